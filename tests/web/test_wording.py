@@ -64,6 +64,9 @@ WRONG = {
 }
 # A number and the plural of what it counts: the filter `counted` knows the singular too.
 PLURAL_AFTER_VALUE = re.compile(rf"\{{\{{([^{{}}]*)\}}\}} ?(?:[a-z]+ )?(?:{'|'.join(PLURALS)})\b")
+# A page's title and heading, and what remains of them where a name is missing.
+NAMES = re.compile(r"<(title|h1)[^>]*>(.*?)</", re.DOTALL)
+NAMELESS = re.compile(r"^\s*$|: *·|^\s*·")
 SIGN_AFTER_VALUE = re.compile(r"\}\}(?:<span class=\"unit\">)?(?:%|ms\b)")
 
 
@@ -300,7 +303,9 @@ def test_pages_with_one_row_of_everything(client: Client, world: dict[str, list[
     for name, args in world.items():
         answer = client.get(reverse(name, args=args) + QUERY.get(name, ""), follow=True)
         assert answer.status_code == 200, name
-        found += [f"{name}: {wrong}" for wrong in wrong_in(shown_text(answer.content.decode()))]
+        page = answer.content.decode()
+        found += [f"{name}: {wrong}" for wrong in wrong_in(shown_text(page))]
+        found += [f"{name}: {tag} of nothing: {text}" for tag, text in NAMES.findall(page) if NAMELESS.search(text)]
     assert found == []
 
 

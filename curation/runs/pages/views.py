@@ -168,6 +168,7 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
     may_launch = all(access.may(scope) for scope in (Scope.RUN, *kind.scopes(run.params)))
     return {
         "run": run,
+        "kind": kind,
         "parameters": parameter_facts(kind, access.project, run.params),
         "progress": progress,
         "lead": _lead(run, kind, hidden=bool(hidden)),
