@@ -146,7 +146,7 @@ class PullRun(Kind[PullParams]):
         stored = run.result.get("stored", 0)
         then = " They are imported within 10 s, each turn once." if stored else ""
         unreadable = run.result.get("unreadable", 0)
-        others = f", {counted(unreadable, 'unreadable one')} left out" if unreadable else ""
+        others = f", {counted(unreadable, 'unreadable span')} left out" if unreadable else ""
         read = counted(run.result.get("read", 0), "span")
         return f"{read} read, {counted(stored, 'model call')} stored{others}.{then}"
 
