@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_left_out_and_counted(services: Services, project
     run = end(start(project, source))
 
     assert (run.state, run.result["stored"], run.result["unreadable"]) == (RunState.SUCCEEDED, 1, 1)
-    assert "1 unreadable one left out" in PullRun().conclude(run)
+    assert "1 unreadable span left out" in PullRun().conclude(run)
     assert [one.result["prompts"] for one in imported()] == [1]
 
 
