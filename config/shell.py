@@ -1,6 +1,7 @@
 """What every page shows around its content (project, sidebar, the page as curl), and the error pages."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 
 import orjson
@@ -109,10 +110,9 @@ def shell(request: HttpRequest) -> Context:
     """Context processor: two indexed counts and the user's preferences per page, no query for htmx fragments."""
     access = request.META.get("winnow.access")
     user = getattr(request, "user", None)  # missing where a middleware refused the request
-    try:
-        context: Context = {"base_url": request.build_absolute_uri("/").rstrip("/")}
-    except DisallowedHost:
-        context = {}
+    context: Context = {"access": None}  # `opens` needs it on pages of no project too
+    with suppress(DisallowedHost):
+        context["base_url"] = request.build_absolute_uri("/").rstrip("/")
     if isinstance(access, Access):
         context |= {"project": access.project, "access": access}
     if request.headers.get("HX-Request") or user is None or not user.is_authenticated:

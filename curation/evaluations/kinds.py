@@ -25,7 +25,7 @@ from curation.runs.models import Run
 from curation.scenarios.filters import ScenarioFilter
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid, Problem
-from curation.web.text.figures import counted
+from curation.web.text.figures import counted, percent
 
 # Tokens of a one-line command, measured on small models.
 ANSWER_TOKENS = 30
@@ -130,7 +130,7 @@ class EvaluateRun(Kind[EvaluateParams]):
         best, live = rows[0], run.params.get("kind") == EvaluationKind.LIVE
         share, of = (best["completion_rate"], "episode") if live else (best["exact"], "row")
         did = "completes" if live else "matches exactly on"
-        first = f"{best['model']} {did} {100 * share:.1f}% of {counted(best['n'], of)}"
+        first = f"{best['model']} {did} {percent(share, 1)} of {counted(best['n'], of)}"
         return f"{first}, the best of {counted(len(rows), 'model')}." if len(rows) > 1 else f"{first}."
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:

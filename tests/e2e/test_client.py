@@ -51,7 +51,7 @@ def test_the_tutorial_runs_as_printed(product: Product, tmp_path: Path) -> None:
 
 def test_the_notebooks_run_cell_by_cell(product: Product, tmp_path: Path) -> None:
     names = {path.stem for path in (ROOT / "docs/notebooks").glob("*.ipynb")}
-    assert names == set(re.findall(r"docs/notebooks/(\w+)\.ipynb", (ROOT / "docs/client.md").read_text()))
+    assert names == set(re.findall(r"\(notebooks/(\w+)\.ipynb\)", (ROOT / "docs/client.md").read_text()))
 
     dueled = run(product, notebook("duel") + "\nprint('project', project.id)", tmp_path)
     margin = float(re.findall(r"^margin (\S+) lower bound", dueled, re.MULTILINE)[0])

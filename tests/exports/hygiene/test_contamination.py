@@ -187,7 +187,7 @@ def test_the_same_recipe_gives_the_same_bytes_and_says_what_it_was_compared_with
     assert '"contaminated": 1' in manifest
     assert f'"name": "split/{split.pk}"' in manifest
     card = content(first, "README.md").decode()
-    assert "1 sample contains a held-out row. They are left out." in card
+    assert "1 sample contains a held-out row. Such samples are left out." in card
     SplitRowText.objects.update(expected="changed")
     assert run_export(project, recipe).counts["contamination"]["held_out"] != first.counts["contamination"]["held_out"]
 

@@ -37,8 +37,8 @@ LEADS = {
     "contamination": "2 of 20 rows are in the training data.",
     "split": "A split of 19 rows; 1 could not be read.",
     "push": "1 file of export 7 pushed to acme/x.",
-    "pull": "9 calls or spans read, 4 model calls stored. They are imported within 10 s, each turn once.",
-    "evaluate": "a matches exactly on 50.0% of 8 rows.",
+    "pull": "9 spans read, 4 model calls stored. They are imported within 10 s, each turn once.",
+    "evaluate": "a matches exactly on 50.0 % of 8 rows.",
     "refine": "No answer is improved.",
 }
 RESULTS = {
@@ -51,7 +51,7 @@ RESULTS = {
     ),
     "split": ("Split", '<a href="/p/acme/evaluations/splits/4/">val of 7</a>'),
     "push": ("Commit", '<a href="https://hub.example/acme/x/commit/0">0123456789ab</a>'),
-    "pull": ("Calls and spans read", "9"),
+    "pull": ("Spans read", "9"),
 }
 
 

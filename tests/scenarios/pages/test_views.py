@@ -194,7 +194,7 @@ class TestCoverage:
         assert re.findall(r">(\d+)<span", found[1]) == ["3", "1"]
         links = re.findall(r'href="([^"]+)"', found[1])
         assert links[0].endswith("scenarios/?status=admitted&amp;axes=task%3Dcleanup&amp;axes=provider%3Dmailbox")
-        assert "1 more lack one of these axes" in page
+        assert "1 more lacks one of these axes" in page
         assert client.get(links[0].replace("&amp;", "&")).content.decode().count("data-row ") == 3
 
     def test_any_two_axes_and_no_others(self, client: Client, project: Project) -> None:

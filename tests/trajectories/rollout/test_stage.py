@@ -328,7 +328,7 @@ class TestLaunch:
         make_scenario(project)
         found = estimate(project=project, kind="rollout", params={"model": "operator-a", "samples": 2, "max_turns": 5})
         assert (found.items, found.calls) == (2, 10)
-        assert found.notes[0].startswith("An upper bound")
+        assert found.notes[0].startswith("At most 5 turns in each of 2 episodes")
 
 
 def test_an_episode_waits_for_its_endpoint_and_is_no_infrastructure_error(

@@ -30,6 +30,7 @@ from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance, Decision, Revision
 from curation.runs.calls.targets import call_params
 from curation.runs.models import Item, Run
+from curation.samples.models import Sample
 from curation.scenarios.models import GateReport
 from tests.factories import (
     make_bearer,
@@ -66,7 +67,7 @@ NOT_IN_THE_LOG = {
     f"POST {V1}/notifications/{{notification_id}}/read": "only says what its owner has read",
 }
 # They read, and must write nothing at all.
-READS = READING | {f"{SLUG}/imports/preview", f"{SLUG}/settings/preview"}
+READS = READING | {f"{SLUG}/imports/preview", f"{SLUG}/settings/preview", f"{SLUG}/runs/estimate"}
 # Written beside every call: when a token was last used.
 BESIDE = ('UPDATE "projects_token"', 'INSERT INTO "projects_auditentry"', "SAVEPOINT", "RELEASE")
 Prepare = Callable[[Rows, User], Any]
@@ -115,6 +116,10 @@ def _invited(rows: Rows, owner: User) -> dict[str, str]:
 def _doubtful(rows: Rows, owner: User) -> dict[str, list[str]]:
     make_pull_request(rows.project, "acme__billing-doubtful", doubt="It names another repository.")
     return {"instance_ids": ["acme__billing-doubtful"]}
+
+
+def _exported(rows: Rows, owner: User) -> None:
+    Sample.objects.filter(project=rows.project).update(status="approved")
 
 
 def _in_state(state: str) -> Prepare:
@@ -264,6 +269,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {V1}/samples/{{sample_id}}/labels": lambda rows, owner: {"labels": {"error_type": "It guesses."}},
     f"POST {SLUG}/evaluations": _rows_of_split,
     f"POST {SLUG}/splits": _file_of_export,
+    f"POST {SLUG}/exports": _exported,
     f"POST {V1}/exports/{{export_id}}/pushes": _with_hub,
     f"POST {V1}/splits/{{split_id}}/contamination": _file_of_export,
     f"POST {V1}/evaluations/{{evaluation_id}}/baseline": _static,

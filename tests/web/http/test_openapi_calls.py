@@ -3,6 +3,7 @@
 Some are the same in every test run. `make soak` sends 20,000 others; `OPENAPI_CALLS` changes their number.
 """
 
+import functools
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from schemathesis.schemas import BaseSchema
 
 
-@pytest.fixture(scope="module")
-def schema() -> "BaseSchema":
+@functools.cache
+def _schema() -> "BaseSchema":
     import schemathesis
 
     return schemathesis.openapi.from_wsgi("/api/v1/openapi.json", application)
@@ -47,27 +48,25 @@ def one_connection() -> Iterator[None]:
         signal.connect(close_old_connections)
 
 
-def test_some_calls_are_answered_as_the_schema_says(rows: Rows, owner: Any, schema: "BaseSchema") -> None:
+def test_some_calls_are_answered_as_the_schema_says(rows: Rows, owner: Any) -> None:
     headers = make_bearer(owner)
     for name in OPERATIONS:
         with transaction.atomic():
-            _send(schema, name, rows, headers, count=SOME, derandomize=True)
+            _send(name, rows, headers, count=SOME, derandomize=True)
             transaction.set_rollback(True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_call_is_answered_as_the_schema_says(rows: Rows, owner: Any, schema: "BaseSchema", name: str) -> None:
-    _send(schema, name, rows, make_bearer(owner), count=max(1, CALLS // len(OPERATIONS)), derandomize=False)
+def test_every_call_is_answered_as_the_schema_says(rows: Rows, owner: Any, name: str) -> None:
+    _send(name, rows, make_bearer(owner), count=max(1, CALLS // len(OPERATIONS)), derandomize=False)
 
 
-def _send(
-    schema: "BaseSchema", name: str, rows: Rows, headers: dict[str, str], *, count: int, derandomize: bool
-) -> None:
+def _send(name: str, rows: Rows, headers: dict[str, str], *, count: int, derandomize: bool) -> None:
     from schemathesis import GenerationMode
     from schemathesis.specs.openapi import checks
 
-    operation = schema.find_operation_by_label(name)
+    operation = _schema().find_operation_by_label(name)
     assert operation is not None
     conformance = [
         checks.status_code_conformance,
