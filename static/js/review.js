@@ -53,7 +53,8 @@ const isEdited = (area) => Boolean(area) && ("edited" in area.dataset || area.va
 function question(button) {
   const { kept, needsPick } = find("#review").dataset;
   const picked = preference()?.value ?? "";
-  const edit = find("#ask-edit");
+  const [edit, draft] = [find("#ask-edit"), find("#ask-draft")];
+  if ("asksEdit" in button.dataset && draft && !find("#refine-text") && "drafted" in find("#review").dataset && !answered.has(draft.id)) return draft;
   if ("asksEdit" in button.dataset && edit && !answered.has(edit.id) && isEdited(find("#refine-text"))) {
     edit.querySelector("[data-edited]").textContent = `Your edit of the ${find('#refine [name="preference"]').value || "shown"} answer is not saved.`;
     return edit;
@@ -99,6 +100,7 @@ async function toggleDiff(button) {
 function closeEditor() {
   const editor = find("#editor");
   if (!editor || editor.hidden) return false;
+  if (isEdited(find("#refine-text"))) find("#review").dataset.drafted = "";
   editor.replaceChildren();
   editor.hidden = true;
   find("[data-edit]")?.focus({ preventScroll: true });
@@ -120,7 +122,13 @@ document.addEventListener("click", (event) => {
   else if ("diff" in button.dataset) toggleDiff(button);
   else if ("editorClose" in button.dataset) closeEditor();
   else if ("goOn" in button.dataset) goOn(button.closest("dialog"));
+  else if ("openEdit" in button.dataset) openEdit(button.closest("dialog"));
 });
+
+function openEdit(dialog) {
+  dialog.close();
+  find("[data-edit]").click();
+}
 
 document.addEventListener("key:free", (event) => {
   if (event.detail.key === "escape" && closeEditor()) event.preventDefault();

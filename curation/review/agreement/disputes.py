@@ -1,12 +1,14 @@
 """The samples that people decided differently, with what each of them decided."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import F
 
+from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.review.decisions.opinions import look_at_opinions
-from curation.review.models import Decision
+from curation.review.models import Action, Decision, Pick
 from curation.samples.list.clauses import HasOpinions
 from curation.samples.models import Sample
 from curation.web.lists.keyset import Page
@@ -15,11 +17,22 @@ from curation.web.lists.params import ListParams, named_list
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """`may_keep`: the caller is none of those who disagree, and so may adjudicate."""
+    """`may_keep`: the caller is none of those who disagree, and so may adjudicate. `answers`: pick → the text as it was
+    recorded; empty for a trajectory."""
 
     sample: Sample
     decisions: list[Decision]
     may_keep: bool
+    answers: dict[str, str]
+
+    def kept(self) -> list[tuple[Decision, str]]:
+        """Return the decisions with the text that each keeps, "" for none."""
+        return [(row, self._text(row)) for row in self.decisions]
+
+    def _text(self, row: Decision) -> str:
+        if row.revision is not None:
+            return row.revision.text
+        return self.answers.get(row.pick, "") if row.action == Action.APPROVE else ""
 
 
 @named_list("disputes", page="dispute-list")
@@ -36,9 +49,17 @@ class DisputeList(ListParams):
         latest: dict[int, dict[int, Decision]] = {}
         for row in found.select_related("reviewer", "revision", "sample").order_by("id"):
             latest.setdefault(row.sample_id, {})[row.reviewer_id] = row
+        answers = self._answers(page.rows)
         disputes = {}
         for sample in page.rows:
             given = latest.get(sample.pk, {})
             look_at_opinions(access, given.values())
-            disputes[sample.pk] = Dispute(sample, list(given.values()), access.user.pk not in given)
+            disputes[sample.pk] = Dispute(
+                sample, list(given.values()), access.user.pk not in given, answers.get(sample.pk, {})
+            )
         return page, disputes
+
+    def _answers(self, samples: Sequence[Sample]) -> dict[int, dict[str, str]]:
+        texts = ("challenger__text__text", "king__text__text", "prompt__text__reference")
+        rows = Duel.objects.filter(sample__in=samples).values_list("sample_id", *texts)
+        return {pk: {Pick.CHALLENGER: mine, Pick.KING: king or reference or ""} for pk, mine, king, reference in rows}

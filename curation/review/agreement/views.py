@@ -30,7 +30,8 @@ def sample_adjudicate(request: HttpRequest, access: Access, pk: int) -> HttpResp
     """Settle a disputed sample as one of the decisions says."""
     keep, action = number(request.POST.get("keep", "")) or 0, request.POST.get("action", "")
     done = decide(access=access, sample_id=pk, action=action, keep=keep)
-    messages.success(request, f"Sample {pk} is {done.sample.get_status_display().lower()}.")
+    status = done.sample.get_status_display().lower()
+    messages.success(request, f"Sample {pk}: {status}, as the kept decision says. Its page undoes that.")
     return HttpResponseRedirect(reverse("dispute-list", args=[access.project.slug]))
 
 

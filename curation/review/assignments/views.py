@@ -59,7 +59,10 @@ class AssignForm(ProblemForm):
     def shares(self) -> list[Share]:
         given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
         if not any(weight for _, weight in given):
-            raise Invalid("Give a share to one person at least.", errors=[FieldError("share_0", "a share is missing")])
+            raise Invalid(
+                "Give a share to one person at least.",
+                errors=[FieldError("share_0", "Give a share to one person at least.")],
+            )
         return [Share(username, weight) for username, weight in given if weight]
 
     def of_people(self) -> list[forms.BoundField]:

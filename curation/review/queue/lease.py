@@ -44,7 +44,7 @@ def claim(sample: Sample, access: Access, seats: Seats | None = None) -> Lease |
         if lease.until > now:
             return None
         lease.delete()
-    swapped = draw_swapped(blind=review.blind) if seats is None else seats is Seats.CHALLENGER_LEFT
+    swapped = draw_swapped(access, sample) if seats is None else seats is Seats.CHALLENGER_LEFT
     return Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until)
 
 

@@ -1,6 +1,5 @@
 """Left and right on the page, king and challenger in the data. No other module maps one to the other."""
 
-import secrets
 from enum import StrEnum
 
 from django.utils.crypto import constant_time_compare, salted_hmac
@@ -39,9 +38,13 @@ class Seats(StrEnum):
         return Pick.CHALLENGER if self is Seats.KING_LEFT else Pick.KING
 
 
-def draw_swapped(*, blind: bool) -> bool:
-    """True puts the challenger on the left. Where nothing is hidden the king is always on the left."""
-    return blind and secrets.randbelow(2) == 1
+def draw_swapped(access: Access, sample: Sample) -> bool:
+    """True puts the challenger on the left. Where nothing is hidden the king is always on the left.
+
+    Nobody without the server's key can tell the draw, and a reviewer who sees the sample again sees the same seats.
+    """
+    drawn = salted_hmac("seats", f"{sample.pk} {access.user.pk}", algorithm="sha256").digest()
+    return access.project.settings.review.blind and drawn[0] % 2 == 1
 
 
 def is_blind(access: Access, sample: Sample) -> bool:

@@ -155,9 +155,13 @@ class Workspace:
         return self.blind and self.has_sides
 
     @property
+    def has_edit(self) -> bool:
+        """Whether the caller began an edit that is not saved."""
+        return self.draft is not None and bool(self.draft.text or self.draft.king_text)
+
+    @property
     def has_draft(self) -> bool:
-        draft = self.draft
-        return draft is not None and bool(draft.text or draft.king_text or draft.comment)
+        return self.has_edit or (self.draft is not None and bool(self.draft.comment))
 
     @property
     def kept(self) -> str:

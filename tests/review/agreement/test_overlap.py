@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.html import escape
 
 from curation.exports.recipes.recipe import read_recipe
 from curation.exports.rows.freeze import current_samples
@@ -293,6 +294,7 @@ def test_a_curator_sees_every_decision_adjudicates_on_the_page_and_the_log_says_
     client.force_login(curator)
     page = client.get("/p/billing/samples/disputes/").content.decode()
     assert MARK in page and "Keep this one" in page
+    assert f"<pre>{escape(sample.duel.challenger.text.text)}</pre>" in page
     assert Look.objects.filter(user=curator, sample=sample).exists()
     assert AuditEntry.objects.filter(action="sample.look", actor=curator).count() == 1
     rows = read(client, "/projects/billing/disputes", make_bearer(curator))["data"]

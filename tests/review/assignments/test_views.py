@@ -34,7 +34,7 @@ def test_the_samples_of_a_list_are_assigned_by_shares_and_withdrawn(project: Pro
     people = [row.username for row in shown.context["people"]]
     form = {"query": "repo=acme/billing", "per_sample": "1"}
     refused = curator.post(address, form)
-    assert refused.status_code == 422 and "a share is missing" in refused.content.decode()
+    assert refused.status_code == 422 and "Give a share to one person at least." in refused.content.decode()
     shares = {f"share_{people.index(user.username)}": "1" for user in (ana, ben)}
     assert curator.post(address, form | shares).status_code == 302
     page = curator.get(address).content.decode()

@@ -147,6 +147,15 @@ def test_seats_are_drawn_while_blind_and_fixed_otherwise() -> None:
     assert {taken_by(blind).lease.swapped for _ in range(40)} == {False, True}
 
 
+def test_who_takes_a_sample_again_sees_the_same_seats() -> None:
+    access = project_with_reviewer(blind=True)
+    for _ in range(20):
+        make_sample(access.project)
+    seats = {taken.sample.pk: taken.lease.swapped for taken in (taken_by(access) for _ in range(20))}
+    Lease.objects.all().delete()
+    assert {taken.sample.pk: taken.lease.swapped for taken in (taken_by(access) for _ in range(20))} == seats
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="the plans of SQLite")
 @pytest.mark.parametrize("order", ["borderline", "newest"])
 def test_a_take_reads_an_index_and_sorts_no_samples_of_the_project(order: Order) -> None:
