@@ -17,6 +17,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
 from curation.projects.settings.change import may_create_projects
+from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu
 from curation.web.failures import failure_of
@@ -128,6 +129,7 @@ def shell(request: HttpRequest) -> Context:
         context |= {
             "nav": _nav(request, access),
             "section_tabs": _section(request, access),
+            "more_pages": _more_pages(access),
             "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(_url_name(request))) else None,
             "search_url": reverse("sample-list", args=[access.project.slug]),
         }
@@ -156,6 +158,19 @@ def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
         for name, label, scope in pages
         if access.may(scope)
     )
+
+
+def _more_pages(access: Access) -> list[Tab]:
+    """The pages that the sidebar does not have, for the command palette."""
+    pages = [page for section in SECTIONS.values() for page in section[1:]]
+    pages += [(view, f"Settings: {label}", scope) for _, label, view, scope in SETTINGS[1:]]
+    pages += [
+        ("import-new", "Import", Scope.RUN),
+        ("run-new", "New run", Scope.RUN),
+        ("export-new", "New export", Scope.EXPORT),
+    ]
+    slug = access.project.slug
+    return [Tab(label, reverse(view, args=[slug]), False) for view, label, scope in pages if access.may(scope)]
 
 
 def _url_name(request: HttpRequest) -> str | None:

@@ -30,17 +30,23 @@ class ProblemForm(forms.Form):
 
     def add_problem(self, problem: Problem) -> None:
         self.problem = problem
-        has_fields = bool(problem.errors)
         for error in problem.errors:
             path = error.path.removeprefix(self.path_prefix)
             first, _, rest = path.partition(".")
-            if (name := path.replace(".", "__")) in self.fields:
-                self.add_error(name, error.sentence())
+            name = path.replace(".", "__")
+            # A rule about several fields is shown at the first of them.
+            place = (
+                name
+                if name in self.fields
+                else next(filter(lambda field: field.startswith(f"{name}__"), self.fields), "")
+            )
+            if place:
+                self.add_error(place, error.sentence())
             elif first in self.fields:
                 self.add_error(first, f"“{rest}”: {error.sentence()}")
             else:
-                has_fields = False
-        if not has_fields:
+                self.add_error(None, f"“{path}”: {error.sentence()}" if path else error.sentence())
+        if not problem.errors:
             self.add_error(None, problem.detail)
 
     @property

@@ -8,7 +8,9 @@ from typing import Self
 from pydantic import ValidationError
 
 _VERB = re.compile(r"(is|are|has|have|contains|does|can|cannot|may|must|needs)\b")
-_WHAT_TO_ENTER = re.compile(r"\d|(at most|at least|one of|one character|an?)\b")
+_WHAT_TO_ENTER = re.compile(
+    r"(\d|(at most|at least|one of|one character|an?)\b)(?!.*\b(is|are|has|have|must|cannot)\b)"
+)
 _FIRST_WORD = re.compile(r"[a-z]+\b(?![/_.-])")
 
 

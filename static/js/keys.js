@@ -153,6 +153,7 @@ function commands() {
   });
   return [
     ...pages.map((link) => ({ ...command(link, "Page", []), keys: [printed("g"), link.dataset.goto], run: () => { if (!isBusy()) link.click(); } })),
+    ...[...document.querySelectorAll("[data-page]")].map((link) => ({ group: "Page", label: link.textContent, keys: [], run: () => { if (!isBusy()) link.click(); } })),
     ...here.map((element) => command(element, "Action", keysOf(element))),
   ];
 }

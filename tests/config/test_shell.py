@@ -33,6 +33,18 @@ def test_a_section_links_the_pages_that_the_member_may_open(client: Client) -> N
     }
 
 
+def test_the_palette_has_the_pages_that_the_sidebar_has_not(client: Client) -> None:
+    project = make_project("acme")
+    client.force_login(make_member(project, role=Role.REVIEWER))
+    pages = re.findall(r'<a href="([^"]+)" data-page>([^<]+)</a>', client.get("/p/acme/").content.decode())
+    assert ("/p/acme/thresholds/", "Thresholds") in pages and (
+        "/p/acme/settings/members/",
+        "Settings: Members",
+    ) in pages
+    assert {"Agreement", "Import", "Settings: Audit log"}.isdisjoint(label for _, label in pages)
+    assert all(client.get(url).status_code == 200 for url, _ in pages)
+
+
 def test_a_page_of_one_row_has_no_section(client: Client) -> None:
     project = make_project("acme")
     client.force_login(make_member(project))

@@ -37,7 +37,7 @@ class Thresholds(Section):
     @model_validator(mode="after")
     def in_order(self) -> "Thresholds":
         if self.refined > self.final:
-            raise ValueError("`refined` must not be above `final`")
+            raise ValueError("refined must not be above final")
         return self
 
 

@@ -139,6 +139,7 @@ class TestRules:
         [
             ("thresholds__final", "101"),
             ("thresholds__final", "much"),
+            ("thresholds__final", "50"),  # below the edge of refined: shown at the first of the two
             ("panel__weights", "beauty = 1"),
             ("panel__weights", "correctness"),
             ("panel__judges", "a\na"),
