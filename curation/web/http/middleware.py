@@ -96,7 +96,12 @@ class ProblemMiddleware(Middleware):
             _refuse_nul(request)
         except Problem as problem:
             return refused(request, problem)
-        return self.get_response(request)
+        response = self.get_response(request)
+        if response.status_code != 405 or is_api(request):
+            return response
+        page = refused(request, MethodNotAllowed("A form is sent to this address. Go back to the page with the form."))
+        page["Allow"] = response["Allow"]
+        return page
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, UNSTORABLE):

@@ -32,3 +32,12 @@ def test_no_two_pages_have_the_same_title(client: Client) -> None:
         titles[found[1]].add(path)
 
     assert [shared for shared in titles.values() if len(shared) > 1] == []
+
+
+def test_the_address_of_a_form_says_where_one_is(client: Client) -> None:
+    user = make_user()
+    make_project("acme", user=user)
+    client.force_login(user)
+    answer = client.get(reverse("member-add", args=["acme"]))
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert "Go back to the page with the form." in answer.content.decode()
