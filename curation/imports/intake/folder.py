@@ -87,20 +87,18 @@ def _take(project: Project, kind: str, path: Path, seen: State) -> Run | None:
         params = ImportParams(kind=kind, upload=upload, name=path.name[-180:]).model_dump()
         with transaction.atomic():
             hold_uploads(project.pk)  # one process at a time launches for a project
-            if before := _run_of(project, kind, digest):
-                reason = f"Run {before.pk} has imported this content."
-                transaction.on_commit(lambda: _move(path, DONE, reason))
-                return None
-            run = launch(project=project, kind="import", params=params, user=None)
+            before = _run_of(project, kind, digest)
+            run = before or launch(project=project, kind="import", params=params, user=None)
             data = {"sha256": digest, "kind": kind, "run": run.pk, **asdict(seen)}
-            record(actor=None, project=project, action=TAKEN, subject=path.name, data=data)
+            if not AuditEntry.objects.filter(project=project, action=TAKEN, data=data).exists():
+                record(actor=None, project=project, action=TAKEN, subject=path.name, data=data)
     except (SourceError, Problem) as refused:
         _move(path, FAILED, refused.detail if isinstance(refused, Problem) else str(refused))
         return None
     except FileNotFoundError:  # another process took it
         return None
-    _move(path, DONE, "")
-    return run
+    _move(path, DONE, f"Run {before.pk} has imported this content." if before else "")
+    return None if before else run
 
 
 def _take_grown(project: Project, kind: str, path: Path, seen: State) -> Run | None:

@@ -175,6 +175,26 @@ def test_lines_that_are_written_after_the_move_are_imported(watched: Path, proje
     assert (end(third).result["prompts"], third.result["bad_rows"]) == (0, 1)
 
 
+def test_lines_that_are_written_to_a_second_file_of_the_same_content_are_imported(
+    watched: Path, project: Project, clock: Clock
+) -> None:
+    put(watched / "first.jsonl", as_lines([chat(1)]))
+    (first,) = sweep()
+    end(first)
+    file = (watched / "second.jsonl").open("ab", buffering=0)
+    file.write(as_lines([chat(1)]))
+    assert sweep() == []
+    reason = watched / "done" / "second.jsonl.reason.txt"
+    assert reason.read_text() == f"Run {first.pk} has imported this content.\n"
+
+    file.write(as_lines([chat(2)]))
+    (second,) = sweep()
+
+    assert (end(second).result["prompts"], second.result["duplicates"]) == (1, 1)
+    assert f"Run {second.pk} reads all" in reason.read_text()
+    assert sweep() == []
+
+
 def test_a_file_that_changes_while_it_is_copied_waits(
     watched: Path, project: Project, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
