@@ -111,6 +111,9 @@ class Site:
             return _result(f"{type(error).__name__}: {error}", is_error=True)
         if response.status_code == 206:
             return _part(response)
+        if response.status_code == 416:
+            size = response.headers["Content-Range"].rpartition("/")[2]
+            return _result(f"The file has {size} bytes, so first_byte must be less than {size}.", is_error=True)
         return _result(response.text, is_error=response.is_error)
 
     def _client(self, ctx: Any) -> httpx.AsyncClient:

@@ -137,7 +137,9 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         assert part.startswith(f"bytes 0-{MOST_BYTES - 1}/{file.bytes}\n")
         rest = {**given("read_export_file"), "first_byte": file.bytes - 10}
         assert text_of(await client.call_tool("read_export_file", rest)).endswith("}\n")
-        assert (await client.call_tool("read_export_file", {**rest, "first_byte": file.bytes})).is_error
+        past = await client.call_tool("read_export_file", {**rest, "first_byte": file.bytes})
+        said = f"The file has {file.bytes} bytes, so first_byte must be less than {file.bytes}."
+        assert (past.is_error, text_of(past)) == (True, said)
 
     with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read")))), work)
     assert (Run.objects.count(), Decision.objects.filter(action="reject").count()) == (1, 0)
