@@ -93,7 +93,13 @@ def post_second_opinion(
     done = ask_second_opinion(access=access, sample_id=sample.pk, username=(body and body.username) or "")
     set_etag(response, done.sample.version)
     now = done.sample
-    out = SecondOpinionOut(sample=str(now.pk), version=now.version, status=now.status, username=done.username or None)
+    out = SecondOpinionOut(
+        sample=str(now.pk),
+        version=now.version,
+        status=now.status,
+        username=done.username or None,
+        assignment=str(done.assignment_id),
+    )
     return Status(201, out)
 
 

@@ -26,6 +26,7 @@ class Asked:
 
     sample: Sample
     username: str
+    assignment_id: int
 
 
 def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") -> Asked:
@@ -52,7 +53,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
             first = _settled_alone(sample, access, member)
             make_it_wait(first)
             emit_decided(access.project, [first])
-        _reserve(sample, access, member)
+        assignment_id = _reserve(sample, access, member)
         audit.record(
             actor=access.user,
             action="sample.second_opinion",
@@ -64,7 +65,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
             about, link = f"sample {sample.pk}", reverse("sample-page", args=[access.project.slug, sample.pk])
             kind, what = NotificationKind.SECOND_OPINION, "asked you for a second opinion on"
             notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
-    return Asked(sample, username)
+    return Asked(sample, username, assignment_id)
 
 
 def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Decision:
@@ -88,12 +89,15 @@ def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Dec
     return line
 
 
-def _reserve(sample: Sample, access: Access, member: Member | None) -> None:
-    """Put the sample first in the queue of the person. Whether they have decided it already is nobody's to know."""
-    if AssignedSample.objects.filter(sample=sample, member=member, assignment__second_opinion=True).exists():
-        return
+def _reserve(sample: Sample, access: Access, member: Member | None) -> int:
+    """Put the sample first in the queue of the person, and return the id of the assignment that does so. Whether they
+    have decided it already is nobody's to know."""
+    asked = AssignedSample.objects.filter(sample=sample, member=member, assignment__second_opinion=True).first()
+    if asked is not None:
+        return asked.assignment_id
     AssignedSample.objects.filter(sample=sample, member=member).delete()
     assignment = Assignment.objects.create(project=access.project, created_by=access.user, second_opinion=True)
     AssignedSample.objects.create(assignment=assignment, sample=sample, member=member)
     if member is not None:
         Sample.objects.filter(pk=sample.pk).update(assigned=True)
+    return assignment.pk

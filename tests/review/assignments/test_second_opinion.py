@@ -120,7 +120,7 @@ def test_a_reviewer_is_not_told_that_others_disagree(client: Client, project: Pr
                 content_type="application/json",
                 headers=make_bearer(person.user),
             )
-            answers.append((answer.status_code, {**answer.json(), "sample": ""}))
+            answers.append((answer.status_code, {**answer.json(), "sample": "", "assignment": ""}))
         assert answers[0] == answers[1] and answers[0][0] == 201
         assert folds == [True, True]
         Lease.objects.all().delete()
@@ -197,4 +197,11 @@ def test_rest_asks(client: Client, project: Project) -> None:
     address, headers = f"/api/v1/samples/{sample.pk}/second-opinion", make_bearer(ana.user)
     answer = client.post(address, {"username": ben.user.username}, "application/json", headers=headers)
     assert answer.status_code == 201 and answer.json()["username"] == ben.user.username
+    again = client.post(address, {"username": ben.user.username}, "application/json", headers=headers)
+    assert again.json()["assignment"] == answer.json()["assignment"]
+    withdrawal = f"/api/v1/assignments/{answer.json()['assignment']}"
+    assert client.delete(withdrawal, headers=headers).status_code == 403
+    carl = reviewer_of(project, Role.CURATOR)
+    assert client.delete(withdrawal, headers=make_bearer(carl.user)).status_code == 204
+    assert now(sample).opinions == 0
     assert client.post(address, {"username": "nobody"}, "application/json", headers=headers).status_code == 422
