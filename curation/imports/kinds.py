@@ -144,6 +144,11 @@ class ImportStage:
 def check_import(project: Project, params: ImportParams) -> None:
     """Raise `Invalid` for what is known to be wrong before the source is read."""
     import_kind(params.kind).read_options(params.options)
+    check_source(project, params)
+
+
+def check_source(project: Project, params: ImportParams) -> None:
+    """Raise `Invalid` unless there is one source, and the project may read it."""
     if bool(params.upload) == bool(params.source):
         detail = "Give either a file or a `source`."
         raise Invalid(detail, errors=[FieldError("source", detail)])

@@ -322,9 +322,16 @@ def test_winnow_remote_imports_runs_and_exports_on_the_site(
     messages = [{"role": "user", "content": "Fix it."}, {"role": "assistant", "content": "```bash\nls\n```"}]
     turns = tmp_path / "turns.jsonl"
     turns.write_text(json.dumps({"instance_id": "acme-1", "messages": messages}) + "\n{}\n")
-    command.main(["import", str(turns), "--project", "acme"])
+    command.main(["import", str(turns), "--project", "acme", "--kind", "turns"])
     said = capsys.readouterr()
     assert json.loads(said.out)["result"]["prompts"] == 1 and "row 2: no messages" in said.err
+
+    records = tmp_path / "records.jsonl"
+    records.write_text('{"instance_id": "a__b-1", "repo": "a/b", "issue": "The total is wrong"}\n')
+    told = json.loads(remote("import", str(records), "--project", "acme", "--strict"))
+    assert (told["params"]["kind"], told["params"]["strict"], told["state"]) == ("pr_records", True, "succeeded")
+    with pytest.raises(SystemExit, match=r"can be imported as .* or as “Agent turns” \(turns\)"):
+        remote("import", str(turns), "--project", "acme")
 
     project.add_model("king", "scripted/king")
     config = tmp_path / "king.toml"
@@ -340,11 +347,14 @@ def test_winnow_remote_imports_runs_and_exports_on_the_site(
     assert str(tmp_path / "out" / "dpo.train.jsonl") in written and all(Path(one).is_file() for one in written)
 
     config.write_text("kinds = 1")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("kinds 1")
     for wrong, reason in (
         (["export", "--project", "acme", "--recipe", "x", "--to", str(tmp_path / "out")], "is not empty"),
         (["run", "--config", str(config)], "kinds is unknown"),
         (["run", "king", "--project", "nosuch"], "nosuch"),
         (["run", "king"], "--project"),
+        (["run", "--config", str(broken)], "broken.toml: Expected"),
         (["import", str(tmp_path / "missing"), "--project", "acme"], "No such file"),
     ):
         with pytest.raises(SystemExit, match=reason):

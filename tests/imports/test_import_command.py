@@ -75,6 +75,16 @@ def test_what_is_wrong_is_said_before_the_launch(turns: Path, arguments: list[st
     assert not Run.objects.exists()
 
 
+def test_rows_of_several_kinds_are_refused_with_the_values_of_kind(tmp_path: Path) -> None:
+    make_project("acme")
+    answered = {"messages": chat(1)["messages"][:-1]}
+    file = tmp_path / "answered.jsonl"
+    file.write_bytes(as_lines([answered]))
+
+    with pytest.raises(CommandError, match=r"imported as .* \(eval_rows\) or as .* or as “Agent turns” \(turns\)"):
+        call_command("import", str(file), project="acme")
+
+
 def test_a_file_that_is_missing_or_no_rows_is_refused(tmp_path: Path) -> None:
     make_project("acme")
     picture = tmp_path / "chart.png"

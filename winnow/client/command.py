@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def _export(site: Winnow, options: argparse.Namespace) -> None:
     if folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty.")
     if recipe.endswith(".json"):
-        recipe = json.loads(Path(recipe).read_text(encoding="utf-8"))
+        recipe = _parsed(Path(recipe), json.loads)
     run = site.project(options.project).export(recipe).wait(progress=_say)
     for path in run.export().download(folder):
         print(path)
@@ -81,12 +81,19 @@ def _say(run: Run) -> None:
 def _config(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    config = tomllib.loads(path.read_text(encoding="utf-8"))
+    config: dict[str, Any] = _parsed(path, tomllib.loads)
     if unknown := sorted(config.keys() - RUN_KEYS):
         raise ValueError(f"{path}: {unknown[0]} is unknown; there are {', '.join(sorted(RUN_KEYS))}.")
     if not isinstance(config.get("params", {}), dict):
         raise ValueError(f"{path}: params is not a table.")
     return config
+
+
+def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _values(pairs: Sequence[str]) -> dict[str, Any]:
@@ -123,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     bring = commands.add_parser("import", help="upload a file, or let the site fetch an address, and wait for the end")
     bring.add_argument("source", help="a file, or an address: https://, hf:// or s3://")
     bring.add_argument("--project", required=True, help="the project's slug")
-    bring.add_argument("--kind", default="turns", help="what the rows are (default %(default)s)")
+    bring.add_argument("--kind", default="", help="what the rows are, such as turns; without it, the rows tell")
     bring.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the kind")
     bring.add_argument("--strict", action="store_true", help="import all rows or none")
     bring.set_defaults(work=_import)

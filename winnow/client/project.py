@@ -65,11 +65,16 @@ class Project(Record):
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Run:
-        """Upload a file and return the run that imports it. `progress` gets the bytes sent, and all bytes."""
+        """Upload a file and return the run that imports it. If `kind` is empty, the rows tell what they are. `progress`
+        gets the bytes sent, and all bytes."""
         with _Upload(path, progress) as file:
             form = {"kind": kind, "options": json.dumps(dict(options or {})), "strict": str(strict).lower()}
             files = {"file": (Path(path).name, file)}
-            return self._run(self._transport.json("POST", f"{self.path}/imports", data=form, files=files))
+            to = f"{self.path}/imports" if kind else f"{self.path}/imports/preview"
+            answer = self._transport.json("POST", to, data=form, files=files)
+        if kind:
+            return self._run(answer)
+        return self._import({"upload": answer["upload"], "kind": answer["kind"]}, options, strict)
 
     def import_rows(self, rows: Iterable[Mapping[str, Any]], *, kind: str = "turns", **options: Any) -> Run:
         """Upload rows as lines of JSON, as `import_file` does."""
@@ -82,9 +87,12 @@ class Project(Record):
     def import_url(
         self, source: str, *, kind: str = "turns", options: Mapping[str, Any] | None = None, strict: bool = False
     ) -> Run:
-        """Import from an address that the site fetches: https://, hf:// or s3://."""
-        body = {"source": source, "kind": kind, "options": dict(options or {}), "strict": strict}
-        return self._run(self._transport.json("POST", f"{self.path}/imports", body=body))
+        """Import from an address that the site fetches: https://, hf:// or s3://. An empty `kind` as in
+        `import_file`."""
+        if not kind:
+            body = {"source": source, "options": dict(options or {})}
+            kind = self._transport.json("POST", f"{self.path}/imports/preview", body=body)["kind"]
+        return self._import({"source": source, "kind": kind}, options, strict)
 
     # Runs
 
@@ -168,6 +176,10 @@ class Project(Record):
 
     def evaluations(self, **filters: Value) -> Rows[Evaluation]:
         return Rows(self._transport, f"{self.path}/evaluations", filters, lambda row: Evaluation(self._transport, row))
+
+    def _import(self, given: Json, options: Mapping[str, Any] | None, strict: bool) -> Run:
+        body = {**given, "options": dict(options or {}), "strict": strict}
+        return self._run(self._transport.json("POST", f"{self.path}/imports", body=body))
 
     def _run(self, data: Json) -> Run:
         return Run(self._transport, data)

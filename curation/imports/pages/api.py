@@ -21,27 +21,24 @@ router = Router(tags=["imports"])
 
 FIELDS = ("kind", "name", "source", "upload", "strict")
 _EXAMPLE = {"source": "https://example.org/turns.jsonl", "kind": "turns", "options": {"count": 2000, "seed": 1}}
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": ImportParams.model_json_schema(), "example": _EXAMPLE},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file", "kind"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        "kind": {"type": "string", "example": "turns"},
-                        "options": {"type": "string", "description": "JSON", "example": '{"count": 2000}'},
-                        "strict": {"type": "boolean"},
-                        "name": {"type": "string"},
-                    },
-                }
-            },
-        },
-    }
+_FORM: dict[str, Any] = {
+    "file": {"type": "string", "format": "binary"},
+    "kind": {"type": "string", "example": "turns"},
+    "options": {"type": "string", "description": "JSON", "example": '{"count": 2000}'},
+    "strict": {"type": "boolean"},
+    "name": {"type": "string"},
 }
+
+
+def _body(*needed: str) -> dict[str, Any]:
+    """Describe a request that needs these fields besides the source."""
+    source = {**ImportParams.model_json_schema(), "required": list(needed)}
+    form = {"type": "object", "required": ["file", *needed], "properties": _FORM}
+    content = {
+        "application/json": {"schema": source, "example": _EXAMPLE},
+        "multipart/form-data": {"schema": form},
+    }
+    return {"requestBody": {"required": True, "content": content}}
 
 
 class ShownOut(Schema):
@@ -80,7 +77,7 @@ class PreviewOut(Schema):
 
 
 @router.post(
-    "/projects/{slug}/imports", response={202: RunOut}, openapi_extra=_BODY, summary="Import rows of a file or a URL"
+    "/projects/{slug}/imports", response={202: RunOut}, openapi_extra=_body("kind"), summary="Import rows of a file or a URL"
 )
 def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> Status[dict[str, object]]:
     """Good rows are imported; bad ones are listed among the run's items with the reason. `strict`: all rows or none."""
@@ -95,20 +92,21 @@ def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> St
 @router.post(
     "/projects/{slug}/imports/preview",
     response=PreviewOut,
-    openapi_extra=_BODY,
+    openapi_extra=_body(),
     summary="Preview a source before you import it",
 )
 def preview_import(request: HttpRequest, slug: str) -> dict[str, object]:
+    """Without a `kind` the rows tell it. If they fit several kinds equally well, the answer is a 422 that names them."""
     access = enter(request, slug, Scope.RUN)
-    params = _read_params(request, access.project)
+    params = _read_params(request, access.project, kind="")
     found = preview(project=access.project, params=params)
     return {"upload": params.upload or None, **asdict(found)}
 
 
-def _read_params(request: HttpRequest, project: Project) -> ImportParams:
+def _read_params(request: HttpRequest, project: Project, **defaults: object) -> ImportParams:
     """Store an uploaded file and return the import's parameters."""
     if request.content_type == "multipart/form-data":
-        given: dict[str, object] = {name: request.POST[name] for name in FIELDS if request.POST.get(name)}
+        given = defaults | {name: request.POST[name] for name in FIELDS if request.POST.get(name)}
         refuse_unstorable(given)
         given["options"] = read_json(request.POST.get("options") or "{}", path="options")
         params = ImportParams.parse(given)
@@ -118,4 +116,4 @@ def _read_params(request: HttpRequest, project: Project) -> ImportParams:
     body = read_json(request.body)
     if not isinstance(body, dict):
         raise Problem("The body is not a JSON object. Send a form with a `file`, or JSON with a `source`.")
-    return ImportParams.parse(body)
+    return ImportParams.parse(defaults | body)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from curation.imports.kinds import ImportParams, check_import
+from curation.imports.kinds import ImportParams, check_import, check_source
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
@@ -61,7 +61,10 @@ class Preview:
 
 
 def preview(*, project: Project, params: ImportParams) -> Preview:
-    """Raises `Invalid` if the source cannot be read."""
+    """The rows tell a kind that is empty. Raises `Invalid` if the source cannot be read, or as `choose_kind`."""
+    if not params.kind:
+        check_source(project, params)
+        params = params.model_copy(update={"kind": recognised_kind(project=project, params=params)})
     check_import(project, params)
     with _first_rows(params) as (source, whole, rows):
         return _look(project, params, source, whole, rows)

@@ -37,7 +37,7 @@ def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> s
     if given:
         wanted = import_kind(given)
         if found and given not in [one.kind for one in found]:
-            others = " or ".join(f"“{one.title}”" for one in found)
+            others = _named(found, " or ")
             tried = f"of the first {counted(len(rows), 'row')}" if len(rows) > 1 else "of the rows"
             _refuse(f"None {tried} can be imported as “{wanted.title}”. They can be imported as {others}: choose that.")
         return given
@@ -47,8 +47,13 @@ def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> s
         _refuse(f"No kind of import can read the first rows. {_reasons(project, rows[0])}")
     best = [one for one in found if (one.rows, one.marked) == (found[0].rows, found[0].marked)]
     if len(best) > 1:
-        _refuse(f"These rows can be imported as {' or as '.join(f'“{one.title}”' for one in best)}. Choose one.")
+        _refuse(f"These rows can be imported as {_named(best, ' or as ')}. Choose one.")
     return found[0].kind
+
+
+def _named(found: Sequence[Recognised], between: str) -> str:
+    """The titles of kinds, each with the value that names it in commands and calls."""
+    return between.join(f"“{one.title}” ({one.kind})" for one in found)
 
 
 def _tried(kind: AnyKind, project: Project, rows: Sequence[Row | BadRow]) -> Recognised:

@@ -297,7 +297,7 @@ class TestRecognition:
 
     def test_rows_of_another_kind_are_refused_with_its_name(self, send_page: Callable[..., Any]) -> None:
         page = send_page(as_lines([{"instance_id": "a__b-1", "issue": "It is wrong"}]), "turns").content.decode()
-        assert "They can be imported as “Pull-request records”: choose that." in page
+        assert "They can be imported as “Pull-request records” (pr_records): choose that." in page
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize(
