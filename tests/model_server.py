@@ -57,7 +57,8 @@ class Behaviour:
     only_streams: bool = False  # others are answered with the status of `refusal`
     refusal: int = 400
     calls: bool = False  # answers with a call of the request's first tool
-    refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with 400
+    refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with `refuses_with`
+    refuses_with: int = 400
     detail: str = ""
 
 
@@ -171,7 +172,7 @@ class _Server:
             return 429, _error("slow down"), wait
         if unknown := [name for name in how.refuses if name in asked]:
             counts.failed += 1
-            return 400, _error(f"Unsupported parameter: {unknown[0]}"), ""
+            return how.refuses_with, _error(f"Unsupported parameter: {unknown[0]}"), ""
         if how.only_streams and not asked.get("stream"):
             counts.failed += 1
             return how.refusal, _error("Stream must be set to true"), ""
@@ -221,7 +222,8 @@ class _Server:
         }
         tokens = len(text) // 4
         counts.tokens.append(size + tokens)
-        if how.usage:
+        asks_for_usage = not asked.get("stream") or (asked.get("stream_options") or {}).get("include_usage")
+        if how.usage and asks_for_usage:
             answer["usage"] = {"prompt_tokens": size, "completion_tokens": tokens, "total_tokens": size + tokens}
         return _streamed(answer) if asked.get("stream") else json.dumps(answer).encode()
 

@@ -42,6 +42,10 @@ class Refused(CallError):
 
     kind = "refused"
 
+    def __init__(self, detail: str, status: int | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+
 
 class Misconfigured(CallError):
     """The call cannot be made: a missing key variable, a private address, an unknown scripted model."""

@@ -74,7 +74,8 @@ _transports: Any = aiohttp_transport
 _transports.LiteLLMAiohttpTransport = ReadingTransport
 
 TIMEOUT_SECONDS = 120.0
-STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+USAGE = "stream_options"
+STREAM = {"stream": True, USAGE: {"include_usage": True}}
 MOST_TOKENS = 2**31 - 1
 NO_TOOLS = "its prompt has tools and this endpoint takes none: choose another model, or remove `takes_tools`"
 # LiteLLM puts up to three names of the error before the endpoint's own message.
@@ -121,10 +122,25 @@ async def _call(*, model: str, messages: list[Any], **given: Any) -> Any:
 
 
 class LiteLlmClient:
-    """Calls any model that LiteLLM can reach, once: retries are made and recorded by the caller."""
+    """Calls any model that LiteLLM can reach, once: retries are made and recorded by the caller.
+
+    A stream that a server refuses is tried once without `stream_options`: its usage may then be unknown.
+    """
 
     async def complete(self, target: Target, request: Request) -> Completion:
         params = {**target.params, **request.params}
+        body = params.get("extra_body")
+        extra = body if isinstance(body, dict) else {}
+        asks_for_usage = bool(params.get("stream")) and not request.embed and USAGE not in extra
+        try:
+            return await self._complete(target, request, dict(params))
+        except (Refused, Transient) as error:
+            is_for_body = isinstance(error, Refused) and error.status in (400, 422)
+            if not asks_for_usage or not (is_for_body or USAGE in str(error)):
+                raise
+        return await self._complete(target, request, {**params, "extra_body": {**extra, USAGE: None}})
+
+    async def _complete(self, target: Target, request: Request, params: dict[str, Any]) -> Completion:
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
         takes_schema = params.pop("takes_json_schema", None)
         if request.schema and (
@@ -143,7 +159,9 @@ class LiteLlmClient:
             params["tools"] = list(request.tools)
         if params.pop("stream", None):
             more = params.get("extra_body")
-            params["extra_body"] = {**STREAM, **(more if isinstance(more, dict) else {})}
+            extra = {**STREAM, **(more if isinstance(more, dict) else {})}
+            # Some servers refuse the field even if it is null.
+            params["extra_body"] = {name: value for name, value in extra.items() if name != USAGE or value is not None}
         key = _key(target)
         if target.api_base and proxy_for(target.api_base):
             await _check_host(target.api_base)
@@ -232,7 +250,7 @@ def _translate(error: Exception, key: str) -> CallError:
     is_cut_off = status is None or status < 400  # no response, or half of one
     if isinstance(error, litellm.exceptions.APIConnectionError) or is_cut_off or status in RETRIED:
         return Transient(detail, _retry_after(error))
-    return Refused(detail)
+    return Refused(detail, status)
 
 
 def _forbidden(error: BaseException) -> ForbiddenAddress | None:

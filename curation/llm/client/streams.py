@@ -217,7 +217,7 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
     if other := _other_server(response):
         await response.aclose()
         words = f"the endpoint redirects to {other}, and requests go to no other server: enter it as the base URL"
-        return httpx.Response(400, json={"error": {"message": words}}, request=response.request)
+        return httpx.Response(404, json={"error": {"message": words}}, request=response.request)
     streamed = StreamedAnswer(progress_of_call.get(Progress())) if _is_stream(response) else None
     plain, size = bytearray(), 0
     loop = asyncio.get_running_loop()

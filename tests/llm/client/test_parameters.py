@@ -1,6 +1,7 @@
 """What is sent of an endpoint's parameters, seen by a real server: the schema, and the limit of tokens."""
 
 import asyncio
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -85,6 +86,9 @@ def test_the_test_of_an_endpoint_says_whether_it_takes_a_schema(
         ({"only_streams": True}, {}, (False, True, False)),
         ({"only_streams": True, "refusal": 500, "calls": True}, {}, (False, True, True)),
         ({"only_streams": True}, {"stream": True}, (True, True, False)),
+        ({"refuses": ["stream_options"]}, {}, (True, True, False)),
+        ({"refuses": ["stream_options"], "refuses_with": 500}, {"stream": True}, (True, True, False)),
+        ({"refuses": ["stream_options"], "only_streams": True, "refusal": 500}, {}, (False, True, False)),
         ({"error": 1, "status": 400}, {}, (False, False, None)),
     ],
 )
@@ -111,6 +115,7 @@ def test_the_test_of_an_endpoint_says_whether_it_streams_and_takes_tools(
     [
         ({"refuses": ["max_tokens"]}, {"takes_max_tokens": False}),
         ({"only_streams": True, "refusal": 502}, {"stream": True}),
+        ({"only_streams": True, "refusal": 500, "refuses": ["stream_options"]}, {"stream": True}),
         ({"refuses": ["max_tokens"], "only_streams": True}, {"stream": True, "takes_max_tokens": False}),
     ],
 )
@@ -142,7 +147,14 @@ def test_what_the_test_finds_is_set_by_one_call_and_the_endpoint_then_answers(
     assert (applied.status_code, applied["ETag"]) == (200, '"2"')
     assert applied.json()["params"] == {"temperature": 0.5, **first.result["params"]}
     assert client.post(address, headers=headers).json()["code"] == "not_tested"
-    assert tried().result["ok"] is True
+    answered = tried()
+    assert answered.result["ok"] is True
+    if "stream_options" in how.get("refuses", ()):
+        assert (answered.result["tokens_in"], answered.result["tokens_out"]) == (None, None)
+        assert "tokens unknown" in client.get("/p/shell/models/judge-a/test/").content.decode()
+        page = client.get(f"/p/shell/runs/{answered.pk}/").content.decode()
+        assert re.search(r"Tokens in</span><span class=\"figure__value\">unknown<", page)
+        assert set(Call.objects.filter(run=answered).values_list("tokens_in", "tokens_out")) == {(None, None)}
     endpoint.refresh_from_db()
     assert "apply-test" not in client.get("/p/shell/models/judge-a/test/").content.decode()
     assert client.post(address, headers=make_bearer(make_member(project, role=Role.CURATOR))).status_code == 403

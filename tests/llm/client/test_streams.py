@@ -180,7 +180,7 @@ def test_a_parameter_of_the_endpoint_wins() -> None:
     """Old servers refuse `stream_options`."""
     with serving(delta(content="hi") + END) as served:
         served.ask(extra_body={"stream_options": None, "top_k": 1})
-    assert (served.requests[0]["stream_options"], served.requests[0]["top_k"]) == (None, 1)
+    assert ("stream_options" in served.requests[0], served.requests[0]["top_k"]) == (False, 1)
 
 
 @pytest.mark.parametrize(
