@@ -88,7 +88,7 @@ def _export(request: HttpRequest, slug: str, signal: Signal) -> HttpResponse:
     access.project.require_writable()
     kind = request.content_type or ""
     encoding = request.headers.get("Content-Encoding", "")
-    document = read_request(signal, request.body, content_type=kind, encoding=encoding)
+    document, refused = read_request(signal, request.body, content_type=kind, encoding=encoding)
     rows, reasons = wanted_rows(signal, document, access.project.settings.intake)
     keep_batch(project=access.project, user=access.user, rows=rows, ending=RECORDS if signal is LOGS else SPANS)
-    return HttpResponse(answer_of(signal, reasons, content_type=kind), content_type=kind)
+    return HttpResponse(answer_of(signal, [*refused, *reasons], content_type=kind), content_type=kind)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 import orjson
 
@@ -63,8 +63,9 @@ LOGS = Signal(
 )
 
 
-def read_request(signal: Signal, body: bytes, *, content_type: str, encoding: str) -> Json:
-    """Return the document of an export request with ids in hex. Raises `Invalid` or `TooLarge`, with the reason."""
+def read_request(signal: Signal, body: bytes, *, content_type: str, encoding: str) -> tuple[Json, list[str]]:
+    """Return the document of an export request with ids in hex, and why rows are not in it. Raises `Invalid` or
+    `TooLarge`, with the reason."""
     if encoding in UNPACKED:
         body = _unpacked(body, encoding)
     elif encoding not in ("", "identity"):
@@ -80,7 +81,7 @@ def read_request(signal: Signal, body: bytes, *, content_type: str, encoding: st
         raise Invalid(f"The body is not JSON: {error}.", code="not_otlp") from None
     if not isinstance(document, dict) or not isinstance(document.get(signal.field, []), list):
         raise Invalid(f"The body is not an {signal.message}Request: `{signal.field}` is a list.", code="not_otlp")
-    return document
+    return document, []
 
 
 def wanted_rows(signal: Signal, document: Json, rules: Intake) -> tuple[list[Json], list[str]]:
@@ -130,21 +131,70 @@ def answer_of(signal: Signal, reasons: list[str], *, content_type: str) -> bytes
     return written
 
 
-def _of_protobuf(signal: Signal, body: bytes) -> Json:
+def _of_protobuf(signal: Signal, body: bytes) -> tuple[Json, list[str]]:
     # Only what exporters send needs protobuf.
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
 
-    request = getattr(import_module(signal.module), f"{signal.message}Request")
+    request = getattr(import_module(signal.module), f"{signal.message}Request")()
+    reasons: list[str] = []
     try:
-        document: dict[str, object] = MessageToDict(request.FromString(body))
+        try:
+            request.ParseFromString(body)
+        except DecodeError:
+            request.Clear()
+            reasons = _read_rows(request, body)
     except DecodeError as error:
         raise Invalid(f"The body is not an {signal.message}Request: {error}.", code="not_otlp") from None
+    document: dict[str, object] = MessageToDict(request)
     for _, row in signal.rows(document):
         if isinstance(row, dict):
             # OTLP writes ids in JSON as hex, protobuf's own form is Base64.
             row.update({name: base64.b64decode(str(row[name])).hex() for name in IDS if name in row})
-    return document
+    return document, reasons
+
+
+def _read_rows(request: Any, body: bytes) -> list[str]:
+    """Read a request that the parser refuses as a whole row by row, and return why it refuses rows.
+
+    Of resources only attributes are read, of scopes nothing: the rest is not used. Traces and logs have the same
+    numbers of fields. Raises `DecodeError` if the request has no rows in resources and scopes.
+    """
+    reasons = []
+    for resource_rows in _parts(body, 1):
+        entry = _list(request, 1).add()
+        for resource in _parts(resource_rows, 1):
+            for attribute in _parts(resource, 1):
+                _add(entry.resource.attributes, attribute)
+        for scope in _parts(resource_rows, 2):
+            rows = _list(_list(entry, 2).add(), 2)
+            reasons += [reason for row in _parts(scope, 2) if (reason := _add(rows, row))]
+    return reasons
+
+
+def _parts(message: bytes, number: int) -> list[bytes]:
+    """Return the messages in a field, which are not parsed."""
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    fields = UnknownFieldSet(Empty.FromString(message))
+    return [field.data for field in fields if field.field_number == number and isinstance(field.data, bytes)]
+
+
+def _list(message: Any, number: int) -> Any:
+    return getattr(message, message.DESCRIPTOR.fields_by_number[number].name)
+
+
+def _add(messages: Any, body: bytes) -> str:
+    """Parse a message into a list, or return why the parser refuses it."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        messages.add().ParseFromString(body)
+    except DecodeError as error:
+        del messages[-1]
+        return f"the protobuf parser refuses it ({str(error).rpartition(': ')[2]})"
+    return ""
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:

@@ -77,7 +77,10 @@ class PreviewOut(Schema):
 
 
 @router.post(
-    "/projects/{slug}/imports", response={202: RunOut}, openapi_extra=_body("kind"), summary="Import rows of a file or a URL"
+    "/projects/{slug}/imports",
+    response={202: RunOut},
+    openapi_extra=_body("kind"),
+    summary="Import rows of a file or a URL",
 )
 def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> Status[dict[str, object]]:
     """Good rows are imported; bad ones are listed among the run's items with the reason. `strict`: all rows or none."""

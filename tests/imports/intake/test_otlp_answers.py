@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from google.protobuf.json_format import ParseDict
 from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -90,6 +95,41 @@ def test_a_rejected_span_is_counted_in_protobuf(user: User, project: Project) ->
     partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
     assert (answer.status_code, partial.rejected_spans) == (200, 1)
     assert "levels of nesting" in partial.error_message
+    assert end(import_batches()[0]).result["prompts"] == 1
+
+
+def test_only_the_span_that_the_parser_of_protobuf_refuses_is_rejected(user: User, project: Project) -> None:
+    project.settings_json = {"intake": {"services": ["agent"]}}
+    project.save()
+    request = ExportTraceServiceRequest.FromString(packed([span(number) for number in range(4)]))
+    (entry,) = request.resource_spans
+    entry.resource.ClearField("attributes")
+    entry.resource.attributes.add(key="process.command", value=AnyValue(string_value="BAD!"))
+    entry.resource.attributes.add(key="service.name", value=AnyValue(string_value="agent"))
+    spans = entry.scope_spans[0].spans
+    deep = spans[1].attributes.add(key="deep").value
+    for _ in range(60):
+        deep = deep.array_value.values.add()
+    deep.string_value = "x"
+    spans[2].attributes.add(key="name", value=AnyValue(string_value="BAD!"))
+
+    answer = post(user, bytes(request.SerializeToString()).replace(b"BAD!", b"\xff\xfe!!"), PROTOBUF)
+
+    partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, partial.rejected_spans) == (200, 2)
+    assert "MaxDepth" in partial.error_message and "bad UTF-8" in partial.error_message
+    assert end(import_batches()[0]).result["prompts"] == 2
+
+
+def test_only_the_log_record_that_the_parser_of_protobuf_refuses_is_rejected(user: User, project: Project) -> None:
+    records = logs(event(DETAILS, span(1)["attributes"], call=1), event(DETAILS, span(2)["attributes"], call=2))
+    request = ParseDict(records, ExportLogsServiceRequest())
+    request.resource_logs[0].scope_logs[0].log_records[0].severity_text = "BAD!"
+
+    answer = post(user, request.SerializeToString().replace(b"BAD!", b"\xff\xfe!!"), PROTOBUF, to=LOGS)
+
+    partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, partial.rejected_log_records) == (200, 1)
     assert end(import_batches()[0]).result["prompts"] == 1
 
 
