@@ -9,6 +9,7 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import Run, RunState
 from curation.samples.models import Sample
+from curation.trajectories.models import Pair
 
 SHOWN_CHOICES = 200
 
@@ -71,8 +72,10 @@ class Export(models.Model):
         return f"export {self.pk}"
 
     def samples(self) -> models.QuerySet[Sample]:
-        """The samples of its rows, as they are now."""
-        return Sample.objects.filter(pk__in=FrozenRow.objects.filter(export=self).values("sample_id"))
+        """The samples of its rows, as they are now, also those of the rejected trajectories."""
+        rows = FrozenRow.objects.filter(export=self).values("sample_id")
+        pairs = Pair.objects.filter(pk__in=FrozenPair.objects.filter(export=self).values("pair_id"))
+        return Sample.objects.filter(pk__in=rows.union(pairs.values("rejected__sample_id"), all=True))
 
     @property
     def state(self) -> RunState:

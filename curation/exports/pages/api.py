@@ -16,7 +16,7 @@ from curation.exports.pages.contaminated import (
     line_of_row,
 )
 from curation.exports.pages.duplicates import DuplicateList, DuplicatePage, duplicate_out, duplicates_of
-from curation.exports.pages.preview import last_export, preview
+from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import (
     ExportIn,
     ExportList,
@@ -43,7 +43,7 @@ from curation.projects.removal.schemas import DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_run, delete_run
-from curation.samples.blind import refuse_hidden, refuse_pending
+from curation.samples.blind import refuse_pending
 from curation.web.ids import find
 
 router = Router(tags=["exports"])
@@ -102,7 +102,7 @@ def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
     access = enter(request, slug, Scope.READ)
     given = _recipe(body)
     recipe = resolve_recipe(access.project, given)
-    refuse_hidden(access, recipe.filter)
+    refuse_told_by(access, recipe)
     since = last_export(access.project, recipe, given if isinstance(given, str) else "")
     return preview_out(preview(project=access.project, recipe=recipe, since=since))
 
@@ -122,7 +122,7 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
     """`changes` are those since the export, or null if it is not written."""
     access, export = _entered(request, export_id)
     recipe = Recipe.model_validate(export.recipe)
-    refuse_hidden(access, recipe.filter)
+    refuse_told_by(access, recipe)
     return preview_out(preview(project=access.project, recipe=recipe, since=export if export.ready else None))
 
 

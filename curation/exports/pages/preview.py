@@ -14,9 +14,11 @@ from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample
-from curation.exports.rows.freeze import CHUNK, current_samples
+from curation.exports.rows.freeze import CHUNK, current_rejected, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.projects.access import Access
 from curation.projects.models import Project
+from curation.samples.blind import refuse_hidden, refuse_pending
 from curation.samples.models import Status
 
 MAX_CHECKED = 5_000
@@ -57,6 +59,13 @@ def last_export(project: Project, recipe: Recipe, name: str = "") -> Export | No
     wanted = recipe.model_dump()
     same = (export for export in exports[:MAX_EXPORTS] if Recipe.model_validate(export.recipe).model_dump() == wanted)
     return next(same, None)
+
+
+def refuse_told_by(access: Access, recipe: Recipe) -> None:
+    """Refuse a reviewer a preview that would tell of pending samples, by its filter or by the rejected side of a
+    pair."""
+    refuse_hidden(access, recipe.filter)
+    refuse_pending(access, current_rejected(access.project, recipe), "the preview")
 
 
 def preview(*, project: Project, recipe: Recipe, since: Export | None = None) -> Preview:

@@ -20,7 +20,7 @@ from curation.exports.pages.duplicates import DuplicateList, duplicate_lines, du
 from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import list_line, preview_view
-from curation.exports.pages.preview import last_export, preview
+from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import ExportList
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.saved import delete_recipe, save_recipe
@@ -28,7 +28,7 @@ from curation.exports.retention import keep_export
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.samples.blind import refuse_hidden, refuse_pending
+from curation.samples.blind import refuse_pending
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
@@ -93,7 +93,7 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     recipe = form.recipe()
     if recipe is None:
         return render(request, "exports/_preview.html", {"counts": None, "form": form})
-    refuse_hidden(access, recipe.filter)
+    refuse_told_by(access, recipe)
     project = access.project
     opened_from = id_number(request.POST.get("since", "")) or 0
     since = Export.objects.of(project).filter(ready=True, pk=opened_from).first()

@@ -11,8 +11,9 @@ from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.queries import PairKey
 from curation.exports.rows.skip_reasons import CURRENT_COLUMNS, FROZEN_FIELDS, FrozenSample
+from curation.projects.models import Project
 from curation.review.decisions.outcome import with_approved_revision
-from curation.samples.models import Sample
+from curation.samples.models import Sample, Status
 from curation.trajectories.models import Pair
 from curation.web.lists.id_list import IdList
 
@@ -90,6 +91,15 @@ def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:
     """Return the frozen pairs of some samples of an export, by sample and pair."""
     rows = FrozenPair.objects.filter(export=export, sample_id__in=IdList(sample_ids)).order_by("sample_id", "pair_id")
     return [PairKey._make(row) for row in rows.values_list(*PairKey._fields)]
+
+
+def current_rejected(project: Project, recipe: Recipe) -> QuerySet[Sample]:
+    """Return the samples of the trajectories that are rejected in the recipe's pairs now, for a preview."""
+    if not recipe.wants_pairs():
+        return Sample.objects.none()
+    approved = recipe.samples(project).filter(status=Status.APPROVED).order_by()
+    pairs = Pair.objects.filter(chosen__sample_id__in=approved.values("pk"))
+    return Sample.objects.filter(pk__in=pairs.values("rejected__sample_id"))
 
 
 def current_pairs(sample_ids: Sequence[int]) -> list[PairKey]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.test import Client
 
 from curation.exports.models import FrozenPair
 from curation.exports.pages.compare import compare
@@ -23,7 +24,16 @@ from tests.exports.exporting import (
     rows,
     run_export,
 )
-from tests.factories import PROMPT, make_project, make_scenario, make_trajectory, make_turns, make_user
+from tests.factories import (
+    PROMPT,
+    make_bearer,
+    make_member,
+    make_project,
+    make_scenario,
+    make_trajectory,
+    make_turns,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BOTH = {"formats": ["sft-messages", "dpo"]}
@@ -78,6 +88,39 @@ def test_whole_trajectories_begin_after_the_orientation_and_end_with_a_command()
     assert row["prompt"] == said("user", f"Work is announced by: todo\n{PROMPT}")
     assert [message["role"] for message in row["chosen"]] == ["assistant", "user"] * 3 + ["assistant"]
     assert [message["content"] for message in row["rejected"]] == ["todo --help", f"usage: todo\n{PROMPT}", "ls"]
+
+
+def test_a_pending_rejected_trajectory_closes_rows_and_preview_to_a_blind_reviewer(client: Client) -> None:
+    case = Case(make_project("billing"))
+    make_pair(case.chosen, case.rejected)
+    recipe = {"formats": ["dpo"], "sources": ["scenarios"], "filter": {"status": "approved"}}
+    export = run_export(case.project, recipe)
+    user = make_member(case.project)
+    headers = make_bearer(user)
+    client.force_login(user)
+    form = {"formats": "dpo", "sources": "scenarios", "filter.status": "approved", "group_by": "instance_id"}
+    form |= {"train": "1", "seed": "0"}
+    listed = rows(export, "frozen.jsonl")[0]["rows"][0]["sha256"]
+    path, preview = f"/api/v1/exports/{export.pk}", "/api/v1/projects/billing/exports/preview"
+    reads = ["/rows", f"/rows/{listed}", f"/files/{FILE}", "/files/frozen.jsonl", "/preview", "/duplicates"]
+
+    def statuses() -> set[int]:
+        return {
+            *(client.get(path + read, headers=headers).status_code for read in reads),
+            client.post(preview, {"recipe": recipe}, "application/json", headers=headers).status_code,
+            client.post("/p/billing/exports/preview/", form).status_code,
+            client.get(f"/p/billing/exports/{export.pk}/rows/").status_code,
+        }
+
+    assert statuses() == {403}
+    refused = client.post(preview, {"recipe": recipe}, "application/json", headers=headers).json()
+    assert refused["code"] == "blind" and "the preview" in refused["detail"]
+    single = {"recipe": {**recipe, "formats": ["sft-messages"]}}
+    assert client.post(preview, single, "application/json", headers=headers).status_code == 200
+    assert case.rejected.sample is not None
+    case.rejected.sample.status = "rejected"
+    case.rejected.sample.save()
+    assert statuses() == {200}
 
 
 def test_a_trajectory_may_win_several_pairs() -> None:
