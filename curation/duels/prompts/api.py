@@ -7,6 +7,7 @@ from curation.duels.models import Exclusion, Prompt
 from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, PullRequestList
+from curation.duels.prompts.queries import reference_shown_to
 from curation.duels.prompts.schemas import (
     ClearedOut,
     ExclusionPage,
@@ -38,9 +39,9 @@ def list_prompts(request: HttpRequest, slug: str, params: Query[PromptList]) -> 
 def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
     visible = Prompt.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     prompt = find(visible.for_list().select_related("project", "text"), prompt_id, "prompt")
-    enter(request, prompt.project, Scope.READ)
-    text = prompt.text
-    return {**prompt_out(prompt), "history": text.history, "reference": text.reference, "tools": text.tools}
+    access, text = enter(request, prompt.project, Scope.READ), prompt.text
+    reference = reference_shown_to(access, prompt)
+    return {**prompt_out(prompt), "history": text.history, "reference": reference, "tools": text.tools}
 
 
 @router.get(

@@ -1,6 +1,11 @@
-"""Read a prompt's history as a transcript."""
+"""Read a prompt's history as a transcript, and its reference for who may see it."""
 
-from curation.duels.models import Prompt
+from typing import Any
+
+from curation.duels.models import Duel, Opponent, Prompt
+from curation.projects.access import Access
+from curation.samples.blind import look_at, reviews_blind
+from curation.samples.models import Status
 from curation.web.text.chat import Chat
 from curation.web.text.transcript import Position, Source
 
@@ -9,3 +14,12 @@ def history_of(prompt: Prompt, *, at: Position | None = None) -> Chat:
     """Return the history, to be opened at `at`. Pages show its begin and end, and load the rest."""
     source = Source(prompt.pk, "turn", "prompt-window", "prompt-turn", "prompt-find", "prompt-raw")
     return Chat(prompt.text.history, source, at=at)
+
+
+def reference_shown_to(access: Access, prompt: Prompt) -> dict[str, Any] | None:
+    """Return the reference; None for who reviews blind, while it is one side of a pending sample."""
+    sides = Duel.objects.filter(prompt=prompt, opponent=Opponent.REFERENCE, sample__status=Status.PENDING)
+    if reviews_blind(access):
+        return None if sides.exists() else prompt.text.reference
+    look_at(access, sides.values_list("sample_id", flat=True))
+    return prompt.text.reference

@@ -30,7 +30,10 @@ class PromptOut(Schema):
 
 class PromptDetail(PromptOut):
     history: list[dict[str, Any]] = Field(examples=[[_MESSAGE]])
-    reference: dict[str, Any] = Field(examples=[{"role": "assistant", "content": "THOUGHT: I read the file first."}])
+    reference: dict[str, Any] | None = Field(
+        examples=[{"role": "assistant", "content": "THOUGHT: I read the file first."}],
+        description="Null while you review blind and it is one side of a pending sample.",
+    )
     tools: list[dict[str, Any]] = Field(
         examples=[[{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]],
         description="Functions that a model may call, in OpenAI's form.",

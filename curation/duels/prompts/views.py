@@ -12,7 +12,7 @@ from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
 from curation.duels.prompts.forms import ExclusionForm
-from curation.duels.prompts.queries import history_of
+from curation.duels.prompts.queries import history_of, reference_shown_to
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.ids import find
@@ -43,10 +43,11 @@ def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
 def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     prompt = find(Prompt.objects.of(access.project).for_list().select_related("text", "run"), pk, "prompt")
     record = PullRequest.objects.of(access.project).filter(instance_id=prompt.instance_id).select_related("text")
+    reference = reference_shown_to(access, prompt)
     context = {
         "prompt": prompt,
         "history": history_of(prompt).opening(),
-        "reference": Chat([*prompt.text.history, prompt.text.reference]).whole(len(prompt.text.history)),
+        "reference": reference and Chat([*prompt.text.history, reference]).whole(len(prompt.text.history)),
         "record": record.first(),
         "may_run": access.may(Scope.RUN),
         "api_path": f"/api/v1/prompts/{prompt.pk}",

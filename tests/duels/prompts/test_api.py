@@ -8,9 +8,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from curation.duels.models import Exclusion
+from curation.duels.models import Duel, Exclusion
 from curation.projects.models import AuditEntry, Project, Role
-from tests.factories import make_bearer, make_member, make_project, make_prompt, make_pull_request, make_user
+from curation.samples.models import Sample
+from tests.factories import make_bearer, make_duel, make_member, make_project, make_prompt, make_pull_request, make_user
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -70,6 +71,28 @@ def test_one_prompt_has_its_history_and_reference_for_members_only(
     assert found["reference"]["role"] == "assistant"
     assert get(client, make_user(), f"/prompts/{prompt.pk}").status_code == 404
     assert get(client, user, "/prompts/none").status_code == 404
+
+
+def test_a_blind_reviewer_sees_the_reference_when_its_samples_are_decided(client: Client, project: Project) -> None:
+    duel = make_duel(project)
+    reviewer, curator = make_member(project), make_member(project, role=Role.CURATOR)
+    path, page = f"/prompts/{duel.prompt_id}", reverse("prompt-page", args=["acme", duel.prompt_id])
+
+    def shown(user: User) -> tuple[bool, bool]:
+        client.force_login(user)
+        found = get(client, user, path).json()["reference"]
+        return found == duel.prompt.text.reference, "sed -n" in client.get(page).content.decode()
+
+    assert shown(reviewer) == (True, True), "no sample has it as a side"
+    Duel.objects.update(king=None, opponent="reference")
+    assert shown(reviewer) == (False, False)
+    assert get(client, reviewer, path).json()["reference"] is None
+    assert not AuditEntry.objects.filter(action="sample.look").exists()
+    assert shown(curator) == (True, True)
+    entry = AuditEntry.objects.get(action="sample.look")
+    assert (entry.actor, entry.subject) == (curator, str(duel.sample_id))
+    Sample.objects.update(status="approved")
+    assert shown(reviewer) == (True, True)
 
 
 def test_records_are_listed_by_repo(client: Client, user: User, project: Project) -> None:
