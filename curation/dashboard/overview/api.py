@@ -68,8 +68,10 @@ class StatsOut(Schema):
     seconds_per_decision: float | None = Field(examples=[13.0])
     cost: str = Field(examples=["1.25"])
     cost_unknown_calls: int
-    cost_by_model: list[dict[str, str | int]]
-    calls_by_day: list[CallDayOut] = Field(description="Of the last 14 days, without calls that are under way.")
+    cost_by_model: list[dict[str, str | int]] = Field(description="Empty while you review blind and one is pending.")
+    calls_by_day: list[CallDayOut] = Field(
+        description="Of the last 14 days, without calls that are under way. Empty as `cost_by_model`."
+    )
     at: str
 
 

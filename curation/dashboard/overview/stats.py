@@ -88,6 +88,8 @@ def _count(project: Project, *, blind: bool) -> Stats:
     funnel = _funnel(project, buckets, statuses, outcomes, balance.kept)
     if blind:
         funnel["trajectories"] = Trajectory.objects.of(project).count()
+    # Of few calls, the tokens and the cost of an answer tell which model gave it.
+    hides_calls = blind and statuses[Status.PENDING] > 0
     return Stats(
         funnel=funnel,
         pipelines=pipelines_of(project, funnel, blind=blind),
@@ -101,9 +103,8 @@ def _count(project: Project, *, blind: bool) -> Stats:
         seconds_per_decision=_seconds_per_decision(project),
         cost=f"{(runs['cost'] or Decimal(0)) + (gone['cost'] or Decimal(0)):f}",
         cost_unknown_calls=(runs["unknown"] or 0) + (gone["unknown"] or 0),
-        # Of few calls, the tokens of an answer tell which model gave it.
-        cost_by_model=[] if blind and statuses[Status.PENDING] else _cost_by_model(project),
-        calls_by_day=_calls_by_day(project),
+        cost_by_model=[] if hides_calls else _cost_by_model(project),
+        calls_by_day=[] if hides_calls else _calls_by_day(project),
         at=timezone.now().isoformat(),
     )
 

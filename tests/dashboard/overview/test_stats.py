@@ -6,7 +6,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from curation.dashboard.overview.charts import model_days, outcome_bars, score_histogram
+from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, score_histogram
 from curation.dashboard.overview.checklist import ChecklistStep, checklist_of
 from curation.dashboard.overview.stats import project_stats
 from curation.projects.access import access_of
@@ -124,6 +124,28 @@ def test_calls_are_counted_by_day_and_model() -> None:
     assert (day["cost_unknown_calls"], day["latency_ms"]) == (2, 2000)
     assert model_days(stats, "errors")["data"][0]["y"] == [pytest.approx(100 / 3)]
     assert model_days(stats, "latency")["data"][0]["y"] == [2.0]
+
+
+def test_a_blind_reviewer_sees_no_calls_of_models_until_all_samples_are_decided(client: Client) -> None:
+    project = make_project("billing")
+    sample = make_sample(project)
+    call = {"run": make_run(project), "endpoint_name": "judge-a", "content_hash": "x", "status": "ok"}
+    Call.objects.create(project=project, **call, cost=Decimal("0.5"), latency_ms=1000)
+    member = make_member(project)
+    client.force_login(member)
+
+    def models(path: str) -> bool:
+        cache.clear()
+        return "judge-a" in client.get(path, headers=make_bearer(member)).content.decode()
+
+    paths = ["/api/v1/projects/billing/stats", *(f"/p/billing/charts/models.json?shown={name}" for name in SHOWN)]
+    assert not any(models(path) for path in paths)
+    cache.clear()
+    assert "?shown=cost" not in client.get("/p/billing/").content.decode()
+    sample.status = "approved"
+    sample.save()
+    assert all(models(path) for path in paths[:2])
+    assert "?shown=cost" in client.get("/p/billing/").content.decode()
 
 
 class TestChecklist:
