@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 from django.contrib.auth.models import User
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -16,10 +15,10 @@ from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.filters import DecisionList
 from curation.review.decisions.findings import CHALLENGER, KING, findings_of
-from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
+from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions, shown_while_blind
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Action, Decision, Lease, Pick, Revision
+from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.lease import heartbeat, holder_of, own_lease, release
 from curation.review.queue.seats import Seats, is_blind, shown_seats, side_named
 from curation.review.queue.take import take_next
@@ -100,7 +99,7 @@ def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFir
     rows = Decision.objects.filter(decisions_shown_to(access), sample=sample).select_related("reviewer", "sample")
     blind = _reads_blind(access, sample)
     if blind:
-        rows = rows.filter(Q(reviewer=access.user) | Q(action=Action.FLAG))
+        rows = rows.filter(shown_while_blind(access))
     page = params.page(rows)
     look_at_opinions(access, page.rows)
     return page.response(lambda row: s.DecisionOut.of(row, blind=blind))
@@ -127,7 +126,7 @@ def post_decision(
         keep=None if body.keep is None else id_number(body.keep) or 0,
     )
     set_etag(response, done.sample.version)
-    return Status(201, s.DecisionOut.of(done.decision, blind=is_blind(access, done.sample)))
+    return Status(201, s.DecisionOut.of(done.decision, blind=_reads_blind(access, done.sample)))
 
 
 @calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last step on it")
@@ -138,16 +137,16 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = undo(access=access, sample_id=sample.pk)
     set_etag(response, done.sample.version)
-    return s.DecisionOut.of(done.shown, blind=is_blind(access, done.sample))
+    return s.DecisionOut.of(done.shown, blind=_reads_blind(access, done.sample))
 
 
 @calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     access, sample = enter_sample(request, sample_id, Scope.READ)
-    seats, unscored = _blind_seats(access, sample), is_blind(access, sample)
+    seats = _blind_seats(access, sample)
     rows = Revision.objects.seen_by(access.user.pk).filter(sample=sample)
     rows = rows.select_related("author", "parent", "suggestion").prefetch_related("text_scores")
-    return params.page(rows).response(lambda row: _revision(row, sample, seats, unscored=unscored))
+    return params.page(rows).response(lambda row: _revision(row, sample, seats))
 
 
 @calls.post("/samples/{sample_id}/revisions", response={201: s.RevisionOut}, summary="Revise an answer")
@@ -167,7 +166,7 @@ def post_revision(
         suggestion=None if body.suggestion is None else number(body.suggestion) or 0,
     )
     set_etag(response, done.sample.version)
-    return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample), unscored=True))
+    return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample)))
 
 
 @calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
@@ -269,7 +268,7 @@ def _answer(answer: AnswerDetail) -> dict[str, object]:
     }
 
 
-def _revision(row: Revision, sample: Sample, blind: Seats | None, *, unscored: bool) -> s.RevisionOut:
+def _revision(row: Revision, sample: Sample, blind: Seats | None) -> s.RevisionOut:
     before = row.parent.text if row.parent else original_text(sample, row.of)
     diff = unified_diff(before, row.text)
-    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), diff, blind=blind, unscored=unscored)
+    return s.RevisionOut.of_row(row, asdict(facts_of(row.text)), diff, blind=blind)

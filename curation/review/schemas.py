@@ -254,10 +254,8 @@ class RevisionOut(Schema):
     created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
 
     @classmethod
-    def of_row(
-        cls, row: Revision, facts: dict[str, object], diff: str, *, blind: Seats | None, unscored: bool
-    ) -> "RevisionOut":
-        """While `blind`, `of` is the place in these seats, and the leaks are left out; `unscored`, the scores."""
+    def of_row(cls, row: Revision, facts: dict[str, object], diff: str, *, blind: Seats | None) -> "RevisionOut":
+        """While `blind`, `of` is the place in these seats, and leaks and scores are left out."""
         leak = {"score": None, "spans": []} if blind else {"score": row.leak_score, "spans": row.leak_spans}
         return cls(
             id=str(row.pk),
@@ -274,7 +272,7 @@ class RevisionOut(Schema):
             leak=LeakOut.model_validate(leak),
             diff=diff,
             undone=row.undone_by_id is not None,
-            scores=[] if unscored else [TextScoreOut.of(score) for score in row.text_scores.all()],
+            scores=[] if blind else [TextScoreOut.of(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )
 

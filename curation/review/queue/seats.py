@@ -1,6 +1,7 @@
 """Left and right on the page, king and challenger in the data. No other module maps one to the other."""
 
 from enum import StrEnum
+from itertools import dropwhile
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
@@ -48,17 +49,21 @@ def draw_swapped(access: Access, sample: Sample) -> bool:
 
 
 def is_blind(access: Access, sample: Sample) -> bool:
-    """Whether sides, judges and score are hidden: until the sample is decided, where the project wants that. A sample
-    that a new text reopened was revealed before, and its page shows the earlier approval."""
+    """Whether sides, judges and score are hidden: until the sample is decided, where the project wants that. Who has
+    decided a sample that a new text reopened has seen them, and its page shows them the earlier approval."""
     if not access.project.settings.review.blind or sample.status != Status.PENDING:
         return False
     # A new text would have raised the first version.
-    return sample.version == 1 or not _is_reopened(sample)
+    return sample.version == 1 or not _decided_before_reopening(access, sample)
 
 
-def _is_reopened(sample: Sample) -> bool:
-    settled = Decision.objects.filter(sample=sample, action__in=SETTLING).not_undone().order_by("-id")
-    return settled.values_list("action", flat=True).first() == Action.REOPEN
+def _decided_before_reopening(access: Access, sample: Sample) -> bool:
+    """Whether a new text reopened the sample last, and the caller decided it before, or wrote that text. A decision
+    that waits for others does not count since then."""
+    rows = Decision.objects.filter(sample=sample, action__in=SETTLING).not_undone().order_by("-id")
+    lines = rows.values_list("settles", "action", "reviewer_id")
+    settled = list(dropwhile(lambda line: not line[0], lines))
+    return bool(settled) and settled[0][1] == Action.REOPEN and access.user.pk in {line[2] for line in settled}
 
 
 def seats_of(lease: Lease) -> Seats:

@@ -12,7 +12,7 @@ from curation.review.queue.lease import lock_sample
 from curation.review.refine import settle
 from curation.runs.control import clone
 from curation.runs.models import Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Look, Sample, Status
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
 from tests.duels.running import JUDGES, Models, Reply, end, fair, make_arena, run_to_end, shown, verdict
 from tests.factories import make_bearer, make_endpoint, make_member, make_user
@@ -207,10 +207,14 @@ class TestJudgeAgain:
         revision = self.saved(bench)
         end(Run.objects.get(pk=bench.post(f"/revisions/{revision.pk}/rejudge").json()["id"]))
         path = f"/samples/{revision.sample_id}/revisions"
-        assert bench.get(path)["data"][0]["scores"] == []
+        assert bench.get(path, make_member(bench.project))["data"][0]["scores"] == []
         items = f"/runs/{Run.objects.latest('pk').pk}/items"
         assert "correctness" not in str(bench.get(items, make_member(bench.project))), "nor by the run's items"
         assert "correctness" in str(bench.get(items)), "an admin reads them"
+        AuditEntry.objects.filter(action="sample.look").delete()
+        Look.objects.all().delete()
+        assert {row["score"] for row in bench.get(path)["data"][0]["scores"]} == {100.0}, "so does the list"
+        assert AuditEntry.objects.get(action="sample.look").actor == bench.user
         Project.objects.update(settings_json={**bench.project.settings_json, "review": {"blind": False}})
         assert len(bench.get(path)["data"][0]["scores"]) == 2
         page = bench.page(f"samples/{revision.sample_id}/panel/")
