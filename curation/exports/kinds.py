@@ -174,8 +174,8 @@ class ExportRun(Kind[ExportParams]):
     def results(self, run: Run) -> Sequence[Fact]:
         counts = run.result.get("counts", {})
         rows = [
-            Fact(f"Rows of {name}", ", ".join(f"{split} {number:,}" for split, number in by_split.items()))
-            for name, by_split in counts.get("rows", {}).items()
+            Fact(f"Rows of {name}", ", ".join(f"{split} {number:,}" for split, number in sorted(by_split.items())))
+            for name, by_split in sorted(counts.get("rows", {}).items())
         ]
         skipped = [
             Fact(f"Left out: {SkipReason(code).label}", counted(number, "sample"))

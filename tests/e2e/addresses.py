@@ -146,6 +146,7 @@ NO_PAGES = {
     *(
         "model-test",
         "model-delete",
+        "model-apply-test",
         "exclusion-set",
         "exclusion-remove",
         "record-clear",

@@ -91,7 +91,7 @@ def make_project(tab: Page) -> None:
     tab.keyboard.press("Tab")
     tab.keyboard.type(SLUG)
     tab.keyboard.press("Control+Enter")
-    tab.wait_for_url(f"**/p/{SLUG}/settings/")
+    tab.wait_for_url(f"**/p/{SLUG}/")
 
 
 def add_model(tab: Page, name: str, api_base: str) -> None:

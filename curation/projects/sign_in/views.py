@@ -45,6 +45,11 @@ class ChangePassword(_WithProvider, PasswordChangeView):
     template_name = "registration/change_password.html"
     success_url = reverse_lazy("home")
 
+    def get_form(self, form_class: type[PasswordChangeForm] | None = None) -> PasswordChangeForm:
+        form: PasswordChangeForm = super().get_form(form_class)
+        form.fields["old_password"].widget.attrs.pop("autofocus")  # the page has other actions before it
+        return form
+
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         messages.success(self.request, "Your password is changed. Your other sessions are signed out.")
         return super().form_valid(form)

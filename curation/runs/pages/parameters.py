@@ -58,11 +58,11 @@ def _key(value: object) -> object:
 
 
 def words_of(value: object) -> str:
-    """Return a value of JSON in words: "on", "a, b", "train 0.9, val 0.1"."""
+    """Return a value of JSON in words: "on", "a, b", "train 0.9, val 0.1". PostgreSQL keeps no order of names."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, Mapping):
-        return ", ".join(f"{str(name).replace('_', ' ')} {words_of(one)}" for name, one in value.items())
+        return ", ".join(f"{str(name).replace('_', ' ')} {words_of(one)}" for name, one in sorted(value.items()))
     if isinstance(value, list):
         return ", ".join(words_of(one) for one in value)
     return "–" if value is None else str(value)

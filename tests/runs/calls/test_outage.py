@@ -136,7 +136,7 @@ def test_errors_and_silence_pause_the_endpoint_and_an_answer_ends_the_pause(
 def test_items_fail_in_words_after_the_projects_wait_and_the_run_says_so(server: ModelServer) -> None:
     project = make_asked(server, project=waiting_for(0.02))
     asked(project, n=3)
-    server.refuse(4.0)
+    server.refuse(8.0)
     time.sleep(0.5)
     began = time.monotonic()
     run = asked(project, n=6)  # three are answered from the record
@@ -145,7 +145,7 @@ def test_items_fail_in_words_after_the_projects_wait_and_the_run_says_so(server:
     why = f"judge-a is down: 127.0.0.1:{server.port} refused the connection (waited "
     assert all(reason.startswith(why) for reason in reasons(run))
     assert messages(run)[-1] == "Finished with failures: 6 done, 3 failed."
-    until = time.monotonic() + 10
+    until = time.monotonic() + 15
     while time.monotonic() < until:
         try:
             server.counts()
