@@ -168,7 +168,7 @@ def duel(tab: Page, product: Product) -> dict[str, Any]:
     for name in JUDGES:
         tab.get_by_role("checkbox", name=name).press("Space")
     tab.locator("summary", has_text="Advanced").press("Enter")
-    type_into(tab, "Min judges optional", "2")
+    type_into(tab, "Judges needed optional", "2")
     tab.keyboard.press("Tab")
     expect(tab.locator("#estimate")).to_contain_text("Calls")
     expect(tab.locator("#estimate")).to_contain_text("$")
