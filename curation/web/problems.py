@@ -86,6 +86,10 @@ class NotAllowed(Problem):
     status, code, title = 403, "not_allowed", "Your role or token does not allow this"
 
 
+class CsrfFailed(Problem):
+    status, code, title = 403, "csrf_failed", "The CSRF token is missing or wrong"
+
+
 class NotFound(Problem):
     status, code, title = 404, "not_found", "Not found"
 

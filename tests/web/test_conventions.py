@@ -117,11 +117,28 @@ class TestCredentials:
         refused = client.post(PATH, body, content_type=JSON)
         assert refused.status_code == 403
         assert refused["Content-Type"] == "application/problem+json"
+        assert (refused.json()["code"], refused.json()["title"]) == ("csrf_failed", "The CSRF token is missing or wrong")
         assert not Project.objects.exists()
         client.get("/projects/new/")
         token = client.cookies["csrftoken"].value
         accepted = client.post(PATH, body, content_type=JSON, headers={"X-CSRFToken": token})
         assert accepted.status_code == 201
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", PATH),
+            ("POST", PATH),
+            ("PATCH", f"{PATH}/demo"),
+            ("DELETE", f"{PATH}/demo"),
+            ("POST", f"{PATH}/demo/runs"),
+            ("POST", f"{PATH}/demo/otlp/v1/traces"),
+        ],
+    )
+    def test_without_any_every_call_is_401(self, method: str, path: str) -> None:
+        answer = Client(enforce_csrf_checks=True).generic(method, path, b"{}", content_type=JSON)
+        assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+        assert answer.json()["code"] == "not_authenticated"
 
     def test_a_token_needs_no_csrf(self) -> None:
         client = Client(enforce_csrf_checks=True)

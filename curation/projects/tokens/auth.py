@@ -17,10 +17,14 @@ from curation.projects.models import Scope, Token
 from curation.web.http.idempotency import HEADER
 from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, refused
 from curation.web.prepared import Prepared
-from curation.web.problems import NotAuthenticated
+from curation.web.problems import CsrfFailed, NotAuthenticated
 
 USE_RECORDED_EVERY = timedelta(minutes=1)
 PRINCIPAL = "winnow.principal"
+NO_CSRF = (
+    "A change with a session's cookie needs its CSRF token as `X-CSRFToken`, from a page of this site. "
+    "A script sends `Authorization: Bearer wn_…` instead."
+)
 # Schemes with which a proxy before the site may sign people in; browsers then send them with each page.
 OF_PROXIES = ("basic ", "digest ", "negotiate ")
 # These have their own token, or none.
@@ -72,11 +76,16 @@ def token_of(sent: str) -> Token | None:
 
 
 class Session(SessionAuth):
-    def authenticate(self, request: HttpRequest, key: str | None) -> Principal | None:
-        return Principal(request.user, frozenset(Scope)) if isinstance(request.user, User) else None
+    def __call__(self, request: HttpRequest) -> Principal | None:
+        # First who asks: a request without a session needs credentials, and no CSRF token would help it.
+        if not isinstance(request.user, User):
+            return None
+        if check_csrf(request) is not None:
+            raise CsrfFailed(NO_CSRF)
+        return Principal(request.user, frozenset(Scope))
 
 
-AUTH = [BearerToken(), Session(csrf=True)]
+AUTH = [BearerToken(), Session()]
 
 
 def hash_of(secret: str) -> str:

@@ -1,6 +1,7 @@
 """Problems as `application/problem+json`, and the NinjaAPI's handlers of every failure."""
 
 import logging
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -131,7 +132,8 @@ def install_problem_handlers(api: NinjaAPI) -> None:
         if isinstance(cause, Problem):
             return problem_response(request, cause)
         problem = Problem(str(error), code="bad_request" if error.status_code == 400 else f"http_{error.status_code}")
-        problem.status = error.status_code
+        if error.status_code != Problem.status:
+            problem.status, problem.title = error.status_code, HTTPStatus(error.status_code).phrase
         return problem_response(request, problem)
 
     @api.exception_handler(Exception)
