@@ -30,8 +30,11 @@ MATCH = "The version that was seen, as `ETag` gave it. Another one is 412, and n
 NONE_MATCH = "An `ETag` of this address. If the answer is the same, it is 304 without a body."
 # Calls that compare `If-Match` with the version of the row they change.
 VERSIONED = {
-    *("patch_project", "patch_model", "put_scenario", "clear_scenario_axes", "put_experiment"),
-    *("post_decision", "post_revision", "post_labels"),
+    *("patch_project", "delete_one_project", "patch_member", "delete_member", "patch_preferences"),
+    *("patch_model", "delete_model", "put_scenario", "clear_scenario_axes", "remove_scenario"),
+    *("put_experiment", "delete_experiment", "patch_evaluation", "delete_one_evaluation"),
+    *("patch_export", "delete_one_export", "patch_run", "delete_one_run"),
+    *("post_decision", "post_revision", "post_labels", "post_undo"),
 }
 # Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
 WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}

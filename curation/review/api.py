@@ -133,9 +133,9 @@ def post_decision(
 def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s.DecisionOut:
     """Answers with the decision that is now undone. A revision that you saved last is undone too: the text before it
     counts again, and the answer is the new line `undo`, whose `revision` names it. 409 where someone else has changed
-    the sample since, or where the revision was judged again."""
+    the sample since, or where the revision was judged again. A stale `If-Match`: 412."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
-    done = undo(access=access, sample_id=sample.pk)
+    done = undo(access=access, sample_id=sample.pk, version=s.seen_version(request, sample, None))
     set_etag(response, done.sample.version)
     return s.DecisionOut.of(done.shown, blind=_reads_blind(access, done.sample))
 

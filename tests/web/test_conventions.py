@@ -117,7 +117,10 @@ class TestCredentials:
         refused = client.post(PATH, body, content_type=JSON)
         assert refused.status_code == 403
         assert refused["Content-Type"] == "application/problem+json"
-        assert (refused.json()["code"], refused.json()["title"]) == ("csrf_failed", "The CSRF token is missing or wrong")
+        assert (refused.json()["code"], refused.json()["title"]) == (
+            "csrf_failed",
+            "The CSRF token is missing or wrong",
+        )
         assert not Project.objects.exists()
         client.get("/projects/new/")
         token = client.cookies["csrftoken"].value

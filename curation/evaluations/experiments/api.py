@@ -58,6 +58,7 @@ def put_experiment(request: HttpRequest, response: HttpResponse, experiment_id: 
 @router.delete("/experiments/{experiment_id}", response={204: None}, summary="Delete an experiment's card")
 def delete_experiment(request: HttpRequest, experiment_id: str) -> Status[None]:
     access, experiment = _enter(request, experiment_id, Scope.RUN)
+    seen_version(request, s.version_of(experiment))
     delete_card(access=access, experiment=experiment)
     return Status(204, None)
 

@@ -1,17 +1,15 @@
 """Requests and responses of experiments."""
 
-import hashlib
 from datetime import datetime
 from typing import Annotated, Any
 
-import orjson
-from django.core.serializers.json import DjangoJSONEncoder
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.experiments.card import Expectation, expectations
 from curation.evaluations.experiments.change import Card
 from curation.evaluations.models import EvaluatedModel, Experiment
+from curation.web.http import etag
 
 Json = dict[str, Any]
 
@@ -96,8 +94,7 @@ def experiment_out(experiment: Experiment) -> Json:
 
 def version_of(experiment: Experiment) -> str:
     """Return what changes with anything that the card shows."""
-    shown = orjson.dumps(experiment_out(experiment), default=DjangoJSONEncoder().default, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(shown).hexdigest()[:16]
+    return etag.version_of(experiment_out(experiment))
 
 
 def _model(model: EvaluatedModel | None) -> Json | None:

@@ -18,9 +18,10 @@ from curation.projects.models import Scope
 from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
-from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_run, delete_run
 from curation.samples.blind import refuse_pending
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 
@@ -46,9 +47,10 @@ def post_evaluation(request: HttpRequest, response: HttpResponse, slug: str, bod
 
 
 @router.get("/evaluations/{evaluation_id}", response=s.EvaluationOut, summary="One evaluation: figures by model")
-def get_evaluation(request: HttpRequest, evaluation_id: str) -> Answer:
+def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str) -> Answer:
     """While its run works, the figures are those of the answers so far."""
     _, evaluation = enter_evaluation(request, evaluation_id)
+    set_etag(response, run_version(evaluation.run))
     check = ContaminationCheck.objects.newest(evaluation.split)
     if evaluation.kind == EvaluationKind.LIVE:
         return s.evaluation_out(evaluation, live_figures(evaluation), check)
@@ -65,10 +67,13 @@ def evaluation_file(request: HttpRequest, evaluation_id: str) -> StreamingHttpRe
 
 
 @router.patch("/evaluations/{evaluation_id}", response=RunOut, summary="Archive or unarchive an evaluation")
-def patch_evaluation(request: HttpRequest, evaluation_id: str, body: ArchiveIn) -> Answer:
+def patch_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str, body: ArchiveIn) -> Answer:
     access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
     run, label = evaluation.run, f"evaluation {evaluation.pk}"
-    return run_out(archive_run(access=access, run=run, archived=body.archived, label=label))
+    seen_version(request, run_version(run))
+    run = archive_run(access=access, run=run, archived=body.archived, label=label)
+    set_etag(response, run_version(run))
+    return run_out(run)
 
 
 @router.delete(
@@ -77,6 +82,7 @@ def patch_evaluation(request: HttpRequest, evaluation_id: str, body: ArchiveIn) 
 def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str) -> Status[DeletionOut]:
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
+    seen_version(request, run_version(evaluation.run))
     return accepted(delete_run(access=access, run=evaluation.run, label=f"evaluation {evaluation.pk}"), response)
 
 

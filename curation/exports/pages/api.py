@@ -41,9 +41,10 @@ from curation.projects.models import Scope
 from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import DeletionOut
 from curation.runs.launch import launch
-from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_run, delete_run
 from curation.samples.blind import refuse_pending
+from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
 
 router = Router(tags=["exports"])
@@ -78,21 +79,26 @@ def create_export(request: HttpRequest, response: HttpResponse, slug: str, body:
 
 
 @router.patch("/exports/{export_id}", response=ExportOut, summary="Archive an export, or keep it from retention")
-def patch_export(request: HttpRequest, export_id: str, body: ExportPatch) -> Json:
+def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, body: ExportPatch) -> Json:
     """`archived` hides it from lists, `kept` keeps it from being deleted by `settings.export.keep_days`."""
     access, export = _entered(request, export_id, Scope.EXPORT)
     with transaction.atomic():
+        export = (
+            Export.objects.select_for_update(of=("self", "run")).select_related("run__created_by").get(pk=export.pk)
+        )
+        seen_version(request, _version(export))
         if body.archived is not None:
             archive_run(access=access, run=export.run, archived=body.archived, label=f"export {export.pk}")
         if body.kept is not None:
             keep_export(access=access, export=export, kept=body.kept)
-    return export_out(export)
+    return _answer(response, export)
 
 
 @router.delete("/exports/{export_id}", response={202: DeletionOut}, summary="Delete an export that nothing rests on")
 def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Status[DeletionOut]:
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     access, export = _entered(request, export_id, Scope.EXPORT)
+    seen_version(request, _version(export))
     return accepted(delete_run(access=access, run=export.run, label=f"export {export.pk}"), response)
 
 
@@ -112,9 +118,17 @@ def _recipe(body: ExportIn) -> Recipe | str:
 
 
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")
-def get_export(request: HttpRequest, export_id: str) -> Json:
-    _, export = _entered(request, export_id)
+def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Json:
+    return _answer(response, _entered(request, export_id)[1])
+
+
+def _answer(response: HttpResponse, export: Export) -> Json:
+    set_etag(response, _version(export))
     return export_out(export)
+
+
+def _version(export: Export) -> str:
+    return version_of([run_version(export.run), export.kept])
 
 
 @router.get("/exports/{export_id}/preview", response=ExportPreviewOut, summary="Count what its recipe would give now")

@@ -51,5 +51,7 @@ def patch_model(
 @router.delete("/projects/{slug}/models/{name}", response={204: None}, summary="Delete a model endpoint (admins)")
 def delete_model(request: HttpRequest, slug: str, name: str) -> Status[None]:
     """Recorded calls keep the endpoint's name and their figures."""
-    delete_endpoint(access=enter(request, slug, Scope.ADMIN), name=name)
+    access = enter(request, slug, Scope.ADMIN)
+    seen_version(request, endpoint_of(access.project, name).version)
+    delete_endpoint(access=access, name=name)
     return Status(204, None)

@@ -39,6 +39,14 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
     return member
 
 
+def member_of(project: Project, username: str) -> Member:
+    """The project's member of that name. Raises `NotFound`."""
+    member = project.members.select_related("user").filter(user__username=username).first()
+    if member is None:
+        raise NotFound(f"{username!r} is not a member of {project.slug}.")
+    return member
+
+
 def change_role(*, access: Access, username: str, role: str) -> Member:
     access.require(Scope.ADMIN)
     refuse_unknown_role(role)
@@ -75,9 +83,7 @@ def _with_member(access: Access, username: str, *, keeps_admin: bool, change: Ca
     with transaction.atomic():
         # Lock the project: two admins who remove each other at the same time must not both succeed.
         project = Project.objects.select_for_update().get(pk=access.project.pk)
-        member = project.members.select_related("user").filter(user__username=username).first()
-        if member is None:
-            raise NotFound(f"{username!r} is not a member of {project.slug}.")
+        member = member_of(project, username)
         if not keeps_admin and member.role == Role.ADMIN and project.members.filter(role=Role.ADMIN).count() == 1:
             raise Conflict(
                 f"{username} is the last admin of {project.slug}. Make another member admin first.", code="last_admin"

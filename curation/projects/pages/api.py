@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
-from curation.projects.access import enter, principal_of
+from curation.projects.access import Access, enter, principal_of
 from curation.projects.instructions.texts import (
     Instructions,
     history_of,
@@ -17,7 +18,7 @@ from curation.projects.invitations.api import invitation_response
 from curation.projects.invitations.api import router as invitation_router
 from curation.projects.invitations.invite import DAYS
 from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
-from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
+from curation.projects.members.change import add_member, change_role, may_see_users, member_of, remove_member
 from curation.projects.models import AuditEntry, Member, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
@@ -29,7 +30,7 @@ from curation.projects.service_accounts.api import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.etag import seen_version, set_etag
+from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
 
@@ -72,18 +73,14 @@ def get_project(request: HttpRequest, response: HttpResponse, slug: str) -> s.Pr
 )
 def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body: s.ProjectPatch) -> s.ProjectOut:
     access = enter(request, slug, Scope.ADMIN, while_archived=body.archived is False)
-    seen = seen_version(request, access.project.version)
-    if body.archived is False:
-        access = replace(access, project=unarchive_project(access=access))
-    changed = change_project(
-        access=access,
-        name=body.name,
-        guidelines=body.guidelines,
-        settings=body.settings,
-        # Checked again under the row's lock: of two writers with the same version one is refused.
-        seen_version=seen,
-    )
-    project = archive_project(access=access) if body.archived else changed.project
+    with transaction.atomic():
+        # The version is compared under the row's lock: of two writers with the same version one is refused.
+        project = Project.objects.select_for_update().get(pk=access.project.pk)
+        seen_version(request, project.version)
+        if body.archived is False:
+            access = replace(access, project=unarchive_project(access=access))
+        changed = change_project(access=access, name=body.name, guidelines=body.guidelines, settings=body.settings)
+        project = archive_project(access=access) if body.archived else changed.project
     set_etag(response, project.version)
     return s.ProjectOut.alone(project)
 
@@ -105,6 +102,7 @@ def delete_one_project(
 ) -> Status[DeletionOut]:
     """`name` is the project's name. From now on the project answers as deleted (410); its slug is free at the end."""
     access = enter(request, slug, Scope.ADMIN, while_archived=True)
+    seen_version(request, access.project.version)
     return accepted(delete_project(access=access, name=params.name), response)
 
 
@@ -129,16 +127,41 @@ def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> HttpRespon
     return invitation_response(request, access, invitation, status=202)
 
 
+@router.get("/projects/{slug}/members/{username}", response=s.MemberOut, summary="One member")
+def get_member(request: HttpRequest, response: HttpResponse, slug: str, username: str) -> s.MemberOut:
+    return _member(response, member_of(enter(request, slug, Scope.READ).project, username))
+
+
 @router.patch("/projects/{slug}/members/{username}", response=s.MemberOut, summary="Change a member's role")
-def patch_member(request: HttpRequest, slug: str, username: str, body: s.RoleIn) -> s.MemberOut:
+def patch_member(request: HttpRequest, response: HttpResponse, slug: str, username: str, body: s.RoleIn) -> s.MemberOut:
     access = enter(request, slug, Scope.ADMIN)
-    return s.MemberOut.of(change_role(access=access, username=username, role=body.role))
+    with transaction.atomic():
+        seen_version(request, _locked_member_version(access, username))
+        return _member(response, change_role(access=access, username=username, role=body.role))
 
 
 @router.delete("/projects/{slug}/members/{username}", response={204: None}, summary="Remove a member")
 def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None]:
-    remove_member(access=enter(request, slug, Scope.ADMIN), username=username)
+    access = enter(request, slug, Scope.ADMIN)
+    with transaction.atomic():
+        seen_version(request, _locked_member_version(access, username))
+        remove_member(access=access, username=username)
     return Status(204, None)
+
+
+def _member(response: HttpResponse, member: Member) -> s.MemberOut:
+    set_etag(response, _member_version(member))
+    return s.MemberOut.of(member)
+
+
+def _member_version(member: Member) -> str:
+    return version_of(s.MemberOut.of(member).model_dump())
+
+
+def _locked_member_version(access: Access, username: str) -> str:
+    """The member's version under the project's lock, which every change of members takes."""
+    Project.objects.select_for_update().get(pk=access.project.pk)
+    return _member_version(member_of(access.project, username))
 
 
 @router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")

@@ -21,8 +21,8 @@ def archive_project(*, access: Access) -> Project:
         project.require_writable()
         if working := work_in_progress(project.pk):
             raise Conflict(f"{working} Cancel or wait, then archive the project.", code="in_progress")
-        project.archived_at = timezone.now()
-        project.save(update_fields=["archived_at"])
+        project.archived_at, project.version = timezone.now(), project.version + 1
+        project.save(update_fields=["archived_at", "version"])
         record(actor=access.user, project=project, action="project.archive", subject=project.slug)
     return project
 
@@ -34,8 +34,8 @@ def unarchive_project(*, access: Access) -> Project:
         project = Project.objects.select_for_update().get(pk=access.project.pk)
         if project.archived_at is None:
             raise Conflict(f"The project {project.name} is not archived.", code="not_archived")
-        project.archived_at = None
-        project.save(update_fields=["archived_at"])
+        project.archived_at, project.version = None, project.version + 1
+        project.save(update_fields=["archived_at", "version"])
         record(actor=access.user, project=project, action="project.unarchive", subject=project.slug)
     return project
 

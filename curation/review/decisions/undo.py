@@ -15,7 +15,7 @@ from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision
 from curation.review.decisions.revise import flags_after
-from curation.review.decisions.state import change, log_line, restored
+from curation.review.decisions.state import change, log_line, restored, stale
 from curation.review.models import IMPORTED, Action, Decision, Draft, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.review.queue.seats import names_side
@@ -46,12 +46,13 @@ class Undone:
         return f"Undid {self.undone.get_action_display().lower()} of sample {self.sample.pk}."
 
 
-def undo(*, access: Access, sample_id: int | None = None) -> Undone:
+def undo(*, access: Access, sample_id: int | None = None, version: int | None = None) -> Undone:
     """Undo the caller's last step that is not undone yet: on this sample, or without one in the whole project.
 
     A step is a decision or a saved revision. Bulk actions have their own undo (`undo_bulk`) and are skipped where no
     sample is named. What was typed becomes the caller's draft again. A conflict where there is nothing to undo, where
-    someone else has changed the sample since or has it open, and for a revision that was judged again.
+    someone else has changed the sample since or has it open, and for a revision that was judged again. Raises `Stale`
+    where the sample no longer has the `version` that the caller saw.
     """
     with transaction.atomic():
         found = last_step(access, sample_id, bulk=sample_id is not None)
@@ -59,6 +60,8 @@ def undo(*, access: Access, sample_id: int | None = None) -> Undone:
             where = "in this project" if sample_id is None else f"on sample {sample_id}"
             raise Conflict(f"You have no decision {where} to undo, and no saved revision.", code="nothing_to_undo")
         sample = lock_sample(access.project, found.sample_id)
+        if version is not None and version != sample.version:
+            raise stale(sample, given=version)
         if isinstance(found, Revision):
             return _undo_revision(found.pk, sample, access)
         return _undo_decision(found.pk, sample, access)

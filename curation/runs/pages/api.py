@@ -18,8 +18,9 @@ from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
 from curation.runs.pages.results import require_results, why_hidden
-from curation.runs.pages.schemas import RunOut, run_out, run_row
+from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_run, delete_run
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 
 router = Router(tags=["runs"])
@@ -170,21 +171,26 @@ def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str
 
 
 @router.get("/runs/{run_id}", response=RunOut, summary="One run, and what it waits for")
-def get_run(request: HttpRequest, run_id: str) -> dict[str, object]:
+def get_run(request: HttpRequest, response: HttpResponse, run_id: str) -> dict[str, object]:
     run, access = _run(request, run_id, Scope.READ)
+    set_etag(response, run_version(run))
     return run_out(run, hidden=bool(why_hidden(access, [run])))
 
 
 @router.patch("/runs/{run_id}", response=RunOut, summary="Archive or unarchive a run")
-def patch_run(request: HttpRequest, run_id: str, body: ArchiveIn) -> dict[str, object]:
+def patch_run(request: HttpRequest, response: HttpResponse, run_id: str, body: ArchiveIn) -> dict[str, object]:
     run, access = _run(request, run_id, Scope.READ)
-    return run_out(archive_run(access=access, run=run, archived=body.archived))
+    seen_version(request, run_version(run))
+    run = archive_run(access=access, run=run, archived=body.archived)
+    set_etag(response, run_version(run))
+    return run_out(run)
 
 
 @router.delete("/runs/{run_id}", response={202: DeletionOut}, summary="Delete a run that nothing rests on")
 def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[DeletionOut]:
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     run, access = _run(request, run_id, Scope.READ)
+    seen_version(request, run_version(run))
     return accepted(delete_run(access=access, run=run), response)
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from curation.runs.models import Run
 from curation.runs.pages.waiting import waits_of
+from curation.web.http.etag import version_of
 
 
 class WaitingOut(Schema):
@@ -58,6 +59,11 @@ class RunOut(Schema):
 def run_out(run: Run, *, hidden: bool = False) -> dict[str, object]:
     """Return the run as JSON, with what it waits for; `hidden`, without its result."""
     return {**run_row(run, hidden=hidden), "waiting": [asdict(wait) for wait in waits_of(run)]}
+
+
+def run_version(run: Run) -> str:
+    """Return the version of a run, its evaluation or its export: its progress makes no other one."""
+    return version_of([run.state, run.archived_at])
 
 
 def run_row(run: Run, *, hidden: bool = False) -> dict[str, object]:

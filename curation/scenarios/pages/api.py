@@ -153,6 +153,7 @@ def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str)
 @router.delete("/scenarios/{scenario_id}", response={204: None}, summary="Delete a scenario without trajectories")
 def remove_scenario(request: HttpRequest, scenario_id: str) -> Status[None]:
     access, row = _entered(request, scenario_id, Scope.RUN)
+    seen_version(request, row.version)
     delete_scenario(access=access, scenario=row)
     return Status(204, None)
 

@@ -8,6 +8,8 @@ without a version is the hash. `If-Match` compares the version in either.
 import hashlib
 from typing import TypeVar
 
+import orjson
+from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags
 
@@ -18,6 +20,12 @@ V = TypeVar("V", int, str)
 
 # The answers that are compared with `If-None-Match`; metrics are not, they change with every request.
 COMPARED = ("application/json", "text/markdown", "text/csv")
+
+
+def version_of(state: object) -> str:
+    """Return the version of an object that counts none: a digest of what its changes may overwrite."""
+    shown = orjson.dumps(state, default=DjangoJSONEncoder().default, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(shown).hexdigest()[:16]
 
 
 def set_etag(response: HttpResponse, version: int | str) -> None:

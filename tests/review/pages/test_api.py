@@ -123,7 +123,12 @@ def test_an_if_match_that_does_not_name_the_version_is_412(call: Caller, project
     show_all(project)
     sample = judged(project)
     call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
-    for path, body in (("decisions", {"action": "reject"}), ("revisions", {"text": "x"}), ("labels", {"labels": {}})):
+    for path, body in (
+        ("decisions", {"action": "reject"}),
+        ("revisions", {"text": "x"}),
+        ("labels", {"labels": {}}),
+        ("undo", {}),
+    ):
         answer = call("POST", f"/samples/{sample.pk}/{path}", body, **{"If-Match": given})
         assert (answer.status_code, answer.json()["current"]["status"]) == (412, "approved"), path
     sample.refresh_from_db()

@@ -3,13 +3,18 @@
 import json
 
 import pytest
+from django.db.models import Model
 from django.test import Client
 
+from curation.evaluations.models import Evaluation
+from curation.exports.models import Export
 from curation.projects.models import Project
+from curation.runs.models import Run
 from tests.factories import (
     make_bearer,
     make_duel,
     make_endpoint,
+    make_member,
     make_project,
     make_run,
     make_sample,
@@ -100,6 +105,71 @@ def test_an_object_that_has_not_changed_is_304_and_its_etag_is_a_version(client:
             assert (sent.status_code == 412) is not allowed, (path, seen, sent.content)
             assert allowed or sent.json()["current"]["version"] == version
             assert not allowed or sent.status_code in (200, 201), sent.content
+
+
+def make_rows(project: Project) -> dict[str, Model]:
+    def done(kind: str) -> Run:
+        return make_run(project, kind, state="succeeded")
+
+    return {
+        "run": done("duel"),
+        "export": Export.objects.create(project=project, run=done("export"), recipe={}),
+        "evaluation": Evaluation.objects.create(project=project, run=done("evaluate")),
+        "scenario": make_scenario(project, "one"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "back"),
+    [
+        ("/projects/acme", {"archived": True}, {"archived": False}),
+        ("/projects/acme/members/bob", {"role": "curator"}, {"role": "viewer"}),
+        ("/preferences", {"keys": {"approve": "Y"}}, {"density": "compact"}),
+        ("/runs/{run}", {"archived": True}, {"archived": False}),
+        ("/exports/{export}", {"kept": True}, {"kept": False}),
+        ("/exports/{export}", {"archived": True}, {"archived": False}),
+        ("/evaluations/{evaluation}", {"archived": True}, {"archived": False}),
+    ],
+)
+def test_a_change_is_refused_where_the_object_is_not_as_it_was_read(
+    client: Client, project: Project, path: str, change: dict[str, object], back: dict[str, object]
+) -> None:
+    make_member(project, role="reviewer", user=make_user("bob"))
+    rows = make_rows(project)
+    admin = make_bearer(project.members.get(user__username="ada").user)
+    address = f"/api/v1{path.format(**{name: row.pk for name, row in rows.items()})}"
+
+    def send(body: dict[str, object], seen: str) -> int:
+        headers = {**admin, "If-Match": seen}
+        return client.patch(address, body, content_type="application/json", headers=headers).status_code
+
+    before = client.get(address, headers=admin)
+    assert send(change, '"999"') == 412
+    assert client.get(address, headers=admin)["ETag"] == before["ETag"]
+    assert send(change, before["ETag"]) == 200
+    assert send(back, before["ETag"]) == 412
+    assert send(back, client.get(address, headers=admin)["ETag"]) == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/projects/acme/members/bob",
+        "/projects/acme/models/king",
+        "/runs/{run}",
+        "/exports/{export}",
+        "/scenarios/{scenario}",
+    ],
+)
+def test_an_object_that_is_not_as_it_was_read_is_not_deleted(client: Client, project: Project, path: str) -> None:
+    make_member(project, role="reviewer", user=make_user("bob"))
+    make_endpoint(project, "king")
+    rows = make_rows(project)
+    admin = make_bearer(project.members.get(user__username="ada").user)
+    address = f"/api/v1{path.format(**{name: row.pk for name, row in rows.items()})}"
+    etag = client.get(address, headers=admin)["ETag"]
+    assert client.delete(address, headers={**admin, "If-Match": '"999"'}).status_code == 412
+    assert client.delete(address, headers={**admin, "If-Match": etag}).status_code in (202, 204)
 
 
 @pytest.mark.parametrize("path", ["/projects/acme/audit/export", "/projects/acme/scenarios/bundles.zip", "/metrics"])
