@@ -19,6 +19,18 @@ ARCHIVE = "archive.tar"
 PIECE = 256 * 1024
 _BLOCK = 512
 _ONE_RANGE = re.compile(r"(\d*)-(\d*)")
+# By the ending of a file's name.
+MEDIA_TYPES = {
+    ".jsonl": "application/x-ndjson",
+    ".json": "application/json",
+    ".gz": "application/gzip",
+    ".parquet": "application/vnd.apache.parquet",
+    ".yaml": "application/yaml",
+    ".py": "text/x-python",
+    ".md": "text/markdown; charset=utf-8",
+    ".tar": "application/x-tar",
+}
+OTHER_MEDIA_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +118,7 @@ def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
 
 
 def _media_type(name: str) -> str:
-    endings = {".jsonl": "application/x-ndjson", ".json": "application/json", ".gz": "application/gzip"}
-    endings |= {".parquet": "application/vnd.apache.parquet", ".yaml": "application/yaml", ".py": "text/x-python"}
-    endings |= {".md": "text/markdown; charset=utf-8", ".tar": "application/x-tar"}
-    return next((kind for ending, kind in endings.items() if name.endswith(ending)), "application/octet-stream")
+    return next((kind for ending, kind in MEDIA_TYPES.items() if name.endswith(ending)), OTHER_MEDIA_TYPE)
 
 
 def _unchanged(request: HttpRequest, etag: str) -> bool:

@@ -30,7 +30,7 @@ def plan_export(*, export: Export, embedded: bool, checkpoint: Callable[[], None
         recipe,
         held_out=held_out,
         apply=export_filter.apply,
-        count_formats=lambda ids: export_filter.count_formats(frozen_samples(export, ids)),
+        read_lines=lambda ids: export_filter.lines_of(frozen_samples(export, ids)),
         checkpoint=checkpoint,
     )
 

@@ -1,6 +1,6 @@
 """Plan: which of the frozen samples are duplicates or beyond a cap, and by what the splits are grouped."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,15 +13,15 @@ from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
 from curation.exports.hygiene.signatures import SignedSample, read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
-from curation.exports.rows.filter import FilteredSample
+from curation.exports.rows.filter import FilteredSample, Line
 from curation.exports.rows.queries import conversation_of
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED, Sample
 from curation.web.lists.id_list import IdList
 from judging.likeness.groups import Bands, Groups, bands_of, group_exact, group_near
 
-# Returns how many of the recipe's formats each of some samples has a row in, if duplicates and caps are ignored.
-CountFormats = Callable[[Sequence[int]], Mapping[int, int]]
+# Returns the lines of some samples, if duplicates and caps are ignored.
+ReadLines = Callable[[Sequence[int]], Mapping[int, Sequence[Line]]]
 # Returns the rows of a chunk.
 Apply = Callable[[Sequence[FrozenSample]], Iterable[FilteredSample]]
 _AT_ONCE = 1_000
@@ -90,7 +90,7 @@ def make_plan(
     chunks: Iterable[Sequence[FrozenSample]],
     recipe: Recipe,
     *,
-    count_formats: CountFormats,
+    read_lines: ReadLines,
     held_out: HeldOutSets,
     apply: Apply,
     checkpoint: Callable[[], None],
@@ -109,7 +109,7 @@ def make_plan(
         ids = [sample.sample_id for sample in chunk]
         found.add(signed_samples([pk for pk in ids if not leaves_out or pk not in held_out.matches]), recipe)
 
-    duplicates = _duplicates(found, recipe, count_formats, checkpoint)
+    duplicates = _duplicates(found, recipe, read_lines, checkpoint)
     kept = [row for row in found.rows if row.sample_id not in duplicates]
     over = over_cap((Candidate(row.sample_id, row.score, row.values) for row in kept), recipe.caps)
     splitting = _splitting([row.key for row in kept if row.sample_id not in over], recipe)
@@ -119,11 +119,10 @@ def make_plan(
     return Plan(splitting, duplicates, over, contaminated, held_out.as_json(contaminated, left_out=leaves_out))
 
 
-def _duplicates(
-    found: _Rows, recipe: Recipe, count_formats: CountFormats, checkpoint: Callable[[], None]
-) -> dict[int, int]:
+def _duplicates(found: _Rows, recipe: Recipe, read_lines: ReadLines, checkpoint: Callable[[], None]) -> dict[int, int]:
     """Return the samples that are duplicates of a better one. The best has a row in most formats, then the highest
-    score, then the smallest id; a group of which nothing can leave has none."""
+    score, then the smallest id; a group of which nothing can leave has none. A sample that teaches the opposite of
+    another one of its group repeats none of them: why it does not leave is that it is contradicted."""
     groups = Groups(len(found.rows))
     if found.rows:
         group_exact(groups, np.frombuffer(b"".join(found.exact), dtype="<u8"))
@@ -136,12 +135,20 @@ def _duplicates(
     duplicates: dict[int, int] = {}
     for sets in _batches(groups.sets().values()):
         checkpoint()
-        formats = count_formats(sorted(found.rows[number].sample_id for numbers in sets for number in numbers))
+        lines = read_lines(sorted(found.rows[number].sample_id for numbers in sets for number in numbers))
+        formats = {pk: len({line.format for line in of_sample}) for pk, of_sample in lines.items()}
         for numbers in sets:
-            rows = [found.rows[number] for number in numbers if formats.get(found.rows[number].sample_id)]
+            leaving = [found.rows[number] for number in numbers if formats.get(found.rows[number].sample_id)]
+            claims = [line.claim for row in leaving for line in lines[row.sample_id] if line.claim is not None]
+            said = {claim.says for claim in claims}
+            rows = [row for row in leaving if not all(_is_contradicted(line, said) for line in lines[row.sample_id])]
             rows.sort(key=lambda row: (-formats[row.sample_id], -row.score, row.sample_id))
             duplicates.update((row.sample_id, rows[0].sample_id) for row in rows[1:])
     return duplicates
+
+
+def _is_contradicted(line: Line, said: Set[bytes]) -> bool:
+    return line.claim is not None and line.claim.yields and line.claim.opposite in said
 
 
 def _group_modes(groups: Groups, ids: Sequence[int]) -> None:

@@ -147,6 +147,6 @@ def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> 
         recipe,
         held_out=HeldOutSets.of(project, recipe),
         apply=export_filter.apply,
-        count_formats=lambda ids: export_filter.count_formats([by_id[pk] for pk in ids]),
+        read_lines=lambda ids: export_filter.lines_of([by_id[pk] for pk in ids]),
         checkpoint=lambda: None,
     )

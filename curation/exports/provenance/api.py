@@ -25,6 +25,7 @@ from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.text.figures import exact_money
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -161,6 +162,6 @@ def trace_out(found: Trace) -> Json:
         "export": str(found.export.pk),
         "decisions": decisions,
         "steps": steps,
-        "cost": f"{found.cost:f}",
+        "cost": exact_money(found.cost),
         "cost_unknown_calls": found.unknown,
     }

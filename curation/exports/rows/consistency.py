@@ -25,7 +25,12 @@ class Consistency:
         self._is_known, self.is_late = True, False
 
     def keep(self, filtered: FilteredSample) -> None:
-        """Skip the sample's rows that contradict another row, or repeat what is to be avoided."""
+        """Skip the sample's rows that contradict another row, or repeat what is to be avoided.
+
+        Rows of a duplicate do not leave, but count: what they contradict does not leave either, and they are
+        contradicted, not repeated.
+        """
+        self._keep_repeated(filtered)
         lines, filtered.lines = filtered.lines, []
         for line in lines:
             reason = None if line.claim is None else self._reason(line, line.claim)
@@ -34,12 +39,26 @@ class Consistency:
             else:
                 filtered.skip(reason, line.format)
 
-    def _reason(self, line: Line, claim: Claim) -> SkipReason | None:
+    def _keep_repeated(self, filtered: FilteredSample) -> None:
+        claims = [(line.format, line.claim) for line in filtered.repeated if line.claim is not None]
+        found = [(name, self._is_contradicted(claim)) for name, claim in claims]
+        for name in dict.fromkeys(name for name, contradicted in found if contradicted):
+            filtered.skip(SkipReason.CONTRADICTED, name)
+            if (name, False) not in found:
+                filtered.skipped[SkipReason.DUPLICATE].remove(name)
+        if not filtered.skipped.get(SkipReason.DUPLICATE, [""]):
+            del filtered.skipped[SkipReason.DUPLICATE]
+
+    def _is_contradicted(self, claim: Claim) -> bool:
+        """Note the claim, and return whether its row is left out because another row says the opposite."""
         contradicted = claim.opposite in self._claims
         self._claims.add(claim.says)
         if contradicted and not self._is_known:
             self.is_late = True
-        if contradicted and claim.yields:
+        return contradicted and claim.yields
+
+    def _reason(self, line: Line, claim: Claim) -> SkipReason | None:
+        if self._is_contradicted(claim):
             return SkipReason.CONTRADICTED
         if not line.rejected:
             return None

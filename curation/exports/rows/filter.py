@@ -61,10 +61,12 @@ class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
     `approval` what its rows were compared with, `reviewers` who decided that, `deciders` everybody's decisions where
     several people had to decide, `example` what its lines were made of, and `scan` the findings by rule and what was
-    done with them."""
+    done with them. `repeated` are the lines that a duplicate would have: what a person preferred there counts, though
+    they do not leave."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
+    repeated: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
     rollout: Rollout | None = None
     approval: Approval | None = None
@@ -113,15 +115,16 @@ class ExportFilter:
         """Return the samples that are not left out before their texts are read."""
         return [sample for sample in chunk if sample_reason(sample, self._excluded) is None]
 
-    def count_formats(self, samples: Sequence[FrozenSample]) -> dict[int, int]:
-        """Return in how many formats each of the samples has a row."""
-        return {one.sample.sample_id: len({line.format for line in one.lines}) for one in self.apply(samples)}
+    def lines_of(self, samples: Sequence[FrozenSample]) -> dict[int, list[Line]]:
+        """Return the lines of each of the samples."""
+        return {one.sample.sample_id: one.lines for one in self.apply(samples)}
 
     def apply(self, chunk: Sequence[FrozenSample]) -> Iterator[FilteredSample]:
         """Yield one result per sample, in the order of `chunk`, whose ids ascend. Three queries for turns, three more
         if there are trajectories, one for labels."""
         reasons = [sample_reason(sample, self._excluded) for sample in chunk]
-        accepted = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason is None]
+        read = (None, SkipReason.DUPLICATE) if self._pairs else (None,)
+        accepted = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason in read]
         data = _ChunkData(accepted, self._recipe, self._export, self._scan)
         if self._labels is not None:
             data.labels = self._labels.read([sample.sample_id for sample in accepted])
@@ -129,11 +132,18 @@ class ExportFilter:
             filtered = FilteredSample(sample)
             if reason is None:
                 reason = self._add_lines(filtered, data)
+            elif reason in read:
+                filtered.repeated = self._repeated(sample, data)
             if reason is not None:
                 filtered.skipped[reason] = list(self._recipe.formats)
             yield filtered
         if self._export is not None:
             data.keep_clean()
+
+    def _repeated(self, sample: FrozenSample, data: "_ChunkData") -> list[Line]:
+        alone = FilteredSample(sample)
+        self._add_lines(alone, data)
+        return [line for line in alone.lines if line.claim is not None]
 
     def _add_lines(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
         """Add the sample's lines, or return why it has none in any format."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.exports.models import SampleSignature
+from curation.exports.models import FrozenRow, SampleSignature
 from curation.exports.pages.preview import preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
@@ -246,3 +246,66 @@ def test_an_answer_that_one_sample_approves_is_not_to_be_avoided_in_kto(is_appro
     labels = {row["completion"][0]["content"]: row["label"] for row in rows(files, "kto.train.jsonl")}
     assert labels == {answer(1): True, answer(2): True, answer(3): False}
     assert len(rows(files, "dpo.train.jsonl")) == 2
+
+
+def make_modes(project: Project, *, score: float = 90.0) -> tuple[Sample, Sample]:
+    """One turn against a king and against the reference; each sample prefers what the other one rejects."""
+    king, challenger = answer(1), answer(2)
+    first = make_turn(project, "Fix it.", text=challenger, king=king, pick=Pick.KING)
+    second = make_duel(project, score=score).sample
+    assert second is not None
+    duel = second.duel
+    duel.prompt, duel.challenger, duel.king, duel.opponent = first.duel.prompt, first.duel.challenger, None, "reference"
+    duel.save()
+    text = first.duel.prompt.text
+    text.reference = {"role": "assistant", "content": king}
+    text.save()
+    approve(second, by=make_user())
+    return first, second
+
+
+@pytest.mark.parametrize("score", [60.0, 95.0])
+def test_one_turn_that_two_people_decide_the_other_way_round_is_contradicted_not_a_duplicate(score: float) -> None:
+    project = make_project()
+    turns = make_modes(project, score=score)
+    other = make_turn(project, "Fix the invoices.", text=answer(3), king=answer(4))
+
+    kept, skipped = exported(project, formats=["dpo"])
+
+    assert kept == {other.pk}
+    assert {pk: line["reason"] for pk, line in skipped.items()} == {str(turn.pk): "contradicted" for turn in turns}
+    assert not FrozenRow.objects.filter(duplicate_of__isnull=False).exists()
+
+
+def test_of_one_turn_that_is_contradicted_one_answer_is_learned_alone() -> None:
+    project = make_project()
+    turns = make_modes(project)
+
+    kept, skipped = exported(project, formats=["dpo", "sft-messages"])
+
+    assert len(kept) == 1
+    export = run_export(project, {"formats": ["dpo", "sft-messages"]})
+    assert len(rows(export, "sft-messages.train.jsonl")) == 1
+    assert not export.files.filter(name="dpo.train.jsonl").exists()
+    found = {(line["reason"], *line["formats"]) for line in rows(export, "excluded.jsonl")}
+    assert found == {("contradicted", "dpo"), ("duplicate", "sft-messages")}
+    assert set(skipped) == {str(turn.pk) for turn in turns}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_near_duplicate_that_does_not_leave_still_contradicts_its_opposite(is_first: bool) -> None:
+    project = make_project()
+    approved, nearly = answer(1), answer(1).replace("ls", "ls .")
+
+    def opposite() -> Sample:
+        return make_turn(project, "Fix it.", text=answer(2), king=nearly)
+
+    before = [opposite()] if is_first else []
+    best = make_turn(project, "Fix it.", text=approved, king=answer(3), score=90.0)
+    worse = make_turn(project, "Fix it.", text=nearly, king=answer(2), score=60.0)
+    contradicted = {str(turn.pk) for turn in (worse, *(before or [opposite()]))}
+
+    kept, skipped = exported(project, formats=["dpo"])
+
+    assert kept == {best.pk}
+    assert {pk: line["reason"] for pk, line in skipped.items()} == dict.fromkeys(contradicted, "contradicted")
