@@ -8,6 +8,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
+from curation.exports.files.download import MEDIA_TYPES, OTHER_MEDIA_TYPE
 from curation.web.http.responses import PROBLEM
 
 Json = dict[str, Any]
@@ -38,6 +39,18 @@ VERSIONED = {
 }
 # Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
 WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}
+# Reads that answer with a file, by the media types that it may have.
+FILES = {
+    **dict.fromkeys(("export_audit", "export_server_audit"), ("application/jsonl", "text/csv")),
+    "download_bundles": ("application/zip",),
+    "get_bundle": ("application/json",),
+    "evaluation_file": ("application/json",),
+    "comparison_file": ("text/markdown", "text/csv", "application/json"),
+    "get_report": ("text/markdown",),
+    "metrics": ("text/plain",),
+    "download_file": (*(kind.partition(";")[0] for kind in MEDIA_TYPES.values()), OTHER_MEDIA_TYPE),
+}
+TEXT, BINARY, OBJECT = {"type": "string"}, {"type": "string", "format": "binary"}, {"type": "object"}
 PATHS = {"slug": "demo", "name": "example", "username": "ada", "rule": "email", "value_sha256": "9f86d081"}
 
 
@@ -59,6 +72,7 @@ class Api(NinjaAPI):
                 if method == "head":
                     operation["operationId"] = f"head_{operation['operationId']}"
                 _name_schemas(operation, schemas)
+                _add_file(operation)
                 _add_headers(method, operation)
                 _add_refusals(operation)
                 _add_examples(operation, schemas, path)
@@ -92,6 +106,14 @@ def _point_to_list(value: object) -> None:
     elif isinstance(value, list):
         for inner in value:
             _point_to_list(inner)
+
+
+def _add_file(operation: Json) -> None:
+    """Declare what the answer is where it is a file, whose content has no schema."""
+    for media_type in FILES.get(operation["operationId"].removeprefix("head_"), ()):
+        text = TEXT if media_type.startswith("text/") else BINARY
+        schema = OBJECT if media_type == "application/json" else text
+        operation["responses"]["200"].setdefault("content", {})[media_type] = {"schema": dict(schema)}
 
 
 def _add_headers(method: str, operation: Json) -> None:

@@ -20,7 +20,7 @@ from curation.runs.kinds import kind_of
 from curation.runs.models import LIVE, Call, Item, ItemState, Run
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
-from curation.web.text.figures import counted
+from curation.web.text.figures import counted, exact_money
 
 NOUN = "run"
 
@@ -78,7 +78,7 @@ def about(run: Run) -> dict[str, object]:
         "launched": run.created_at.isoformat(),
         "items": run.items_total,
         "calls": Call.objects.filter(run=run).count(),
-        "cost": f"{run.cost:f}",
+        "cost": exact_money(run.cost),
         "cost_unknown_calls": run.cost_unknown_calls,
     }
 

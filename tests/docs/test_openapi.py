@@ -187,6 +187,24 @@ def test_every_call_has_examples_that_its_schemas_accept(published: Any) -> None
     assert seen > 150
 
 
+def test_every_answer_with_a_body_declares_its_media_type(published: Any) -> None:
+    calls = operations_of(published)
+    for name, (_, operation) in calls.items():
+        for status, one in operation["responses"].items():
+            assert status in {"204", "304"} or one.get("content"), (name, status)
+    files = {
+        "export_audit": {"application/jsonl", "text/csv"},
+        "download_bundles": {"application/zip"},
+        "get_bundle": {"application/json"},
+        "get_report": {"text/markdown"},
+        "evaluation_file": {"application/json"},
+        "metrics": {"text/plain"},
+    }
+    for name, kinds in files.items():
+        assert set(calls[name][1]["responses"]["200"]["content"]) == kinds
+    assert {"application/x-ndjson", "application/x-tar"} < set(calls["download_file"][1]["responses"]["200"]["content"])
+
+
 def test_the_headers_that_a_call_reads_are_declared(published: Any) -> None:
     for name, (method, operation) in operations_of(published).items():
         headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}

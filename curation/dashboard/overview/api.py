@@ -12,6 +12,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
 from curation.samples.blind import reviews_blind
 from curation.web.problems import NotAllowed
+from curation.web.text.figures import exact_money
 
 router = Router(tags=["dashboard"])
 router.add_router("", health_router)
@@ -96,7 +97,7 @@ class ProjectFiguresOut(Schema):
             samples=row.samples,
             statuses=row.statuses,
             runs_live=row.runs_live,
-            cost=f"{row.cost:f}",
+            cost=exact_money(row.cost),
             cost_unknown_calls=row.cost_unknown_calls,
         )
 

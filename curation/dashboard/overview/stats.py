@@ -22,6 +22,7 @@ from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import KEPT, Outcome, Trajectory
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
+from curation.web.text.figures import exact_money
 
 Json = dict[str, Any]
 CACHE_SECONDS = 15
@@ -101,7 +102,7 @@ def _count(project: Project, *, blind: bool) -> Stats:
         balance=balance,
         pace=_pace(project),
         seconds_per_decision=_seconds_per_decision(project),
-        cost=f"{(runs['cost'] or Decimal(0)) + (gone['cost'] or Decimal(0)):f}",
+        cost=exact_money((runs["cost"] or Decimal(0)) + (gone["cost"] or Decimal(0))),
         cost_unknown_calls=(runs["unknown"] or 0) + (gone["unknown"] or 0),
         cost_by_model=[] if hides_calls else _cost_by_model(project),
         calls_by_day=[] if hides_calls else _calls_by_day(project),
@@ -202,7 +203,7 @@ def _cost_by_model(project: Project) -> list[Json]:
             "calls": row["calls"],
             "tokens_in": row["tokens_in"] or 0,
             "tokens_out": row["tokens_out"] or 0,
-            "cost": f"{row['known'] or Decimal(0):f}",
+            "cost": exact_money(row["known"] or Decimal(0)),
             "cost_unknown_calls": row["calls"] - row["priced"],
         }
         for row in found.order_by("endpoint_name")
@@ -211,4 +212,4 @@ def _cost_by_model(project: Project) -> list[Json]:
 
 def _calls_by_day(project: Project) -> list[Json]:
     days = calls_by_day(project, timezone.now() - timedelta(days=DAYS))
-    return [asdict(day) | {"day": day.day.isoformat(), "cost": f"{day.cost:f}"} for day in days]
+    return [asdict(day) | {"day": day.day.isoformat(), "cost": exact_money(day.cost)} for day in days]

@@ -14,7 +14,7 @@ from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions
 from curation.runs.kinds import Json, LlmContext
 from curation.runs.models import Call, Item, ItemState, Run
-from curation.web.text.figures import counted, money
+from curation.web.text.figures import counted, exact_money, money
 from curation.web.text.storable import storable
 from judging.leaks.reader import READ, parse_reading, reader_messages
 from judging.messages import message_text
@@ -97,7 +97,7 @@ def leak_figures(run: Run) -> Json:
         digest = run_instructions(run, READ).sha256
         calls = Call.objects.filter(run=run, endpoint_name=name, instructions_hash=digest)
         asked = calls.aggregate(n=Count("id"), unknown=Count("id", filter=Q(cost=None)), cost=Sum("cost"))
-        known = None if asked["unknown"] else f"{Decimal(asked['cost'] or 0).normalize():f}"
+        known = None if asked["unknown"] else exact_money(Decimal(asked["cost"] or 0))
         figures |= {"reader_model": name, "reader_calls": asked["n"], "cost": known}
     return figures
 

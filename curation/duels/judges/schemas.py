@@ -7,6 +7,7 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.duels.judges.pages import JudgesView, JudgeView, PairView
+from curation.web.text.figures import exact_money
 
 
 class PeopleOut(Schema):
@@ -95,7 +96,7 @@ class JudgeOut(Schema):
             deleted=judge.deleted,
             figures=JudgeFiguresOut.model_validate(judge.figures),
             people=PeopleOut(n=kappa.n, kappa=kappa.kappa, kappa_interval=interval, accuracy=judge.people.accuracy),
-            cost_per_verdict=None if judge.per_verdict is None else f"{judge.per_verdict:f}",
+            cost_per_verdict=None if judge.per_verdict is None else exact_money(judge.per_verdict),
         )
 
 

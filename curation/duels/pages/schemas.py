@@ -13,6 +13,7 @@ from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelUse
 from curation.duels.score.shown import imported, shown, verdicts_of
 from curation.samples.models import flag_names
+from curation.web.text.figures import exact_money
 from judging.answers.facts import answer_facts
 
 
@@ -282,6 +283,6 @@ def _verdict(verdict: Verdict) -> dict[str, object]:
         "parsed": verdict.parsed,
         "raw": verdict.raw,
         "tokens": verdict.tokens,
-        "cost": None if verdict.cost is None else f"{verdict.cost.normalize():f}",
+        "cost": None if verdict.cost is None else exact_money(verdict.cost),
         "latency_ms": verdict.latency_ms,
     }

@@ -8,9 +8,9 @@ from django.db.models import Count, Q, Sum
 from curation.runs.calls.targets import run_instructions
 from curation.runs.kinds import Json
 from curation.runs.models import Call, CallStatus, Run
+from curation.web.text.figures import exact_money
 
 # The precision of stored costs; SQLite's sums have more, meaningless digits.
-STORED = Decimal("0.00000001")
 STAGES = ("king", "challenger", "judge")
 
 
@@ -26,7 +26,7 @@ class Usage:
     unknown: int = 0
 
     def as_json(self) -> Json:
-        known = f"{self.cost.quantize(STORED).normalize():f}"
+        known = exact_money(self.cost)
         return {
             "stage": self.stage,
             "model": self.model,

@@ -13,6 +13,7 @@ from curation.review.schemas import TextScoreOut
 from curation.samples.models import flag_names
 from curation.web.lists.filters import Words, ids_of, one_of
 from curation.web.lists.params import ListParams, named_list
+from curation.web.text.figures import exact_money
 
 
 @named_list("suggestions", page="suggestion-list")
@@ -96,7 +97,7 @@ class SuggestionOut(Schema):
             state=run.state if run else None,
             error=row.error or None,
             call=None if row.call_id is None else str(row.call_id),
-            cost=None if run is None or run.cost_unknown_calls else f"{run.cost:f}",
+            cost=None if run is None or run.cost_unknown_calls else exact_money(run.cost),
             text=row.text,
             flags=flag_names(row.flags) if blind else row.flag_names,
             leak=LeakOut.model_validate(leak),

@@ -12,6 +12,7 @@ from curation.runs.endpoint_check.apply import apply_trial
 from curation.runs.endpoint_check.served import list_served
 from curation.runs.endpoint_check.start import try_endpoint
 from curation.runs.models import ENDED, Run
+from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import set_etag
 
 router = Router(tags=["models"])
@@ -62,26 +63,20 @@ class TrialOut(Schema):
         return TrialOut.model_validate({**found, "run": str(run.pk)})
 
 
-class TrialPending(Schema):
-    id: str = Field(examples=["17"])
-    kind: str = Field(examples=["test"])
-    state: str = Field(examples=["queued"])
-
-
 @router.post(
     "/projects/{slug}/models/{name}/test",
-    response={200: TrialOut, 202: TrialPending},
+    response={200: TrialOut, 202: RunOut},
     summary="Small calls: latency, tokens, cost, what the server can do, or the exact error",
 )
 def post_test(
     request: HttpRequest, response: HttpResponse, slug: str, name: str
-) -> Status[TrialOut] | Status[TrialPending]:
-    """A worker makes the call. The answer is 200 if it ends within 10 s, else 202 with the run's `Location`."""
+) -> Status[TrialOut] | Status[dict[str, object]]:
+    """A worker makes the call. The answer is 200 if it ends within 10 s, else 202 with the run and its `Location`."""
     run = try_endpoint(access=enter(request, slug, Scope.RUN), name=name)
     if run.state in ENDED:
         return Status(200, TrialOut.of(run))
     response["Location"] = f"/api/v1/runs/{run.pk}"
-    return Status(202, TrialPending(id=str(run.pk), kind=run.kind, state=run.state))
+    return Status(202, run_out(run))
 
 
 @router.post(

@@ -17,6 +17,7 @@ from curation.runs.calls.ask import short_request
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
+from curation.web.text.figures import exact_money
 
 READY_FORMAT: dict[str, object] = {
     "type": "json_schema",
@@ -93,7 +94,7 @@ class TestStage:
                 return _result(context.run, found)
         else:
             way = {}
-            cost = None if said.cost is None else f"{said.cost:f}"
+            cost = None if said.cost is None else exact_money(said.cost)
             found = {"ok": True, "latency_ms": said.latency_ms, "first_token_ms": said.first_token_ms, "cost": cost}
             found |= {"tokens_in": said.tokens_in, "tokens_out": said.tokens_out, "text": said.text[:500]}
             if said.first_token_ms is not None:

@@ -22,6 +22,7 @@ from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_run, delete_run
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.text.figures import exact_money
 
 router = Router(tags=["runs"])
 
@@ -164,7 +165,7 @@ def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str
         "calls": found.calls,
         "tokens_in": found.tokens_in,
         "tokens_out": found.tokens_out,
-        "cost": None if found.cost is None else f"{found.cost:f}",
+        "cost": None if found.cost is None else exact_money(found.cost),
         "unpriced": list(found.unpriced),
         "notes": list(found.notes),
     }
@@ -288,7 +289,7 @@ def call_out(call: Call) -> dict[str, object]:
         "tokens_in": call.tokens_in,
         "tokens_out": call.tokens_out,
         "tokens_cached": call.tokens_cached,
-        "cost": None if call.cost is None else f"{call.cost:f}",
+        "cost": None if call.cost is None else exact_money(call.cost),
         "latency_ms": call.latency_ms,
         "first_token_ms": call.first_token_ms,
         "finish_reason": call.finish_reason or None,

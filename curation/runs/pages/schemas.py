@@ -10,6 +10,7 @@ from pydantic import Field
 from curation.runs.models import Run
 from curation.runs.pages.waiting import waits_of
 from curation.web.http.etag import version_of
+from curation.web.text.figures import exact_money
 
 
 class WaitingOut(Schema):
@@ -88,7 +89,7 @@ def run_row(run: Run, *, hidden: bool = False) -> dict[str, object]:
         "calls": run.calls,
         "tokens_in": run.tokens_in,
         "tokens_out": run.tokens_out,
-        "cost": None if unknown else f"{run.cost.normalize():f}" if run.cost else "0",
+        "cost": None if unknown else exact_money(run.cost),
         "cost_unknown_calls": run.cost_unknown_calls,
         "created_at": run.created_at,
         "started_at": run.started_at,

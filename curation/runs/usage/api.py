@@ -11,6 +11,7 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.runs.usage.figures import Usage, usage_by_day
 from curation.web.lists.params import RequestQuery
+from curation.web.text.figures import exact_money
 
 router = Router(tags=["models"])
 
@@ -43,7 +44,7 @@ class UsageFigures(Schema):
     def of(usage: Usage) -> "UsageFigures":
         figures = {name: getattr(usage, name) for name in UsageFigures.model_fields if name != "cost"}
         is_unknown = usage.cost_unknown_calls and not usage.cost
-        return UsageFigures(**figures, cost=None if is_unknown else f"{usage.cost:f}")
+        return UsageFigures(**figures, cost=None if is_unknown else exact_money(usage.cost))
 
 
 class UsageOut(Schema):

@@ -10,6 +10,8 @@ from django import template
 
 register = template.Library()
 SIGNIFICANT = 3
+# The last digit of amounts in the database. A database's sum of such amounts may have others.
+STORED = Decimal("0.00000001")
 
 
 @register.filter
@@ -50,6 +52,11 @@ def money(amount: Decimal | float | str | None) -> str:
     decimals = max(2, SIGNIFICANT - 1 - math.floor(math.log10(abs(amount))))
     whole, _, cents = f"{amount:,.{decimals}f}".partition(".")
     return f"${whole}.{cents.rstrip('0').ljust(2, '0')}"
+
+
+def exact_money(amount: Decimal) -> str:
+    """Return US dollars as JSON has them: "1.25", "0.000011", "0"; every digit that is stored, and no zeros after."""
+    return f"{amount.quantize(STORED).normalize():f}"
 
 
 @register.filter

@@ -18,6 +18,7 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run, RunState
+from curation.runs.pages.schemas import RunOut
 from curation.web.problems import Problem
 from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
 
@@ -374,7 +375,8 @@ class TestTrialByRest:
         status, answer, location = self.post(client)
         run = Run.objects.get()
         assert (status, location) == (202, f"/api/v1/runs/{run.pk}")
-        assert answer == {"id": str(run.pk), "kind": "test", "state": "queued"}
+        assert answer.keys() == RunOut.model_fields.keys()
+        assert (answer["id"], answer["kind"], answer["state"]) == (str(run.pk), "test", "queued")
 
     def test_an_unknown_model_is_not_found(self, client: Client) -> None:
         make_project("shell", user=make_user())

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.template import Context, Template
 
-from curation.web.text.figures import cost, counted, duration, money, number, percent, price
+from curation.web.text.figures import cost, counted, duration, exact_money, money, number, percent, price
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,14 @@ from curation.web.text.figures import cost, counted, duration, money, number, pe
 )
 def test_money(amount: Decimal | float | str | None, text: str) -> None:
     assert money(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [("0.0000770000000000000", "0.000077"), ("0.00001100", "0.000011"), ("0E-8", "0"), ("100.00", "100")],
+)
+def test_money_of_json(amount: str, text: str) -> None:
+    assert exact_money(Decimal(amount)) == text
 
 
 def test_a_cost_names_the_calls_of_unknown_price() -> None:
