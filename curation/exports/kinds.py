@@ -139,12 +139,8 @@ class ExportRun(Kind[ExportParams]):
         recipe = resolve_recipe(project, params.recipe)
         matching = recipe.samples(project)
         find_held_out(project, recipe.held_out)
-        if not matching.exists():
-            detail = (
-                "The project has no samples, so there is nothing to export. Make some and approve them."
-                if recipe.filter.is_empty()
-                else "No sample matches this filter, so there is nothing to export. Change it or approve samples."
-            )
+        if not recipe.filter.is_empty() and not matching.exists():
+            detail = "No sample matches this filter, so there is nothing to export. Change it or approve samples."
             raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
         params.embedding = project.settings.evaluation.embedding if recipe.held_out else ""
         if params.embedding:

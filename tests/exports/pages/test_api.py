@@ -102,14 +102,6 @@ def test_a_filter_that_matches_nothing_starts_no_export() -> None:
     assert not Export.objects.exists() and not Run.objects.exists()
 
 
-def test_a_project_without_samples_starts_no_export() -> None:
-    script = Script()
-    answer = script("post", f"{script.here}/exports", {"recipe": {"formats": ["dpo"]}})
-    assert answer.status_code == 422 and answer.json()["code"] == "no_samples"
-    assert "has no samples" in answer.json()["detail"]
-    assert not Export.objects.exists() and not Run.objects.exists()
-
-
 def test_a_run_of_another_project_is_not_found_as_a_filter() -> None:
     script = Script()
     foreign = make_run(make_project())
