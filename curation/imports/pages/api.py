@@ -99,7 +99,7 @@ def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> St
     summary="Preview a source before you import it",
 )
 def preview_import(request: HttpRequest, slug: str) -> dict[str, object]:
-    """Without a `kind` the rows tell it. If they fit several kinds equally well, the answer is a 422 that names all."""
+    """Without a `kind` the rows tell it. If several kinds fit equally well, the answer is a 422 that names them."""
     access = enter(request, slug, Scope.RUN)
     params = _read_params(request, access.project, kind="")
     found = preview(project=access.project, params=params)
