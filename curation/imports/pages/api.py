@@ -30,9 +30,9 @@ _FORM: dict[str, Any] = {
 }
 
 
-def _body(*needed: str) -> dict[str, Any]:
+def _body(title: str, *needed: str) -> dict[str, Any]:
     """Describe a request that needs these fields besides the source."""
-    source = {**ImportParams.model_json_schema(), "required": list(needed)}
+    source = {**ImportParams.model_json_schema(), "title": title, "required": list(needed)}
     form = {"type": "object", "required": ["file", *needed], "properties": _FORM}
     content = {
         "application/json": {"schema": source, "example": _EXAMPLE},
@@ -79,7 +79,7 @@ class PreviewOut(Schema):
 @router.post(
     "/projects/{slug}/imports",
     response={202: RunOut},
-    openapi_extra=_body("kind"),
+    openapi_extra=_body("ImportParams", "kind"),
     summary="Import rows of a file or a URL",
 )
 def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> Status[dict[str, object]]:
@@ -95,7 +95,7 @@ def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> St
 @router.post(
     "/projects/{slug}/imports/preview",
     response=PreviewOut,
-    openapi_extra=_body(),
+    openapi_extra=_body("ImportPreviewParams"),
     summary="Preview a source before you import it",
 )
 def preview_import(request: HttpRequest, slug: str) -> dict[str, object]:
