@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from django.contrib.auth.models import User
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -15,10 +16,10 @@ from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.filters import DecisionList
 from curation.review.decisions.findings import CHALLENGER, KING, findings_of
-from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions, shown_while_blind
+from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Decision, Lease, Pick, Revision
+from curation.review.models import Action, Decision, Lease, Pick, Revision
 from curation.review.queue.lease import heartbeat, holder_of, own_lease, release
 from curation.review.queue.seats import Seats, is_blind, shown_seats, side_named
 from curation.review.queue.take import take_next
@@ -99,7 +100,7 @@ def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFir
     rows = Decision.objects.filter(decisions_shown_to(access), sample=sample).select_related("reviewer", "sample")
     blind = _reads_blind(access, sample)
     if blind:
-        rows = rows.filter(shown_while_blind(access))
+        rows = rows.filter(Q(reviewer=access.user) | Q(action=Action.FLAG))
     page = params.page(rows)
     look_at_opinions(access, page.rows)
     return page.response(lambda row: s.DecisionOut.of(row, blind=blind))

@@ -62,7 +62,6 @@ def test_it_is_hidden_from_a_reviewer_who_has_not_decided_it() -> None:
 
 def test_it_is_hidden_from_a_reviewer_who_is_asked_for_a_second_opinion() -> None:
     case = Reopened()
-    decide(access=case.curator, sample_id=case.sample.pk, action="approve", version=case.sample.version)
     ask_second_opinion(access=case.curator, sample_id=case.sample.pk, username=case.me.user.username)
     assert_hidden(case, case.me)
     taken = case.ask(case.me, "post", "projects/billing/queue/next", resume=True)

@@ -52,11 +52,6 @@ def own_and_settled(access: Access) -> Q:
     return Q(settles=True) | Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING)
 
 
-def shown_while_blind(access: Access) -> Q:
-    """The decisions on a sample that do not tell how it was decided."""
-    return Q(reviewer=access.user) | Q(action=Action.FLAG)
-
-
 def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:
     """Note that the caller saw what others decided about samples that are not settled. Their samples are read."""
     for row in rows:

@@ -16,7 +16,7 @@ from curation.projects.models import Member, Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
-from curation.review.decisions.opinions import own_and_settled, sees_opinions, shown_while_blind
+from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
@@ -197,8 +197,6 @@ def workspace_of(
     rollout = rollout_of(access, sample, blind=blind) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
     log = Decision.objects.filter(own_and_settled(access), sample=sample).order_by("-id")
-    if blind:
-        log = log.filter(shown_while_blind(access))
     decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None and not notice
     draft = draft_of(access=access, sample_id=sample.pk) if may_decide else None
