@@ -20,7 +20,6 @@ def reference_shown_to(access: Access, prompt: Prompt) -> dict[str, Any] | None:
     """Return the reference; None for who reviews blind, while it is one side of a pending sample."""
     reference: dict[str, Any] | None = prompt.text.reference
     sides = Duel.objects.filter(prompt=prompt, opponent=Opponent.REFERENCE, sample__status=Status.PENDING)
-    reference: dict[str, Any] = prompt.text.reference
     if reviews_blind(access):
         return None if sides.exists() else reference
     look_at(access, sides.values_list("sample_id", flat=True))

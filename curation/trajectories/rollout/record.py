@@ -113,7 +113,7 @@ def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleR
         instance_id=scenario.name,
         action_style="",
         model=rolled.model,
-        preview="\n".join(commands),
+        preview="; ".join(commands),
         body="\n".join([scenario.title, *(turn.text for turn in episode.turns)]),
         texts=[turn.text for turn in episode.turns],
         axes={axis: str(value) for axis, value in scenario.axes.items()},

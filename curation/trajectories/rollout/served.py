@@ -141,7 +141,7 @@ def _sample_row(row: Trajectory, turns: Sequence[Json], *, looping: bool) -> Sam
         instance_id=row.task,
         action_style="",
         model=row.model,
-        preview="\n".join(commands),
+        preview="; ".join(commands),
         body="\n".join([row.task, *(str(turn["text"]) for turn in turns)]),
         texts=[str(turn["text"]) for turn in turns],
         axes=dict(row.axes),
