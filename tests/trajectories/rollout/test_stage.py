@@ -87,7 +87,7 @@ def test_its_sample_waits_for_review(operators: Operators, rooms: FakeBackend) -
         "doc_depth": "help",
         "difficulty": "1",
     }
-    assert sample.preview.startswith("todo --help; todo echo")
+    assert sample.preview.startswith("todo --help; todo; echo")
     assert "greeting.txt in your home" in sample.text.body
 
 
