@@ -39,10 +39,9 @@ VERSIONED = {
 }
 # Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
 WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}
-# Reads that answer with a file, by the media types that it may have.
+# Reads that answer with a file, by the media types that it may have. Generators of clients know no ZIP.
 FILES = {
     **dict.fromkeys(("export_audit", "export_server_audit"), ("application/jsonl", "text/csv")),
-    "download_bundles": ("application/zip",),
     "get_bundle": ("application/json",),
     "evaluation_file": ("application/json",),
     "comparison_file": ("text/markdown", "text/csv", "application/json"),

@@ -1,3 +1,4 @@
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_the_model_gets_the_answer_the_reasons_and_the_note(bench: Bench) -> Non
     assert (found["text"], found["outcome"], found["state"]) == (BETTER, "draft", "succeeded")
     assert (found["of"], found["asked_by"], found["note"]) == ("candidate", bench.user.username, NOTE)
     call = Call.objects.get(endpoint_name="teacher")
-    assert (found["call"], found["cost"]) == (str(call.pk), f"{Run.objects.latest('pk').cost:f}")
+    assert (found["call"], Decimal(found["cost"])) == (str(call.pk), Run.objects.latest("pk").cost)
 
 
 def test_a_suggestion_is_no_revision_before_the_person_saves_it(bench: Bench) -> None:
