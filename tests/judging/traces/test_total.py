@@ -1,4 +1,4 @@
-"""Reading spans: whatever values a document has, it is read, and what cannot be read is named alone."""
+"""Reading spans: a document with any values is read, and what cannot be read is named alone."""
 
 import json
 from typing import Any
