@@ -26,7 +26,7 @@ function drafts() {
   const value = (selector) => root.querySelector(selector)?.value;
   const of = value('#refine [name="of"]');
   if (of) found.set(`${baseOf(root)}:${of}`, { text: value("#refine-text"), note: value('#refine [name="note"]'), of });
-  if (root.querySelector("#comment")) found.set(baseOf(root), { comment: value("#comment"), preference: value('#decide [name="preference"]'), lease: value('#decide [name="lease"]') ?? "" });
+  if (root.querySelector("#comment")) found.set(baseOf(root), { comment: value("#comment"), preference: value('#decide [name="preference"]'), left: value('#decide [name="left"]') ?? "" });
   return found;
 }
 

@@ -12,6 +12,7 @@ const STAYS = ".table__main, .table__check, .table__actions, th, [colspan]"; // 
 const CONTROLS = "[data-row-focus], [id], button, input, select, textarea, details";
 let open = null; // the table that the dialog is about
 let saving = 0;
+let unsaved = null; // what was chosen since the last save
 
 const headings = (table) => [...(table.tHead?.rows[0]?.cells ?? [])].map((cell, place) => ({ cell, place: place + 1, name: nameOf(cell) }));
 const lists = () => [...document.querySelectorAll(".table-wrap > table[data-rows]")];
@@ -74,18 +75,25 @@ function apply() {
   }
 }
 
-function save(values) {
+function saveSoon(values) {
   clearTimeout(saving);
-  saving = setTimeout(async () => {
-    const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
-    const said = { tone: "bad", title: "Not saved", text: "The table looks like this until you leave the page. Change it again to try once more." };
-    try {
-      const response = await fetch("/api/v1/preferences", { method: "PATCH", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: JSON.stringify(values) });
-      if (!response.ok) document.dispatchEvent(new CustomEvent("toast", { detail: said }));
-    } catch {
-      document.dispatchEvent(new CustomEvent("toast", { detail: said }));
-    }
-  }, SAVE_MS);
+  unsaved = values;
+  saving = setTimeout(save, SAVE_MS);
+}
+
+// Also when the page is left: the request outlives it.
+async function save() {
+  if (!unsaved) return;
+  const body = JSON.stringify(unsaved);
+  unsaved = null;
+  const token = JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+  const said = { tone: "bad", title: "Not saved", text: "The table looks like this until you leave the page. Change it again to try once more." };
+  try {
+    const response = await fetch("/api/v1/preferences", { method: "PATCH", keepalive: true, headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body });
+    if (!response.ok) document.dispatchEvent(new CustomEvent("toast", { detail: said }));
+  } catch {
+    document.dispatchEvent(new CustomEvent("toast", { detail: said }));
+  }
 }
 
 function element(name, values, ...children) {
@@ -118,19 +126,20 @@ function change() {
   document.documentElement.dataset.density = density;
   layouts[open.dataset.rows] = layout;
   apply();
-  save({ tables: { [open.dataset.rows]: layout }, density });
+  saveSoon({ tables: { [open.dataset.rows]: layout }, density });
 }
 
 if (meta && dialog) {
   document.adoptedStyleSheets.push(sheet);
   dialog.addEventListener("change", change);
+  window.addEventListener("pagehide", save);
   document.addEventListener("click", (event) => {
     if (event.target.closest?.(".table-columns")) show(event.target.closest(".table-wrap").querySelector("table[data-rows]"));
     if (!event.target.closest?.("[data-columns-reset]")) return;
     delete layouts[open.dataset.rows];
     delete document.documentElement.dataset.density;
     apply();
-    save({ tables: { [open.dataset.rows]: null }, density: "normal" });
+    saveSoon({ tables: { [open.dataset.rows]: null }, density: "normal" });
     dialog.close();
   });
   // htmx changes the filter without loading the page again.

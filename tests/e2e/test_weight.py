@@ -9,7 +9,7 @@ from tests.product import Product
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
-MOST_MEGABYTES = 1.6  # to one decimal
+MOST_BYTES = 1_600_000
 PLOTLY = "plotly"
 
 
@@ -39,7 +39,7 @@ def test_a_page_with_charts_is_light_when_nothing_is_cached(
     expect(tab.locator(".chart[data-state=ready]")).to_have_count(tab.locator(".chart").count(), timeout=15_000)
     tab.wait_for_load_state("networkidle")
     assert len([name for name in loaded if PLOTLY in name]) == 1
-    assert 0 < round(sum(loaded.values()) / 1e6, 1) <= MOST_MEGABYTES, loaded.most_common(5)
+    assert 0 < sum(loaded.values()) <= MOST_BYTES, loaded.most_common(50)
     for name in loaded:
         if "/static/" in name:
             kept = context.request.head(name).headers

@@ -6,7 +6,9 @@ from typing import Protocol
 from django.test import Client
 from django.urls import reverse
 
+from curation.projects.access import access_of
 from curation.review.models import Lease
+from curation.review.queue.seats import seats_of, side_token
 from curation.samples.models import Sample
 
 HTMX = {"HX-Request": "true"}
@@ -37,7 +39,13 @@ def first(pattern: str, text: str) -> str:
 def form(sample: Sample, **values: object) -> dict[str, object]:
     """What the page of this sample would send."""
     lease = Lease.objects.filter(sample=sample).first()
-    return {"version": Sample.objects.get(pk=sample.pk).version, "lease": lease.pk if lease else "", **values}
+    return {"version": Sample.objects.get(pk=sample.pk).version, "left": left_of(lease) if lease else "", **values}
+
+
+def left_of(lease: Lease) -> str:
+    """What a page made with this lease sends as the answer on its left."""
+    access = access_of(lease.reviewer, lease.sample.project)
+    return side_token(access, lease.sample, seats_of(lease).left)
 
 
 def open_queue(client: Client, query: str = "") -> Answer:

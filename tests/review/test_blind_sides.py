@@ -18,7 +18,7 @@ from curation.review.models import Draft, Lease
 from curation.review.workspace.detail import facts_of
 from curation.samples.models import Flag, Sample, SampleText
 from tests.factories import make_bearer, make_duel, make_member, make_project
-from tests.review.browsing import HTMX
+from tests.review.browsing import HTMX, left_of
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -28,7 +28,7 @@ RIGHT = "THOUGHT: I write to bob@billing.dev first.\n\n```bash\nsed -n '1,80p' s
 OF_REQUEST = re.compile(
     r'name="csrfmiddlewaretoken" value="\w+"|"X-CSRFToken": ?"\w+"|Request \w{32}|"request_id":"\w+"|'
     r'"(at|until|created_at|last_used_at|saved_at)": ?"[^"]*"|<time[^>]*>[^<]*</time>|datetime="[^"]*"|'
-    r'(name="until" value|data-until)="[^"]*"|name="of" value="\w*"|\?of=[0-9a-f]{16}"'
+    r'(name="until" value|data-until)="[^"]*"|name="(of|left)" value="\w*"|\?of=[0-9a-f]{16}"'
 )
 
 ROW_ID = re.compile(r'"id": ?"\d+"')
@@ -52,7 +52,6 @@ class Review:
         self.browser, self.headers = Client(), make_bearer(user)
         self.browser.force_login(user)
         self.page("queue", post=True)
-        self.lease = str(Lease.objects.get().pk)
 
     def put(self, *, challenger_left: bool) -> None:
         """Make the left answer the challenger's or its opponent's; it is the same text either way."""
@@ -64,6 +63,7 @@ class Review:
         Sample.objects.update(action_style=facts_of(texts[0]).action_style, preview=texts[0])
         SampleText.objects.update(body=sample_texts([self.duel.pk])[self.duel.pk].body)
         Lease.objects.update(swapped=challenger_left)
+        self.left = left_of(Lease.objects.get())
         cache.clear()
 
     def page(self, name: str, *args: object, post: bool = False, **given: Any) -> str:
@@ -92,7 +92,7 @@ def both(review: Review) -> list[dict[str, str]]:
 def answers(review: Review) -> Iterator[tuple[str, str]]:
     """What a reviewer reads of one sample, what they try, and what they are told."""
     pk, slug = review.sample, review.project.slug
-    seat: dict[str, Any] = {"lease": review.lease, "preference": "left", "version": 1}
+    seat: dict[str, Any] = {"left": review.left, "preference": "left", "version": 1}
     yield "page", review.page("sample-page", pk)
     yield "open", review.page("sample-page", pk, post=True)
     yield "panel", review.page("sample-panel", pk)
@@ -105,7 +105,7 @@ def answers(review: Review) -> Iterator[tuple[str, str]]:
         yield f"text {phrase}", review.call("GET", f"projects/{slug}/samples?text=%22{phrase.replace(' ', '+')}%22")
     for text in (LEFT, RIGHT, "THOUGHT: other"):
         for named in ({}, {"preference": "challenger"}, {"preference": "king"}):
-            given: dict[str, Any] = {"text": text, "version": 1, "lease": review.lease, **named}
+            given: dict[str, Any] = {"text": text, "version": 1, "left": review.left, **named}
             yield f"revise {named} {text}", review.page("sample-revise", pk, post=True, **given)
     for side in ("challenger", "king", "candidate", "opponent", "reference", "left", "right", "draw"):
         yield (
@@ -115,7 +115,7 @@ def answers(review: Review) -> Iterator[tuple[str, str]]:
         yield f"drafted {side}", review.page("sample-page", pk, post=True)
         Draft.objects.all().delete()
     for text in ("half a line", ""):
-        yield f"draft {text}", review.page("sample-draft", pk, post=True, text=text, note="n", lease=review.lease)
+        yield f"draft {text}", review.page("sample-draft", pk, post=True, text=text, note="n", left=review.left)
         yield f"editor of {text}", review.page("answer-editor", pk, **seat)
         Draft.objects.all().delete()
     for side in ("challenger", "king"):

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -18,6 +17,7 @@ from curation.web.problems import Conflict, Invalid
 from tests.factories import make_project, make_run
 from tests.model_server import ModelServer
 from tests.runs.asking import SCRIPT, asked, end, make_asked, start
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,13 +34,6 @@ def in_the_background(run: Run) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
-
-
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
 
 
 def test_cancel_ends_hanging_calls_within_seconds_and_gives_the_items_back(server: ModelServer) -> None:

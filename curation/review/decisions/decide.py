@@ -44,7 +44,7 @@ def decide(
     action: str,
     version: int | None = None,
     preference: str = "",
-    page_lease: str | None = None,
+    page_left: str | None = None,
     reason: str = "",
     comment: str = "",
     seconds: float | None = None,
@@ -54,9 +54,9 @@ def decide(
 
     approve, reject and refine settle the sample; where several people decide, they may wait for others (`opinions`).
     skip gives it back. flag gives it back undecided with its reason in the log, and raises the version, since others
-    must read it before they decide. `page_lease` is the lease that the page showed, None for a script. `keep`
+    must read it before they decide. `page_left` names the answer on the page's left, None for a script. `keep`
     adjudicates: it is the id of the decision that is right. Refused: `Stale` where `version` is not the present one;
-    `Conflict` where another reviewer has the sample, where left and right were drawn again, or where another has
+    `Conflict` where another reviewer has the sample, or where another has
     settled it and no version was sent; `Invalid` for an approval before the caller has answered the project's required
     questions. For a decision to keep the answers of its reviewer count too.
     """
@@ -75,7 +75,7 @@ def decide(
         if preference and sample.kind != Kind.TURN:
             text = "A trajectory has no sides to prefer."
             raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])
-        seats = seats_meant(preference, access, sample, lease, page_lease=page_lease)
+        seats = seats_meant(preference, access, sample, lease, page_left=page_left)
         decision = log_line(sample, access, action, pick=pick_of(preference, seats), reason=reason, comment=comment)
         decision.preference, decision.seconds = preference, seconds
         if seats and sample.kind == Kind.TURN:

@@ -181,13 +181,13 @@ def flags_after(sample: Sample, revision: Revision) -> int:
     return sample.flags | Flag.LEAK if leaks else sample.flags & ~Flag.LEAK
 
 
-def side_to_revise(access: Access, sample: Sample, *, preference: str, page_lease: str) -> Pick:
+def side_to_revise(access: Access, sample: Sample, *, preference: str, page_left: str) -> Pick:
     """The side whose answer a page's preference revises, the challenger's where it names none. While blind it has to
     name a seat: the text that opens, or the refusal of one that is unchanged, would tell which answer is whose."""
     if preference not in (LEFT, RIGHT) and hides_sides(access, sample):
         text = "An edit belongs to one answer. Pick left or right, then edit it."
         raise Invalid(text, errors=[FieldError("preference", text)])
-    seats = seats_meant(preference, access, sample, own_lease(sample, access), page_lease=page_lease)
+    seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
     return kept_side(pick_of(preference, seats))
 
 

@@ -1,6 +1,5 @@
 """The actions of the review page: decide, undo, revise, extend and release the lease, save drafts."""
 
-from contextlib import suppress
 from dataclasses import replace
 
 from django.contrib import messages
@@ -20,8 +19,8 @@ from curation.review.decisions.drafts import clear_draft, save_draft
 from curation.review.decisions.revise import revise, side_to_revise
 from curation.review.decisions.undo import labels_since
 from curation.review.models import Lease, Pick
-from curation.review.pages.views import lease_if_undecided, may_claim, sample_of
-from curation.review.queue.lease import heartbeat, hold, holder_of, own_lease, release
+from curation.review.pages.views import lease_if_undecided, sample_of
+from curation.review.queue.lease import hold, holder_of, own_lease
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
@@ -129,16 +128,13 @@ def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> 
 @require_POST
 @project_page(Scope.REVIEW)
 def lease_heartbeat(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Extend the lease while the page is open, or show who has taken the sample."""
+    """Extend the lease while the page is open, claim it again where it lapsed, or show who has taken the sample."""
     sample = sample_of(access, pk)
-    own = Lease.objects.filter(sample=sample, reviewer=access.user)
-    if "lease" in request.POST:  # the page's seats are those of this lease, so no other one is extended for it
-        own = own.filter(pk=number(request.POST["lease"]) or 0)
-    lease = own.first() if may_claim(access, sample) else None
+    lease = lease_if_undecided(access, sample)
     context = {
         "sample": sample,
         "project": access.project,
-        "lease": heartbeat(access=access, lease=lease) if lease else None,
+        "lease": lease,
         "in_review_by": None if lease else holder_of(pk, other_than=access.user),
         "lapsed": lease is None and sample.status == Status.PENDING,
         "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
@@ -153,27 +149,25 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     since, as by a reload, has extended the lease and keeps it."""
     until = parse_datetime(request.POST.get("until", ""))
     rows = Lease.objects.filter(sample=sample_of(access, pk), reviewer=access.user)
-    for lease in rows.filter(until__lte=until) if until else rows:
-        release(access=access, lease=lease)
+    (rows.filter(until__lte=until) if until else rows).delete()
     return HttpResponse(status=204)
 
 
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Save what is typed. A pick by seats that were drawn again since is left out."""
+    """Save what is typed, and the pick."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
     sample, token = sample_of(access, pk), request.POST.get("of", "")
-    preference, pick, page_lease = request.POST.get("preference"), None, request.POST.get("lease", "")
+    preference, pick, page_left = request.POST.get("preference"), None, request.POST.get("left", "")
     of = Pick.CHALLENGER
     if token:
         of = side_of_token(access, sample, token)
     elif text or note:
-        of = side_to_revise(access, sample, preference=preference or "", page_lease=page_lease)
+        of = side_to_revise(access, sample, preference=preference or "", page_left=page_left)
     if preference is not None and sample.kind == Kind.TURN:
-        with suppress(Conflict):
-            seats = seats_meant(preference, access, sample, own_lease(sample, access), page_lease=page_lease)
-            pick = pick_of(preference, seats)
+        seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
+        pick = pick_of(preference, seats)
     saved_at = save_draft(access=access, sample_id=pk, of=of, text=text, note=note, comment=comment, pick=pick)
     return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None})
 
@@ -196,7 +190,7 @@ def _decide(
         action=action,
         version=posted_version(request) if version is None else version,
         preference=request.POST.get("preference", ""),
-        page_lease=request.POST.get("lease", ""),
+        page_left=request.POST.get("left", ""),
         reason=reason or request.POST.get(f"{action}_reason", "").strip(),
         comment=request.POST.get("comment", "").strip(),
         seconds=_seconds(request.POST.get("seconds", "")),
@@ -208,12 +202,12 @@ def _decide(
 
 def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: bool) -> int:
     """Save the text as a revision of the chosen answer; return the sample's version afterwards."""
-    preference, page_lease = request.POST.get("preference", ""), request.POST.get("lease", "")
+    preference, page_left = request.POST.get("preference", ""), request.POST.get("left", "")
     sample, token = sample_of(access, pk), request.POST.get("of", "")
     if token:
         of = side_of_token(access, sample, token)
     else:
-        of = side_to_revise(access, sample, preference=preference, page_lease=page_lease)
+        of = side_to_revise(access, sample, preference=preference, page_left=page_left)
     try:
         done = revise(
             access=access,

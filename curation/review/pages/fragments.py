@@ -87,13 +87,13 @@ def answer_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The editor on the picked answer, with the reviewer's draft if there is one."""
     sample = sample_of(access, pk)
-    preference, page_lease = request.GET.get("preference", ""), request.GET.get("lease", "")
-    of = side_to_revise(access, sample, preference=preference, page_lease=page_lease)
-    return show_editor(request, access, sample, of=of, preference=preference, page_lease=page_lease)
+    preference, page_left = request.GET.get("preference", ""), request.GET.get("left", "")
+    of = side_to_revise(access, sample, preference=preference, page_left=page_left)
+    return show_editor(request, access, sample, of=of, preference=preference, page_left=page_left)
 
 
 def show_editor(
-    request: HttpRequest, access: Access, sample: Sample, *, of: Pick, preference: str, page_lease: str
+    request: HttpRequest, access: Access, sample: Sample, *, of: Pick, preference: str, page_left: str
 ) -> HttpResponse:
     found = detail_of(sample, access.user.pk)
     if found is None:
@@ -109,7 +109,7 @@ def show_editor(
         "sample": sample,
         "project": access.project,
         "location": location_of(request.GET or request.POST),
-        "lease_id": page_lease,
+        "left": page_left,
         "preference": preference,
         "of": side_token(access, sample, answer.side),
         "text": text,

@@ -10,7 +10,7 @@ from curation.projects.access import Access
 from curation.review.models import SETTLING, Action, Decision, Lease, Pick
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Sample, Status
-from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.problems import FieldError, Invalid
 
 LEFT, RIGHT = "left", "right"
 # What a preference may say besides left and right.
@@ -72,16 +72,12 @@ def seats_of(lease: Lease) -> Seats:
 
 def shown_seats(access: Access, sample: Sample, lease: Lease | None) -> Seats:
     """The seats on this person's page: while blind those of their lease, afterwards those that they decided on, and the
-    king on the left for everyone else.
-
-    While blind and without a lease they are always the same for one sample, differ from sample to sample, and cannot be
-    computed without the server's key.
-    """
+    king on the left for everyone else. While blind and without a lease they are those that a lease would get."""
     if not is_blind(access, sample):
         return decided_seats(access, sample) or Seats.KING_LEFT
     if lease is not None:
         return seats_of(lease)
-    return Seats.CHALLENGER_LEFT if int(_keyed(f"seat:{sample.pk}")[0], 16) & 1 else Seats.KING_LEFT
+    return Seats.CHALLENGER_LEFT if draw_swapped(access, sample) else Seats.KING_LEFT
 
 
 def decided_seats(access: Access, sample: Sample) -> Seats | None:
@@ -100,44 +96,39 @@ def place_of(pick: str, seats: Seats) -> str:
 
 def side_token(access: Access, sample: Sample, side: str) -> str:
     """A name for one side of the sample that says nothing about which it is, and stays when seats are drawn again."""
-    return _keyed(f"side:{access.user.pk}:{sample.pk}:{side}")[:16]
+    return salted_hmac("curation.review.queue.seats", f"side:{access.user.pk}:{sample.pk}:{side}").hexdigest()[:16]
 
 
 def side_of_token(access: Access, sample: Sample, token: str) -> Pick:
+    """The side that a page names. Raises `Invalid` where it names none of this sample."""
     for side in (Pick.CHALLENGER, Pick.KING):
         if constant_time_compare(side_token(access, sample, side), token):
             return side
-    raise Invalid("The form does not say whose answer it revises.", errors=[FieldError("of", "no side of this sample")])
+    raise Invalid("The page names no answer of this sample. Open the sample as it is now.", code="unknown_answer")
 
 
 def other_side(side: str) -> Pick:
     return Pick.KING if side == Pick.CHALLENGER else Pick.CHALLENGER
 
 
-def _keyed(value: str) -> str:
-    return salted_hmac("curation.review.queue.seats", value).hexdigest()
-
-
 def seats_meant(
-    preference: str, access: Access, sample: Sample, lease: Lease | None, *, page_lease: str | None
+    preference: str, access: Access, sample: Sample, lease: Lease | None, *, page_left: str | None
 ) -> Seats | None:
-    """The seats that left and right refer to: those of the caller's lease, or those that the page showed.
+    """The seats that left and right refer to: those that the page showed, or those of a script's lease.
 
-    `page_lease` is the lease that the page was made with, None for a script. While blind another lease has drawn its
-    own seats, even if it is the same person's: a pick by the old ones would keep the wrong answer and is refused. So is
-    the pick of another answer than the challenger's where there is no other, and that of a side on a page that hides
+    `page_left` is the token of the answer that the page showed on the left, "" for a page without two answers, None for
+    a script. A page is decided as it was read, also where its lease has been given back or drawn again since. Refused
+    is the pick of another answer than the challenger's where there is no other, and that of a side on a page that hides
     the sides: its draft would show where the side is.
     """
     if preference and PICK_OF_WORD.get(preference) != Pick.CHALLENGER and has_one_answer(sample):
         raise _wrong(f"Sample {sample.pk} has one answer, so there is nothing to pick. Approve or reject it.")
-    if page_lease is not None and names_side(preference) and hides_sides(access, sample):
+    if page_left is not None and names_side(preference) and hides_sides(access, sample):
         raise _hidden("preference", sample)
-    if page_lease is None or preference not in (LEFT, RIGHT):
+    if page_left is None or (not page_left and preference not in (LEFT, RIGHT)):
         return seats_of(lease) if lease else None
-    if is_blind(access, sample) and (lease is None or str(lease.pk) != page_lease):
-        text = "Your lease ran out, so left and right were drawn again. Read both answers and pick again."
-        raise Conflict(text, code="lease_lost")
-    return shown_seats(access, sample, lease)
+    left = side_of_token(access, sample, page_left)
+    return Seats.KING_LEFT if left == Pick.KING else Seats.CHALLENGER_LEFT
 
 
 def names_side(preference: str) -> bool:

@@ -92,8 +92,8 @@ def suggestion_use(request: HttpRequest, access: Access, pk: int, suggestion: in
     sample = sample_of(access, pk)
     row = find(_drafts(access, sample), str(suggestion), "suggestion")
     use_draft(access=access, row=row)
-    preference, lease = request.POST.get("preference", ""), request.POST.get("lease", "")
-    return show_editor(request, access, sample, of=Pick(row.of), preference=preference, page_lease=lease)
+    preference, left = request.POST.get("preference", ""), request.POST.get("left", "")
+    return show_editor(request, access, sample, of=Pick(row.of), preference=preference, page_left=left)
 
 
 def _drafts(access: Access, sample: Sample) -> QuerySet[Suggestion]:

@@ -21,7 +21,7 @@ from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
-from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats
+from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats, side_token
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
@@ -116,6 +116,7 @@ class Workspace:
     in_review_by: User | None
     may_decide: bool
     seats: list[Seat]
+    left: str
     history: Excerpt[Turn] | None
     tools: SafeString | None
     rollout: Rollout | None
@@ -223,6 +224,7 @@ def workspace_of(
         in_review_by=holder,
         may_decide=may_decide,
         seats=_seats(sample, answers, findings, blind=blind, pick=pick) if found else [],
+        left=side_token(access, sample, answers[0][2].side) if len(answers) > 1 else "",
         history=None if history is None else history.opening(),
         tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from prometheus_client import Counter, Histogram
 
@@ -75,6 +77,15 @@ class HeadMiddleware(Middleware):
         else:
             response.content = b""
         return response
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses pages. REST answers keep the strong ETags that scripts write by; assets are compressed already."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if not response.get("Content-Type", "").startswith("text/html"):
+            return response
+        return super().process_response(request, response)
 
 
 class PrivateMiddleware(Middleware):

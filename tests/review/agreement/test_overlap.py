@@ -27,6 +27,7 @@ from curation.review.queue.take import open_count, take_next
 from curation.samples.models import Look, Sample, Status
 from curation.web.problems import Conflict, NotAllowed
 from tests.factories import make_bearer, make_member, make_project
+from tests.review.browsing import left_of
 from tests.review.rows import access_of, judged, outcome_of, reviewer_of, taken_by
 
 pytestmark = pytest.mark.django_db
@@ -122,7 +123,7 @@ def test_the_editor_goes_on_from_the_own_text_that_others_do_not_see(project: Pr
     shown = {}
     for person in (ada, ben):
         Lease.objects.all().delete()
-        given = {"lease": taken_by(person).lease.pk}
+        given = {"left": left_of(taken_by(person).lease)}
         client.force_login(person.user)
         path = reverse("answer-editor", args=[project.slug, sample.pk])
         editors = [client.get(path, {**given, "preference": side}) for side in ("left", "right")]

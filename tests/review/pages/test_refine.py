@@ -12,7 +12,7 @@ from curation.review.labels.save import save_labels
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Sample
 from tests.factories import CHALLENGER, make_bearer
-from tests.review.browsing import HTMX, body, first, form, open_queue, url
+from tests.review.browsing import HTMX, body, first, form, left_of, open_queue, url
 from tests.review.rows import judged, reviewer_of, show_all
 
 pytestmark = pytest.mark.django_db
@@ -72,7 +72,7 @@ def test_the_editor_opens_with_the_draft(client: Client, me: Access, project: Pr
     open_queue(client)
     lease = Lease.objects.get()
     side = "left" if lease.swapped else "right"
-    query = {"preference": side, "lease": str(lease.pk)}
+    query = {"preference": side, "left": left_of(lease)}
     page = body(client.get(url("answer-editor", sample.pk), query))
     assert "sed -n" in page and "Your draft" not in page
     saved = client.post(url("sample-draft", sample.pk), {"text": "half a line", "comment": "hm", **query})
@@ -93,7 +93,7 @@ def test_a_comment_draft_goes_with_the_decision_and_an_edited_text_stays(
     client.post(url("sample-decide", one.pk), form(one, action="approve", queue=""), headers=HTMX)
     assert not Draft.objects.exists()
     lease = Lease.objects.get()
-    seat = {"preference": "left" if lease.swapped else "right", "lease": str(lease.pk)}
+    seat = {"preference": "left" if lease.swapped else "right", "left": left_of(lease)}
     client.post(url("sample-draft", second.pk), {"text": "half a revision", "comment": "hm", **seat})
     client.post(url("sample-decide", second.pk), form(second, action="approve", queue=""), headers=HTMX)
     draft = Draft.objects.get()

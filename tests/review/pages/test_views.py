@@ -155,13 +155,33 @@ def test_a_decision_on_a_sample_that_another_has_taken_names_them(client: Client
     assert not Decision.objects.exists()
 
 
-def test_a_pick_is_refused_where_left_and_right_were_drawn_again(client: Client, me: Access, project: Project) -> None:
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_pick_means_the_answers_as_the_page_showed_them(
+    client: Client, me: Access, project: Project, swapped: bool
+) -> None:
+    """A page that is left gives its lease back late, and may do so after the next page was read."""
     sample = judged(project)
     open_queue(client)
-    values = form(sample, action="approve", preference="left", queue="")
+    Lease.objects.update(swapped=swapped)
+    page = body(open_queue(client))
+    left = first(r'name="left" value="(\w+)"', page)
     Lease.objects.all().delete()
+    values = form(sample, action="approve", preference="left", queue="", left=left)
     response = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
-    assert response.status_code == 409 and "left and right were drawn again" in body(response)
+    assert response.status_code == 200
+    decision = Decision.objects.get()
+    assert (decision.pick, decision.seat) == (
+        (Pick.CHALLENGER, "challenger_left") if swapped else (Pick.KING, "king_left")
+    )
+
+
+def test_a_page_that_names_no_answer_of_the_sample_is_refused(client: Client, me: Access, project: Project) -> None:
+    sample = judged(project)
+    open_queue(client)
+    for left in ("", "0123456789abcdef"):
+        values = form(sample, action="approve", preference="left", queue="", left=left)
+        response = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
+        assert response.status_code == 422 and "names no answer of this sample" in body(response)
     assert not Decision.objects.exists()
 
 
@@ -173,9 +193,11 @@ def test_once_sides_are_shown_left_is_the_king_however_the_lease_was_drawn(
     Lease.objects.update(swapped=True)
     project.settings_json = {"review": {"blind": False}}
     project.save()
-    assert "Left · King" in body(client.post(url("sample-page", sample.pk)))
     for action in ("approve", "reject"):
-        values = form(sample, action=action, preference="left", queue="")
+        page = body(client.post(url("sample-page", sample.pk)))
+        assert "Left · King" in page
+        left = first(r'name="left" value="(\w+)"', page)
+        values = form(sample, action=action, preference="left", queue="", left=left)
         assert client.post(url("sample-decide", sample.pk), values, headers=HTMX).status_code == 200
     lines = list(Decision.objects.order_by("id"))
     assert [(line.preference, line.pick, line.seat) for line in lines] == [("left", Pick.KING, "king_left")] * 2
