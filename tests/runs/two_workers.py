@@ -30,7 +30,15 @@ def lead(items: int, concurrency: int) -> dict[str, object]:
         with mock.patch.object(dispatch, "send_work"):
             run = start(make_asked(server, max_concurrency=concurrency), n=items)
         command = [sys.executable, "-m", "tests.runs.two_workers", "--drive", str(run.pk)]
-        workers = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
+        workers = [
+            subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
+        ]
+        # On a busy machine one would do all of it while the other starts.
+        for worker in workers:
+            assert worker.stdout and worker.stdout.readline() == b"ready\n"
+        for worker in workers:
+            assert worker.stdin
+            worker.stdin.close()
         codes = [worker.wait(timeout=200) for worker in workers]
         counts = server.counts()
     finally:
@@ -59,6 +67,8 @@ def follow(run_id: int) -> None:
     from curation.runs.engine.worker import drive
     from curation.runs.models import LIVE, Run
 
+    print("ready", flush=True)
+    sys.stdin.read()  # ends when both are ready
     with mock.patch.object(dispatch, "send_work"):
         while Run.objects.filter(pk=run_id, state__in=LIVE).exists():
             drive(run_id)
