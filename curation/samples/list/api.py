@@ -19,8 +19,9 @@ from curation.web.problems import NotFound
 
 router = Router(tags=["samples"])
 _whole = Prepared(lambda sample: Sample.objects.for_list().select_related("project").filter(pk=sample), sample=int)
-_only_its_project = Prepared(
-    lambda sample: Sample.objects.only("id", "project").select_related("project").filter(pk=sample), sample=int
+_project_and_version = Prepared(
+    lambda sample: Sample.objects.only("id", "project", "version").select_related("project").filter(pk=sample),
+    sample=int,
 )
 
 
@@ -163,7 +164,7 @@ def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Acce
     Only reading calls get the whole row: a call that changes the sample reads it again under its lock.
     """
     pk = id_number(sample_id)
-    sample = None if pk is None else (_whole if scope == Scope.READ else _only_its_project).first(sample=pk)
+    sample = None if pk is None else (_whole if scope == Scope.READ else _project_and_version).first(sample=pk)
     try:
         if sample is not None:
             return enter(request, sample.project, scope), sample
