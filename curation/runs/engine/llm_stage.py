@@ -85,10 +85,11 @@ class ShardContext:
         return self._clients[target.endpoint_id]
 
     async def keep_shares(self) -> None:
-        """Renew this worker's share of each endpoint's slots until the shard ends."""
+        """Renew this worker's share of each endpoint's slots until the shard ends. The first renewal, before there are
+        calls, would return what the limiter got when it was made."""
         while True:
-            await asyncio.gather(*(self._renew(limiter) for limiter in self._limiters.values()))
             await asyncio.sleep(SHARE_SECONDS)
+            await asyncio.gather(*(self._renew(limiter) for limiter in self._limiters.values()))
 
     async def _renew(self, limiter: EndpointLimiter) -> None:
         try:

@@ -262,3 +262,13 @@ def test_without_a_key_variable_no_key_of_the_environment_is_sent(
 def test_a_model_without_a_price_stays_unpriced_however_often_it_is_asked(server: ModelServer) -> None:
     run = asked(make_asked(server, price_out=None), n=3)
     assert (run.cost, run.cost_unknown_calls) == (FREE, 3)
+
+
+@pytest.mark.timeout(60)
+def test_the_first_calls_of_a_stage_use_the_slots_that_its_worker_got(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a renewal, for which they waited half a second."""
+    monkeypatch.setattr("curation.runs.engine.llm_stage.SHARE_SECONDS", 3600.0)
+    run = asked(make_asked(server), n=8)
+    assert (run.state, server.counts().asked) == (RunState.SUCCEEDED, 8)
