@@ -37,16 +37,15 @@ function sameColumns(table) {
   });
 }
 
-// Their values above the table; those that a chip of the filter says already are left out.
+// Their values above the table, without empty ones and those that a chip of the filter says already.
 function noteOf(table, same) {
   const wrap = table.parentElement;
   if (wrap.previousElementSibling?.matches(".table-same")) wrap.previousElementSibling.remove();
   const filters = [...document.querySelectorAll(".chip:has(.chip__remove)")].map((chip) => chip.textContent.trim().toLowerCase());
   const chips = same.flatMap(({ name, cell }) => {
     const text = cell.textContent.trim();
-    if (filters.includes(`${name} ${text}`.toLowerCase())) return [];
-    const value = element("b", {}, ...(text ? cell.cloneNode(true).childNodes : ["–"]));
-    return [element("span", { className: "chip" }, `${name} `, value)];
+    if (!text || text === "–" || filters.includes(`${name} ${text}`.toLowerCase())) return [];
+    return [element("span", { className: "chip" }, `${name} `, element("b", {}, ...cell.cloneNode(true).childNodes))];
   });
   if (chips.length) wrap.before(element("p", { className: "table-same" }, "In every row here:", ...chips));
 }
