@@ -1,4 +1,4 @@
-"""The scripts of docs/client.md and the notebooks, run as they are against a running product."""
+"""The script of docs/tutorial.md and the notebooks, run as they are against a running product."""
 
 import json
 import re
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from curation.dashboard.demo.builder import FILES
+from tests.parts import shared_data
 from tests.product import ROOT, Product
 
 # The first of them waits for the demo that the product starts as.
@@ -16,8 +18,8 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def tutorial() -> str:
-    """The script of docs/client.md: its blocks, in order."""
-    return "\n".join(PYTHON.findall((ROOT / "docs/client.md").read_text()))
+    """The script of docs/tutorial.md: its blocks, in order."""
+    return "\n".join(PYTHON.findall((ROOT / "docs/tutorial.md").read_text()))
 
 
 def notebook(name: str) -> str:
@@ -43,10 +45,24 @@ def run(product: Product, script: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def test_the_tutorial_runs_as_printed(product: Product, tmp_path: Path) -> None:
-    said = run(product, tutorial(), tmp_path)
-    assert "approve" in said and "num_rows: 4" in said
-    assert len((tmp_path / "exported/sft-messages.train.jsonl").read_text().splitlines()) == 4
+@pytest.mark.parametrize("sessions", ["real", "written by hand"])
+def test_the_tutorial_runs_as_printed(product: Product, tmp_path: Path, sessions: str) -> None:
+    """On recorded sessions of agents where they are beside the clone, and on the files that a clone has."""
+    if sessions == "real":
+        turns, records = shared_data("turns", "swe_agent_nebius.jsonl"), shared_data("turns", "pr_records.jsonl")
+    else:
+        turns, records = FILES / "turns.jsonl", FILES / "pr_records.jsonl"
+    instances = {json.loads(line)["instance_id"] for line in records.read_text().splitlines()}
+
+    said = run(product, tutorial(), tmp_path, TURNS=str(turns), RECORDS=str(records))
+
+    counts = re.search(r"^turns (\d+) records (\d+)$", said, re.MULTILINE)
+    assert counts and int(counts[1]) >= 40 and int(counts[2]) >= 5
+    assert re.search(r"^margin -?\d", said, re.MULTILINE) and "succeeded" in said and "approve" in said
+    written = dict(re.findall(r"^(\S+) rows (\d+)$", said, re.MULTILINE))
+    rows = (tmp_path / "exported/sft-messages.train.jsonl").read_text().splitlines()
+    assert len(rows) == int(written["sft-messages.train.jsonl"]) > 0 and f"num_rows: {len(rows)}" in said
+    assert {json.loads(row)["instance_id"] for row in rows} <= instances
 
 
 def test_the_notebooks_run_cell_by_cell(product: Product, tmp_path: Path) -> None:

@@ -45,10 +45,7 @@ def _run(site: Winnow, options: argparse.Namespace) -> None:
 
 def _import(site: Winnow, options: argparse.Namespace) -> None:
     project, given = site.project(options.project), _values(options.option)
-    if "://" in options.source:
-        run = project.import_url(options.source, kind=options.kind, options=given, strict=options.strict)
-    else:
-        run = project.import_file(options.source, kind=options.kind, options=given, strict=options.strict)
+    run = project.import_from(options.source, kind=options.kind, options=given, strict=options.strict)
     try:
         _end(run)
     finally:

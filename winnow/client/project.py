@@ -56,6 +56,19 @@ class Project(Record):
 
     # Imports
 
+    def import_from(
+        self,
+        source: str | Path,
+        *,
+        kind: str = "turns",
+        options: Mapping[str, Any] | None = None,
+        strict: bool = False,
+    ) -> Run:
+        """Import a file, as `import_file`, or an address, as `import_url`."""
+        if "://" in str(source):
+            return self.import_url(str(source), kind=kind, options=options, strict=strict)
+        return self.import_file(source, kind=kind, options=options, strict=strict)
+
     def import_file(
         self,
         path: str | Path,

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 # What a reader looks for, in the order in which it is needed. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Start": ("quickstart", "roles"),
+    "Start": ("quickstart", "tutorial", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
     "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
