@@ -4,6 +4,7 @@ The site is Django's usual tree beside this package, or in its folder `server` w
 have names such as `config`, so only this command puts them on the path.
 """
 
+import argparse
 import os
 import runpy
 import sys
@@ -53,9 +54,10 @@ def main() -> None:
 
         work_remotely(options)
     elif command == "mcp":
-        from winnow.mcp import main as serve_agents
+        given = mcp_parser().parse_args(options)
+        from winnow.mcp import serve
 
-        serve_agents(options)
+        serve(given.url, given.http, given.host)
     elif command not in COMMANDS:
         sys.exit(f"There is no command {command!r}.\n\n{_usage()}")
     else:
@@ -63,6 +65,18 @@ def main() -> None:
         sys.path.insert(0, str(SITE))
         sys.argv = ["winnow", *(options if command == "manage" else arguments)]
         runpy.run_path(str(SITE / "manage.py"), run_name="__main__")
+
+
+def mcp_parser() -> argparse.ArgumentParser:
+    """The options of `winnow mcp`, which explains itself without the packages that it needs."""
+    parser = argparse.ArgumentParser(
+        prog="winnow mcp",
+        description="An MCP server for agents. Over stdin and stdout, WINNOW_TOKEN has the API token.",
+    )
+    parser.add_argument("--url", default="http://127.0.0.1:8000", help="the site (default %(default)s)")
+    parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP at /mcp instead of stdio")
+    parser.add_argument("--host", default="127.0.0.1", help="the address of --http (default %(default)s)")
+    return parser
 
 
 def _has_data() -> bool:

@@ -5,7 +5,6 @@ each request brings its own token. Tools and their parameters come from the site
 what a token may do; a tool whose scope the token lacks is not listed either.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -151,22 +150,17 @@ def server_of(site: Site) -> "Server[Any]":
     )
 
 
-def main(arguments: list[str]) -> None:
-    """Serve until the client leaves, or until the process ends."""
-    parser = argparse.ArgumentParser(prog="winnow mcp", description="An MCP server for agents.")
-    parser.add_argument("--url", default="http://127.0.0.1:8000", help="the site (default %(default)s)")
-    parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP at /mcp instead of stdio")
-    parser.add_argument("--host", default="127.0.0.1", help="the address of --http (default %(default)s)")
-    options = parser.parse_args(arguments)
-    if options.http is None:
+def serve(url: str, http: int | None, host: str) -> None:
+    """Serve until the client leaves, or until the process ends; `http` is the port, without which it is stdio."""
+    if http is None:
         if not (token := os.environ.get("WINNOW_TOKEN", "")):
-            parser.error("WINNOW_TOKEN has no API token. Create one under Settings, Tokens.")
-        asyncio.run(_over_stdio(server_of(Site(options.url, token))))
+            sys.exit("WINNOW_TOKEN has no API token. Create one under Settings, Tokens.")
+        asyncio.run(_over_stdio(server_of(Site(url, token))))
     else:
         import uvicorn
 
-        app = server_of(Site(options.url)).streamable_http_app(stateless_http=True, host=options.host)
-        uvicorn.run(app, host=options.host, port=options.http, log_level="warning")
+        app = server_of(Site(url)).streamable_http_app(stateless_http=True, host=host)
+        uvicorn.run(app, host=host, port=http, log_level="warning")
 
 
 async def _over_stdio(server: "Server[Any]") -> None:

@@ -130,7 +130,9 @@ def test_the_command_line_and_django_start(installed: Path, tmp_path: Path) -> N
     checked = _say(installed, tmp_path, "manage", "check")
     assert checked.returncode == 0 and "no issues" in checked.stdout, checked.stderr
 
-    agents = _say(installed, tmp_path, "mcp", "--help")
+    explained = _say(installed, tmp_path, "mcp", "--help")
+    assert explained.returncode == 0 and "--http PORT" in explained.stdout
+    agents = _say(installed, tmp_path, "mcp")
     assert agents.returncode != 0 and "pip install 'winnow-curation[mcp]'" in agents.stderr
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ RUN_KEYS = {"kind", "project", "params", "budget"}
 
 def main(arguments: Sequence[str]) -> None:
     """Run a command; the exit status is 1 if the run failed or the site refused."""
-    options = _parser().parse_args(arguments)
+    options = remote_parser().parse_args(arguments)
     try:
         with Winnow(options.url) as site:
             options.work(site, options)
@@ -107,12 +106,12 @@ def _values(pairs: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _parser() -> argparse.ArgumentParser:
+def remote_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="winnow remote",
         description="Run, import and export on a site elsewhere. WINNOW_TOKEN has the API token.",
     )
-    parser.add_argument("--url", default="", help=f"the site (default {os.environ.get('WINNOW_URL') or 'WINNOW_URL'})")
+    parser.add_argument("--url", default="", help="the site (default: that of WINNOW_URL)")
     commands = parser.add_subparsers(required=True, metavar="run|import|export")
 
     run = commands.add_parser("run", help="launch a run, and with --follow wait for its end")
