@@ -27,6 +27,7 @@ COPY templates templates
 COPY static static
 COPY docs docs
 COPY deploy deploy
+COPY winnow winnow
 # This step's data folder, with a generated SECRET_KEY, is not copied into the image.
 RUN python -m compileall -q . \
     && WINNOW_DATA=/tmp/build STATIC_ROOT=/app/staticfiles python manage.py collectstatic --no-input --verbosity 0

@@ -21,11 +21,13 @@ class EvaluateParams(BaseModel):
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-    kind: Literal["static", "live"] = "static"
-    models: list[Name] = Field(min_length=1, max_length=64, examples=[["base", "tuned"]])
-    split: str = Field("", max_length=20, examples=["3"])
-    file: str = Field("", max_length=2000)
-    family: str = Field("aws", max_length=60)
+    kind: Literal["static", "live"] = Field("static", description="Answers to rows of a split, or live episodes.")
+    models: list[Name] = Field(
+        min_length=1, max_length=64, examples=[["base", "tuned"]], description="Names of model endpoints."
+    )
+    split: str = Field("", max_length=20, examples=["3"], description="A split's id.")
+    file: str = Field("", max_length=2000, description="The key of an upload, or a source; its rows become a split.")
+    family: str = Field("aws", max_length=60, description="What the rows are about: the commands of which tool.")
     max_per_combo: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"] = Field(
         "all", description="Sends the first rows of each (tier, source); `all` sends every row."
     )

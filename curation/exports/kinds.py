@@ -25,11 +25,9 @@ from curation.webhooks.models import Event
 
 
 class ExportParams(BaseModel):
-    """A recipe, or the name of a saved one."""
-
     model_config = ConfigDict(extra="forbid")
 
-    recipe: Recipe | str
+    recipe: Recipe | str = Field(description="A recipe, or the name of a saved one.")
     embedding: str = Field(
         "",
         max_length=60,

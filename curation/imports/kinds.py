@@ -34,10 +34,10 @@ class ImportParams(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: str = Field(description="What the rows are.", examples=["turns"])
-    upload: str = Field("", max_length=300)
-    source: str = Field("", max_length=2000)
+    upload: str = Field("", max_length=300, description="The storage key of an uploaded file.")
+    source: str = Field("", max_length=2000, description="An address, or a path that the operator allows.")
     name: str = Field("", max_length=180, description="Name of the source; empty for the file's name.")
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of the kind, such as `count` of turns.")
     strict: bool = Field(False, description="All rows or none.")
 
     @classmethod

@@ -1,6 +1,8 @@
-"""docs/operations.md names every setting that is read, and no other."""
+"""docs/operations.md names every setting that is read, with its default, and no other."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -35,6 +37,29 @@ def _read_by_the_product() -> set[str]:
 
 def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
     assert documented_settings() - OF_COMPOSE_ALONE == _read_by_the_product()
+
+
+def _defaults() -> Iterator[tuple[str, str]]:
+    """Yield the variables that the settings read with a default that is written there, as the environment has it."""
+    for node in ast.walk(ast.parse((ROOT / "config/settings.py").read_text())):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("env.") and node.args):
+            continue
+        given = [*node.args[1:2], *(one.value for one in node.keywords if one.arg == "default")]
+        if isinstance(node.args[0], ast.Constant) and given and isinstance(given[0], ast.Constant):
+            value = given[0].value
+            yield str(node.args[0].value), str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def test_every_default_is_as_written() -> None:
+    cells = re.findall(r"^\| (`[A-Z_`, ]+`) \| (.+?) \|", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    written = {name: cell for names, cell in cells for name in NAME.findall(names)}
+    defaults = dict(_defaults())
+    assert len(defaults) > 20
+    for name, default in defaults.items():
+        shown = re.match(r"`(.*?)`", written[name])
+        # Of an address the scheme may be enough.
+        is_same = shown and (default == shown[1] or default.startswith(shown[1]) and shown[1].endswith("://"))
+        assert is_same or not (shown or default), f"{name}: {written[name]}, not {default!r}"
 
 
 def test_compose_takes_only_documented_variables() -> None:

@@ -92,9 +92,11 @@ def why_command_is_wrong(words: Sequence[str], *, is_mention: bool) -> str | Non
         return why_make_is_wrong(given)
     if program == "curl" and given:
         return why_curl_is_wrong(given)
-    if program != "winnow" or not given or given == ["COMMAND"]:
+    if program != "winnow" or not given:
         return None
     command, *options = given
+    if command in ("COMMAND", "--help", "--version"):
+        return ""
     if command not in COMMANDS:
         return f"there is no command {command}"
     if command == "manage":

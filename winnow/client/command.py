@@ -134,6 +134,6 @@ def remote_parser() -> argparse.ArgumentParser:
     export = commands.add_parser("export", help="export, wait for the end, and write the files to a folder")
     export.add_argument("--project", required=True, help="the project's slug")
     export.add_argument("--recipe", required=True, help="a saved recipe's name, or a file with a recipe as JSON")
-    export.add_argument("--to", required=True, help="the folder; it is made if it is missing")
+    export.add_argument("--to", required=True, metavar="FOLDER", help="the folder; it is made if it is missing")
     export.set_defaults(work=_export)
     return parser

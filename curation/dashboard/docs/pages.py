@@ -1,4 +1,4 @@
-"""The documents and notebooks of `docs/` as pages: their order, their HTML, and a search over their sections."""
+"""The documents of `docs/`, the notebooks and the reference as pages: their order, HTML, a search over sections."""
 
 import json
 import re
@@ -12,13 +12,15 @@ from django.utils.text import Truncator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from curation.dashboard.docs.reference import GENERATED
+
 # What a reader looks for, in the order in which it is needed. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart", "tutorial", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
     "Explanation": ("statistics", "leaks", "sandbox", "measurements"),
     "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
-    "Reference": ("api", "client", "glossary"),
+    "Reference": ("api", "run-kinds", "commands", "client", "client-reference", "glossary"),
     "Operate": ("operations", "deployment", "sign-in"),
     "Develop": ("architecture", "design-system"),
 }
@@ -107,6 +109,8 @@ def _read(name: str) -> Document:
 
 def _source(name: str) -> str:
     """The Markdown of a document; of a notebook, its cells and a link to the file."""
+    if name in GENERATED:
+        return GENERATED[name]()
     if not name.startswith(NOTEBOOK):
         return (settings.DOCS_FOLDER / f"{name}.md").read_text()
     file = f"notebooks/{name.removeprefix(NOTEBOOK)}.ipynb"

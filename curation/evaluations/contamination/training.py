@@ -33,10 +33,10 @@ class CheckParams(BaseModel):
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-    split: str
-    export: str = ""
-    upload: str = Field("", max_length=300, title="Training file")
-    training_split: str = ""
+    split: str = Field(description="The split's id.")
+    export: str = Field("", description="The id of an export, whose train files are compared.")
+    upload: str = Field("", max_length=300, title="Training file", description="The key of an uploaded file.")
+    training_split: str = Field("", description="The id of another split, whose rows are compared.")
     embedding: str = Field("", max_length=60, description="Set at launch: the endpoint of the project's settings.")
 
 

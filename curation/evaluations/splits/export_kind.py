@@ -30,9 +30,9 @@ class SplitParams(BaseModel):
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-    export: str = Field(examples=["12"])
-    split: str = Field("val", max_length=20, examples=["val"])
-    name: str = Field("", max_length=180)
+    export: str = Field(examples=["12"], description="The export's id.")
+    split: str = Field("val", max_length=20, examples=["val"], description="Which split of the export.")
+    name: str = Field("", max_length=180, description="Empty for the names of the export and its split.")
     upload: str = Field("", max_length=300, description="Set at launch: the key of that file in storage.")
     frozen: str = Field("", max_length=300, description="Set at launch: the key of the export's `frozen.jsonl`.")
 

@@ -25,13 +25,13 @@ _CHUNK = 1024 * 1024
 
 
 class PushParams(BaseModel):
-    """`repository` is `namespace/name`; it is made if it does not exist. Without `private` anybody can read it."""
-
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-    export: str = Field(examples=["12"])
-    repository: str = Field(max_length=200, examples=["acme/shell-agents"])
-    private: bool = True
+    export: str = Field(examples=["12"], description="The export's id.")
+    repository: str = Field(
+        max_length=200, examples=["acme/shell-agents"], description="`namespace/name`; it is made if it does not exist."
+    )
+    private: bool = Field(True, description="Without it anybody can read a repository that is made.")
 
 
 class PushStage:

@@ -47,12 +47,9 @@ Time = Annotated[datetime, BeforeValidator(_as_utc)]
 
 
 class PullParams(BaseModel):
-    """`source` is a name of the settings `intake.sources`. Calls that began from `since` on and before `until` are
-    read; without `since` all, without `until` those before the launch."""
-
     model_config = ConfigDict(extra="forbid")
 
-    source: str = Field(max_length=60, examples=["production"])
+    source: str = Field(max_length=60, examples=["production"], description="A name of the settings `intake.sources`.")
     since: Time | None = Field(None, examples=["2026-01-31T00:00:00Z"])
     until: Time | None = Field(None, examples=["2026-02-28T00:00:00Z"])
 

@@ -25,7 +25,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", required=True, help="The project's slug.")
         parser.add_argument("--recipe", required=True, help="A saved recipe's name, or a file with a recipe as JSON.")
-        parser.add_argument("--to", required=True, type=Path, help="The folder; it is made if it is missing.")
+        parser.add_argument(
+            "--to", required=True, type=Path, metavar="FOLDER", help="The folder; it is made if it is missing."
+        )
         parser.add_argument("--user", default="", help="Who exports, for the audit log.")
 
     def handle(self, *, project: str, recipe: str, to: Path, user: str, **options: object) -> None:

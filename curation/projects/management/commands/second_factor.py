@@ -12,8 +12,8 @@ class Command(BaseCommand):
     help = "Turn a user's second factor off. Make sure first that it is they who ask."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("action", choices=["off"])
-        parser.add_argument("user")
+        parser.add_argument("action", choices=["off"], help="turn it off")
+        parser.add_argument("user", help="the username")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()

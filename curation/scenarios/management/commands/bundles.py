@@ -25,11 +25,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         importing = verbs.add_parser("import", help="a folder of .json files, a .zip of one, a .jsonl or a .json file")
-        importing.add_argument("source", type=Path)
+        importing.add_argument("source", type=Path, help="the folder or file")
         importing.add_argument("--strict", action="store_true", help="import nothing if one is refused")
         importing.add_argument("--user", default="", help="the user in the audit log")
         exporting = verbs.add_parser("export", help="one .json file per scenario into a folder")
-        exporting.add_argument("folder", type=Path)
+        exporting.add_argument("folder", type=Path, help="the folder; it is made if it is missing")
         exporting.add_argument(
             "--filter", default="", help="as in the URL of the list: status=admitted&axes=task=cleanup"
         )
