@@ -39,8 +39,10 @@ from curation.llm.client.errors import (
     Transient,
     Unreachable,
 )
+from curation.llm.client.passed_streams import OWN_STREAMS
 from curation.llm.client.pricing import cost_of, rounded
-from curation.llm.client.streams import Progress, progress_of_call, read_answer
+from curation.llm.client.read import read_answer
+from curation.llm.client.streams import BrokenAnswer, Progress, RefusedAnswer, progress_of_call
 from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import CheckedTransport
@@ -48,12 +50,17 @@ from curation.web.problems import Problem
 from judging.answers.read import split_thinking
 from judging.messages import ToolCall, ToolFunction, message_text
 
+# LiteLLM keeps the chunks of a stream that it reads in memory until the end.
+MOST_CHUNKS = 300_000
+
 litellm.telemetry = False
 litellm.suppress_debug_info = True
 litellm.modify_params = True
 # For embeddings, whose `max_retries` of 0 LiteLLM reads as not given.
 _litellm: Any = litellm
 _litellm.DEFAULT_MAX_RETRIES = 0
+# LiteLLM ends a stream whose chunks are the same 100 times, such as the dashes of a long rule.
+_litellm.REPEATED_STREAMING_CHUNK_LIMIT = MOST_CHUNKS
 # All of LiteLLM's connections go to addresses that were checked: its asynchronous handler makes connectors of this
 # class, its synchronous one uses this transport.
 _http: Any = http_handler
@@ -80,6 +87,7 @@ MOST_TOKENS = 2**31 - 1
 NO_TOOLS = "its prompt has tools and this endpoint takes none: choose another model, or remove `takes_tools`"
 # LiteLLM puts up to three names of the error before the endpoint's own message.
 ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
+TIMEOUTS = (litellm.exceptions.Timeout, httpx.TimeoutException, TimeoutError)
 RETRIED = frozenset({408, 409, 500, 502, 503, 504, 529})
 
 
@@ -131,7 +139,8 @@ class LiteLlmClient:
         params = {**target.params, **request.params}
         body = params.get("extra_body")
         extra = body if isinstance(body, dict) else {}
-        asks_for_usage = bool(params.get("stream")) and not request.embed and USAGE not in extra
+        streams = bool(params.get("stream")) and not request.embed
+        asks_for_usage = streams and USAGE not in extra and not _has_own_streams(target.model)
         try:
             return await self._complete(target, request, dict(params))
         except (Refused, Transient) as error:
@@ -157,7 +166,11 @@ class LiteLlmClient:
             if takes_tools is False:
                 raise Misconfigured(NO_TOOLS)
             params["tools"] = list(request.tools)
-        if params.pop("stream", None):
+        wants_stream = bool(params.pop("stream", None)) and not request.embed
+        progress = Progress(is_passed_on=wants_stream and _has_own_streams(target.model))
+        if progress.is_passed_on:
+            params["stream"] = True
+        elif wants_stream:
             more = params.get("extra_body")
             extra = {**STREAM, **(more if isinstance(more, dict) else {})}
             # Some servers refuse the field even if it is null.
@@ -165,7 +178,7 @@ class LiteLlmClient:
         key = _key(target)
         if target.api_base and proxy_for(target.api_base):
             await _check_host(target.api_base)
-        started, progress = time.perf_counter(), Progress()
+        started = time.perf_counter()
         progress_of_call.set(progress)
         try:
             async with asyncio.timeout(limit + 1.0):
@@ -181,11 +194,15 @@ class LiteLlmClient:
                     response = await litellm.aembedding(input=texts, encoding_format="float", **given)
                 else:
                     response = await _call(messages=list(request.messages), **{**params, **given})
+                    if progress.is_passed_on:
+                        response = await _put_together(response, progress)
+        except BrokenAnswer as error:
+            raise Transient(str(error)) from error
         except TimeoutError as error:
             raise TimedOut(_late(progress, limit)) from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
-            is_over = isinstance(error, litellm.exceptions.Timeout) and time.perf_counter() - started >= limit
-            if is_over and not why_not_sent(error):
+            timed_out = any(isinstance(cause, TIMEOUTS) for cause in causes_of(error))
+            if timed_out and time.perf_counter() - started >= limit and not why_not_sent(error):
                 raise TimedOut(_late(progress, limit)) from None
             raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
@@ -198,6 +215,34 @@ class LiteLlmClient:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             kind = "an embedding of each text" if request.embed else "a chat completion"
             raise Transient(f"the answer is not {kind}") from error
+
+
+def _has_own_streams(model: str) -> bool:
+    """Whether the streams of a model have another form than OpenAI's."""
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+    except litellm.exceptions.BadRequestError:
+        return False  # the call itself says that there is no such provider
+    return provider in OWN_STREAMS or (provider == "azure_ai" and "claude" in name)
+
+
+async def _put_together(stream: Any, progress: Progress) -> Any:
+    """Read a stream to its end and return the answer, with the usage only if the endpoint reported it."""
+    count = 0
+    async for chunk in stream:
+        count += 1
+        if count > MOST_CHUNKS:
+            raise BrokenAnswer(f"the stream has more than {MOST_CHUNKS:,} chunks")
+        delta = chunk.choices[0].delta if chunk.choices else None
+        said = [getattr(delta, name, None) for name in ("content", "reasoning_content", "tool_calls")]
+        if progress.first_token_at is None and any(said):
+            progress.first_token_at = time.perf_counter()
+    if not progress.has_end and stream.received_finish_reason is None:
+        raise BrokenAnswer("the stream broke off")
+    answer = litellm.stream_chunk_builder(stream.chunks)
+    if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
+        answer.usage = None
+    return answer
 
 
 def _late(progress: Progress, limit: float) -> str:
@@ -241,14 +286,18 @@ def _translate(error: Exception, key: str) -> CallError:
         return Misconfigured(forbidden.detail)
     if reason := why_not_sent(error):
         return Unreachable(reason)
-    status = getattr(error, "status_code", None)
+    refused = next((cause for cause in causes_of(error) if isinstance(cause, RefusedAnswer)), None)
+    lost = why_lost(error)
+    error = getattr(error, "original_exception", None) or error  # of one in the middle of a stream
+    status = refused.status if refused else getattr(error, "status_code", None)
     said = _message(error) or f"the endpoint answered {status} without a message"
-    detail = why_lost(error) or f"{type(error).__name__}: {said}"
+    detail = lost or f"{type(error).__name__}: {said}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
     if status == 429:
         return RateLimited(detail, _retry_after(error))
     is_cut_off = status is None or status < 400  # no response, or half of one
-    if isinstance(error, litellm.exceptions.APIConnectionError) or is_cut_off or status in RETRIED:
+    is_broken = isinstance(error, litellm.exceptions.APIConnectionError) and refused is None
+    if is_broken or is_cut_off or status in RETRIED:
         return Transient(detail, _retry_after(error))
     return Refused(detail, status)
 

@@ -1,13 +1,13 @@
-"""Read a model's answer whole, with a limit of bytes, and put a stream together to one document.
+"""The events of streams, and how one in OpenAI's form is put together to one document.
 
-A stream is OpenAI's: server-sent events with `chat.completion.chunk` objects. LiteLLM gets the finished document and
-reads it as any other answer. LiteLLM's own reader of streams skips chunks that are not JSON, ends at any text with
-`[DONE]`, completes a stream that broke off, and estimates tokens that were not reported.
+Its events are `chat.completion.chunk` objects. LiteLLM gets the finished document and reads it as any other answer. Its
+own reader of streams skips chunks that are not JSON, ends at any text with `[DONE]`, completes a stream that broke off,
+and estimates tokens that were not reported.
 """
 
-import asyncio
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,23 +18,48 @@ from pydantic import BaseModel, JsonValue, ValidationError
 MAX_BYTES = 32 * 1024 * 1024
 # The chunks of a stream are much longer than the text in them.
 MAX_STREAM_BYTES = 8 * MAX_BYTES
-# After the finish reason come the usage and the end. A server that leaves them out need not close the connection.
-USAGE_SECONDS, CLOSE_SECONDS = 5.0, 0.2
 TOO_LONG = f"the answer is longer than {MAX_BYTES // 2**20} MiB"
 # A tool call takes about this much memory besides its arguments.
 CALL_BYTES = 500
-NOT_KEPT = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
+# The statuses of Anthropic's errors.
+STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "overloaded_error": 529,
+}
 
 
 class BrokenAnswer(httpx.ReadError):
     """An answer that is too long, or a stream that is no chat completion or has no end. The text says which."""
 
 
+class RefusedAnswer(BrokenAnswer):
+    """A stream that begins with an error: the endpoint's refusal, with the status that it would have had."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+def check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise BrokenAnswer(TOO_LONG)
+
+
 @dataclass(slots=True)
 class Progress:
-    """What has arrived of a stream. `first_token_at` is a time of `time.perf_counter`."""
+    """What has arrived of a stream. `first_token_at` is a time of `time.perf_counter`.
+
+    A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
+    was among those that arrived.
+    """
 
     first_token_at: float | None = None
+    is_passed_on: bool = False
+    has_end: bool = False
 
 
 progress_of_call: ContextVar[Progress] = ContextVar("progress_of_call")
@@ -73,57 +98,32 @@ class _Chunk(BaseModel):
     usage: dict[str, JsonValue] | None = None
 
 
-class StreamedAnswer:
-    """The answer so far. Raises `BrokenAnswer` for a chunk that cannot be read."""
+class Events(ABC):
+    """The server-sent events of a stream. Raises `BrokenAnswer` for one that is not JSON."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.finish_reason = ""
+    def __init__(self) -> None:
         self.is_done = False
-        self._progress = progress
         self._rest = bytearray()
         self._event, self._data = b"", list[bytes]()
-        self._head: dict[str, JsonValue] = {}
-        self._text, self._thinking = list[str](), list[str]()
-        self._calls: list[dict[str, str]] = []
-        self._indexes: list[int | None] = []
-        self._usage: dict[str, JsonValue] | None = None
-        self._failure: tuple[int, JsonValue] | None = None
-        self._kept = 0
 
     def add(self, body: bytes) -> None:
         """Read the next bytes."""
         self._rest += body
         if b"\n" not in body:
-            self._check_size(len(self._rest))
+            check_size(len(self._rest))
             return
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             if not self.is_done:
                 self._read_line(bytes(line.rstrip(b"\r")))
 
-    def document(self) -> tuple[int, JsonValue]:
-        """Return the status and the body that an endpoint without streams would have answered."""
-        if not self.is_done:
-            self.add(b"\n\n")
-        if self._failure:
-            return self._failure
-        if not self.finish_reason:
-            raise BrokenAnswer("the stream ended without a finish reason" if self.is_done else "the stream broke off")
-        message: dict[str, JsonValue] = {"role": "assistant", "content": "".join(self._text) or None}
-        if self._thinking:
-            message["reasoning_content"] = "".join(self._thinking)
-        if self._calls:
-            message["tool_calls"] = [
-                {
-                    "id": call["id"],
-                    "type": "function",
-                    "function": {"name": call["name"], "arguments": call["arguments"]},
-                }
-                for call in self._calls
-            ]
-        choice: JsonValue = {"index": 0, "message": message, "finish_reason": self.finish_reason}
-        usage: dict[str, JsonValue] = {"usage": self._usage} if self._usage else {}
-        return 200, {**self._head, "object": "chat.completion", "choices": [choice], **usage}
+    @abstractmethod
+    def _take(self, found: JsonValue, data: bytes) -> None:
+        """Read an event."""
+
+    @abstractmethod
+    def _fail(self, error: JsonValue) -> None:
+        """Read an event that says that the endpoint failed."""
 
     def _read_line(self, line: bytes) -> None:
         if line.startswith(b"data:"):
@@ -150,13 +150,56 @@ class StreamedAnswer:
         if isinstance(found, dict) and (event == b"error" or found.get("error")):
             self._fail(found.get("error") or found)
             return
+        self._take(found, data)
+
+
+class StreamedAnswer(Events):
+    """The answer so far of a stream in OpenAI's form. Raises `BrokenAnswer` for a chunk that cannot be read."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__()
+        self.finish_reason = ""
+        self._progress = progress
+        self._head: dict[str, JsonValue] = {}
+        self._text, self._thinking = list[str](), list[str]()
+        self._calls: list[dict[str, str]] = []
+        self._indexes: list[int | None] = []
+        self._usage: dict[str, JsonValue] | None = None
+        self._failure: tuple[int, JsonValue] | None = None
+        self._kept = 0
+
+    def document(self) -> tuple[int, JsonValue]:
+        """Return the status and the body that an endpoint without streams would have answered."""
+        if not self.is_done:
+            self.add(b"\n\n")
+        if self._failure:
+            return self._failure
+        if not self.finish_reason:
+            raise BrokenAnswer("the stream ended without a finish reason" if self.is_done else "the stream broke off")
+        message: dict[str, JsonValue] = {"role": "assistant", "content": "".join(self._text) or None}
+        if self._thinking:
+            message["reasoning_content"] = "".join(self._thinking)
+        if self._calls:
+            message["tool_calls"] = [
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": call["arguments"]},
+                }
+                for call in self._calls
+            ]
+        choice: JsonValue = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        usage: dict[str, JsonValue] = {"usage": self._usage} if self._usage else {}
+        return 200, {**self._head, "object": "chat.completion", "choices": [choice], **usage}
+
+    def _take(self, found: JsonValue, data: bytes) -> None:
         try:
-            self._take(_Chunk.model_validate(found))
+            self._take_chunk(_Chunk.model_validate(found))
         except ValidationError:
             shown = data[:200].decode(errors="replace")
             raise BrokenAnswer(f"the stream has a chunk that is not of a chat completion: {shown}") from None
 
-    def _take(self, chunk: _Chunk) -> None:
+    def _take_chunk(self, chunk: _Chunk) -> None:
         self._head = self._head or chunk.model_dump(include={"id", "created", "model", "service_tier"})
         self._usage = chunk.usage or self._usage
         for choice in chunk.choices or ():
@@ -176,7 +219,7 @@ class StreamedAnswer:
             if choice.finish_reason == "error":
                 raise BrokenAnswer("the endpoint ended the stream with an error")
             self.finish_reason = choice.finish_reason or self.finish_reason
-        self._check_size(self._kept)
+        check_size(self._kept)
 
     def _take_call(self, given: _ToolCall) -> None:
         """Add a part of a tool call. Some servers send no index, or the same for all calls with their ids."""
@@ -197,78 +240,18 @@ class StreamedAnswer:
         call["id"], call["name"] = call["id"] or given.id or "", call["name"] or name
         call["arguments"] += arguments
 
-    def _check_size(self, size: int) -> None:
-        if size > MAX_BYTES:
-            raise BrokenAnswer(TOO_LONG)
-
     def _fail(self, error: JsonValue) -> None:
         """An error in place of an answer is the endpoint's refusal; after a part of it, the answer has broken off."""
         if self._progress.first_token_at is not None:
-            words = error.get("message") if isinstance(error, dict) else error
-            raise BrokenAnswer(f"the stream broke off with an error: {words or error}")
-        self._failure, self.is_done = (_status_of(error), {"error": error}), True
+            raise BrokenAnswer(f"the stream broke off with an error: {words_of(error)}")
+        self._failure, self.is_done = (status_of(error), {"error": error}), True
 
 
-async def read_answer(response: httpx.Response) -> httpx.Response:
-    """Return the response with its whole body; a stream becomes one document. Raises `BrokenAnswer`.
-
-    A redirect to another server becomes a refusal: the headers of Azure's and Anthropic's keys would go there too.
-    """
-    if other := _other_server(response):
-        await response.aclose()
-        words = f"the endpoint redirects to {other}, and requests go to no other server: enter it as the base URL"
-        return httpx.Response(404, json={"error": {"message": words}}, request=response.request)
-    streamed = StreamedAnswer(progress_of_call.get(Progress())) if _is_stream(response) else None
-    plain, size = bytearray(), 0
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(None) as end:
-            async for body in response.aiter_bytes():
-                if not size and streamed is None and _is_stream(response, body):
-                    streamed = StreamedAnswer(progress_of_call.get(Progress()))
-                size += len(body)
-                if size > (MAX_STREAM_BYTES if streamed else MAX_BYTES):
-                    raise BrokenAnswer(TOO_LONG)
-                if streamed is None:
-                    plain += body
-                    continue
-                streamed.add(body)
-                if streamed.is_done or streamed.finish_reason:
-                    latest = loop.time() + (CLOSE_SECONDS if streamed.is_done else USAGE_SECONDS)
-                    end.reschedule(min(latest, end.when() or latest))
-    except (TimeoutError, httpx.ReadError) as error:
-        if isinstance(error, BrokenAnswer) or streamed is None or not (streamed.is_done or streamed.finish_reason):
-            raise
-    finally:
-        await response.aclose()
-    status, content, kind = response.status_code, bytes(plain), response.headers.get("content-type", "")
-    if streamed is not None:
-        status, document = streamed.document()
-        content, kind = json.dumps(document).encode(), "application/json"
-    kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in NOT_KEPT]
-    return httpx.Response(status, headers=[*kept, ("content-type", kind)], content=content, request=response.request)
+def words_of(error: JsonValue) -> str:
+    return str((error.get("message") if isinstance(error, dict) else error) or error)
 
 
-def _other_server(response: httpx.Response) -> str:
-    """The server that a redirect leads to, if it is not the one that was asked."""
-    if not response.has_redirect_location:
-        return ""
-    asked, location = response.request.url, response.headers["location"]
-    try:
-        given = asked.join(location)
-    except httpx.InvalidURL:
-        return repr(location[:200])
-    is_same = (given.scheme, given.host, given.port) == (asked.scheme, asked.host, asked.port)
-    return "" if is_same else f"{given.scheme}://{given.netloc.decode(errors='replace')}"
-
-
-def _is_stream(response: httpx.Response, beginning: bytes = b"") -> bool:
-    """Whether the body is a stream, by its type or, where that is wrong, by its first bytes."""
-    is_named = response.headers.get("content-type", "").startswith("text/event-stream")
-    return response.status_code == 200 and (is_named or beginning.startswith((b"data:", b"event:", b":")))
-
-
-def _status_of(error: JsonValue) -> int:
+def status_of(error: JsonValue) -> int:
     """The HTTP status that the endpoint would have answered, as far as its error says so."""
     said: Sequence[JsonValue] = (
         [error.get(key) for key in ("code", "status", "type")] if isinstance(error, dict) else []
@@ -278,4 +261,6 @@ def _status_of(error: JsonValue) -> int:
             return value
         if isinstance(value, str) and "rate_limit" in value:
             return 429
+        if isinstance(value, str) and value in STATUSES:
+            return STATUSES[value]
     return 500

@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db import IntegrityError, transaction
 
 from curation.llm.endpoints.keys import VARIABLE, why_no_base_url, why_refused
-from curation.llm.endpoints.params import check_params, looks_secret, why_not_streamed
+from curation.llm.endpoints.params import check_params, looks_secret
 from curation.llm.models import Endpoint, EndpointPace
 from curation.llm.scripted import SCRIPTED_MODELS
 from curation.projects.access import Access
@@ -179,7 +179,6 @@ def _wrong_fields(values: EndpointValues, project: Project) -> list[tuple[str, s
         ("model", model),
         ("api_base", base),
         ("api_key_env", key),
-        ("params.stream", why_not_streamed(values.model, values.params)),
         ("family", "at most 60 characters" if len(values.family) > 60 else ""),
         *prices,
         *limits,

@@ -59,34 +59,6 @@ class Params(BaseModel):
     extra_body: dict[str, object] | None = None
 
 
-# LiteLLM speaks another API than OpenAI's with these, whose streams are not read.
-NOT_STREAMED = frozenset(
-    {
-        *(
-            "anthropic",
-            "bedrock",
-            "clarifai",
-            "cohere",
-            "cohere_chat",
-            "gemini",
-            "ollama",
-            "ollama_chat",
-            "oci",
-            "petals",
-        ),
-        *("predibase", "replicate", "sagemaker", "sagemaker_chat", "triton", "vertex_ai", "vertex_ai_beta", "watsonx"),
-    }
-)
-
-
-def why_not_streamed(model: str, params: Mapping[str, Json]) -> str:
-    """Say why an endpoint of this model cannot have the parameter `stream`, or return ''."""
-    provider = model.partition("/")[0]
-    if not params.get("stream") or provider not in NOT_STREAMED:
-        return ""
-    return f"remove `stream`: streams are read from servers with OpenAI's API, and {provider}/… has another"
-
-
 def check_params(params: Mapping[str, Json]) -> None:
     """Raise `Invalid` with each parameter that is unknown, of the wrong type, or looks like a secret.
 

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import Refused, Transient
 from curation.llm.client.gateway import target_of
-from curation.llm.endpoints.params import why_not_streamed
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request
@@ -121,7 +120,7 @@ class TestStage:
         if type(failed.__cause__) not in (Refused, Transient):
             return found, None
         for way, hint in WAYS:
-            if any(name in job.params for name in way) or why_not_streamed(job.model, way):
+            if any(name in job.params for name in way):
                 continue
             target = replace(job, params={**job.params, **way})
             try:
@@ -140,8 +139,6 @@ class TestStage:
 
     async def _streams(self, context: LlmContext, item: Item, job: Target) -> bool | None:
         """Return whether the endpoint streams an answer. The three trials return None if nothing is known."""
-        if why_not_streamed(job.model, {"stream": True}):
-            return None
         target = replace(job, params={**job.params, "stream": True})
         try:
             said = await _ask(context, item, target, short_request(" (streamed)"))

@@ -58,7 +58,6 @@ class TestCreate:
     @pytest.mark.parametrize(
         ("change", "path"),
         [
-            ({"model": "anthropic/claude", "api_base": "", "params": {"stream": True}}, "params.stream"),
             ({"params": {"stream": "often"}}, "params.stream"),
             ({"params": {"takes_tools": 2}}, "params.takes_tools"),
             ({"name": "a b"}, "name"),

@@ -1,0 +1,95 @@
+"""Streams that LiteLLM reads itself, because they have another form than OpenAI's.
+
+Its reader passes over what is not JSON and some errors, and makes an end where there is none. So the events are looked
+at on their way.
+"""
+
+from collections.abc import AsyncIterator
+
+import httpx
+from pydantic import JsonValue
+
+from curation.llm.client import streams
+from curation.llm.client.streams import TOO_LONG, BrokenAnswer, Events, Progress, RefusedAnswer, status_of, words_of
+
+# LiteLLM's names of the providers whose streams have such a form.
+OWN_STREAMS = frozenset(
+    {
+        *("anthropic", "bedrock", "cohere", "cohere_chat", "gemini", "oci", "ollama", "ollama_chat", "predibase"),
+        *("replicate", "sagemaker", "sagemaker_chat", "triton", "vertex_ai", "vertex_ai_beta", "watsonx"),
+    }
+)
+# Types of events before the first text and after the last, in the streams of Anthropic and Cohere.
+BEFORE_TEXT = frozenset({"message_start", "ping", "content_block_start", "message-start", "content-start"})
+AFTER_TEXT = frozenset({"message_stop", "message-end"})
+# What providers call the reason why a text has ended.
+REASONS = frozenset({"stop_reason", "finish_reason", "finishReason", "is_finished"})
+
+
+class PassedEvents(Events):
+    """The events of such a stream: server-sent ones, or a JSON object on each line."""
+
+    def __init__(self, kind: str, progress: Progress) -> None:
+        super().__init__()
+        self._progress = progress
+        self._is_line_each = "ndjson" in kind
+        self._has_said = False
+
+    def _read_line(self, line: bytes) -> None:
+        if not self._is_line_each:
+            super()._read_line(line)
+        elif line.strip():
+            self._read_event(b"", line)
+
+    def _take(self, found: JsonValue, data: bytes) -> None:
+        told = found if isinstance(found, dict) else {}
+        self._has_said = self._has_said or told.get("type") not in BEFORE_TEXT
+        self.is_done = told.get("type") in AFTER_TEXT or told.get("done") is True
+        if self.is_done or _has_reason(found):
+            self._progress.has_end = True
+
+    def _fail(self, error: JsonValue) -> None:
+        if self._has_said:
+            raise BrokenAnswer(f"the stream broke off with an error: {words_of(error)}")
+        raise RefusedAnswer(status_of(error), words_of(error))
+
+
+class PassedStream(httpx.AsyncByteStream):
+    """The bytes of an answer as they arrive, within the limit and checked."""
+
+    def __init__(self, response: httpx.Response, progress: Progress) -> None:
+        self._response = response
+        kind = response.headers.get("content-type", "")
+        has_events = kind.startswith("text/event-stream") or "ndjson" in kind
+        self._events = PassedEvents(kind, progress) if has_events else None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for body in self._response.aiter_bytes():
+            size += len(body)
+            if size > streams.MAX_STREAM_BYTES:
+                raise BrokenAnswer(TOO_LONG)
+            if self._events is not None:
+                self._events.add(body)
+            yield body
+            if self._events is not None and self._events.is_done:
+                return
+        if self._events is not None:
+            self._events.add(b"\n\n")
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def _has_reason(found: JsonValue) -> bool:
+    """Whether an event says why the text has ended."""
+    waiting = [found]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if any(one.get(name) for name in REASONS):
+                return True
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return False
