@@ -49,8 +49,8 @@ def why_wrong(method: str, address: str, *, body: Any = None, form: Mapping[str,
 def example(operation: Mapping[str, Any]) -> tuple[int, Any]:
     """Return the status of the answer when all goes well, and its example."""
     status = min(one for one in operation["responses"] if one.startswith("2"))
-    content = operation["responses"][status].get("content", {})
-    return int(status), next(iter(content.values()), {}).get("example")
+    shown: list[dict[str, Any]] = list(operation["responses"][status].get("content", {}).values())
+    return int(status), shown[0].get("example") if shown else None
 
 
 def _same(template: str, path: str) -> int:

@@ -211,8 +211,8 @@ def problems(piece: Piece) -> list[str]:
         return []
     found = []
     for words in simple_commands(piece.text):
-        if wrong := why_command_is_wrong(words, is_mention=piece.is_mention):
-            found.append(f"{shlex.join(words)}: {wrong}")
+        if reason := why_command_is_wrong(words, is_mention=piece.is_mention):
+            found.append(f"{shlex.join(words)}: {reason}")
     return found
 
 

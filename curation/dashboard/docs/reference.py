@@ -183,8 +183,8 @@ def _class(kind: type) -> str:
     for name, member in _members(kind):
         about = "" if name == kind.__name__ else inspect.getdoc(member) or ""
         if isinstance(member, property):
-            given = inspect.signature(member.fget) if member.fget else ""
-            rows.append((f"`{name}`: {_plain(str(given))}", _cell(about)))
+            read = inspect.signature(member.fget) if member.fget else ""
+            rows.append((f"`{name}`: {_plain(str(read))}", _cell(about)))
         else:
             rows.append((f"`{name}{_signature(member)}`", _cell(about)))
     return "\n\n".join(

@@ -239,7 +239,9 @@ async def _put_together(stream: Any, progress: Progress) -> Any:
             progress.first_token_at = time.perf_counter()
     if not progress.has_end and stream.received_finish_reason is None:
         raise BrokenAnswer("the stream broke off")
-    answer = litellm.stream_chunk_builder(stream.chunks)
+    answer: Any = litellm.stream_chunk_builder(stream.chunks)
+    if answer is None:
+        raise BrokenAnswer("the stream has no answer in it")
     if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
         answer.usage = None
     return answer

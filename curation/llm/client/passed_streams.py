@@ -65,17 +65,20 @@ class PassedStream(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async for body in self._response.aiter_bytes():
-            size += len(body)
-            if size > streams.MAX_STREAM_BYTES:
-                raise BrokenAnswer(TOO_LONG)
+        try:
+            async for body in self._response.aiter_bytes():
+                size += len(body)
+                if size > streams.MAX_STREAM_BYTES:
+                    raise BrokenAnswer(TOO_LONG)
+                if self._events is not None:
+                    self._events.add(body)
+                yield body
+                if self._events is not None and self._events.is_done:
+                    return
             if self._events is not None:
-                self._events.add(body)
-            yield body
-            if self._events is not None and self._events.is_done:
-                return
-        if self._events is not None:
-            self._events.add(b"\n\n")
+                self._events.add(b"\n\n")
+        finally:
+            await self._response.aclose()
 
     async def aclose(self) -> None:
         await self._response.aclose()

@@ -144,6 +144,18 @@ def test_a_stall_ends_with_the_calls_deadline(first: bytes) -> None:
     assert str(error) == ("no end of the stream within 0.4 s" if first else "no answer within 0.4 s")
 
 
+def test_a_stream_that_drips_without_end_ends_with_the_calls_deadline() -> None:
+    def drips(write: Write, ended: threading.Event) -> None:
+        write(START)
+        while not ended.wait(0.05):
+            write(text(0, "more "))
+
+    with serving(drips) as served:
+        with pytest.raises(TimedOut, match="no end of the stream"):
+            served.ask(model=CLAUDE, timeout=0.3)
+        assert served.left.wait(5)  # the connection was closed
+
+
 def test_an_endless_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(write: Write, ended: threading.Event) -> None:
         write(START)
