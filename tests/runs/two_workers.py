@@ -30,9 +30,7 @@ def lead(items: int, concurrency: int) -> dict[str, object]:
         with mock.patch.object(dispatch, "send_work"):
             run = start(make_asked(server, max_concurrency=concurrency), n=items)
         command = [sys.executable, "-m", "tests.runs.two_workers", "--drive", str(run.pk)]
-        workers = [
-            subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
-        ]
+        workers = [subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
         # On a busy machine one would do all of it while the other starts.
         for worker in workers:
             assert worker.stdout and worker.stdout.readline() == b"ready\n"
