@@ -45,6 +45,7 @@ def form(sample: Sample, **values: object) -> dict[str, object]:
 def left_of(lease: Lease) -> str:
     """What a page made with this lease sends as the answer on its left."""
     access = access_of(lease.reviewer, lease.sample.project)
+    assert access is not None
     return side_token(access, lease.sample, seats_of(lease).left)
 
 
