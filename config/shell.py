@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from curation.notifications.filters import unread_count
 from curation.projects.access import Access, opens
-from curation.projects.models import Project, Scope
+from curation.projects.models import Project
 from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
 from curation.projects.settings.change import may_create_projects
@@ -69,40 +69,40 @@ GROUPS = (
         ),
     ),
 )
-# The pages of an entry, as links below their heading: (name of the URL, label, the scope that it needs).
+# The pages of an entry, as links below their heading: (name of the URL, label), for those for whom they open.
 SECTIONS = {
     "samples": (
-        ("sample-list", "List", Scope.READ),
-        ("flag-list", "Flags", Scope.READ),
-        ("dispute-list", "Disputed", Scope.RUN),
-        ("suggestion-list", "Suggestions", Scope.RUN),
-        ("batch-list", "Bulk decisions", Scope.REVIEW),
-        ("assignment-list", "Assignments", Scope.RUN),
-        ("agreement-page", "Agreement", Scope.RUN),
-        ("threshold-page", "Thresholds", Scope.READ),
+        ("sample-list", "List"),
+        ("flag-list", "Flags"),
+        ("dispute-list", "Disputed"),
+        ("suggestion-list", "Suggestions"),
+        ("batch-list", "Bulk decisions"),
+        ("assignment-list", "Assignments"),
+        ("agreement-page", "Agreement"),
+        ("threshold-page", "Thresholds"),
     ),
-    "prompts": (("prompt-list", "List", Scope.READ), ("exclusion-list", "Exclusions", Scope.READ)),
+    "prompts": (("prompt-list", "List"), ("exclusion-list", "Exclusions")),
     "duels": (
-        ("duel-list", "List", Scope.READ),
-        ("judge-list", "Judges", Scope.READ),
-        ("panel-list", "Panels", Scope.READ),
-        ("reign-list", "Kings", Scope.READ),
+        ("duel-list", "List"),
+        ("judge-list", "Judges"),
+        ("panel-list", "Panels"),
+        ("reign-list", "Kings"),
     ),
     "scenarios": (
-        ("scenario-list", "List", Scope.READ),
-        ("scenario-coverage", "Coverage", Scope.READ),
-        ("round-list", "Rounds", Scope.READ),
+        ("scenario-list", "List"),
+        ("scenario-coverage", "Coverage"),
+        ("round-list", "Rounds"),
     ),
-    "trajectories": (("trajectory-list", "List", Scope.READ), ("pair-list", "Pairs", Scope.READ)),
+    "trajectories": (("trajectory-list", "List"), ("pair-list", "Pairs")),
     "evaluations": (
-        ("evaluation-list", "List", Scope.READ),
-        ("leaderboard", "Leaderboard", Scope.READ),
-        ("split-list", "Held-out splits", Scope.READ),
-        ("experiment-list", "Experiments", Scope.READ),
+        ("evaluation-list", "List"),
+        ("leaderboard", "Leaderboard"),
+        ("split-list", "Held-out splits"),
+        ("experiment-list", "Experiments"),
     ),
     "models": (
-        ("model-list", "Endpoints", Scope.READ),
-        ("call-list", "Calls", Scope.READ),
+        ("model-list", "Endpoints"),
+        ("call-list", "Calls"),
     ),
 }
 
@@ -144,7 +144,7 @@ def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:
 def _item(request: HttpRequest, access: Access, key: str, label: str, view: str, goto: str) -> NavItem:
     url = reverse(view, args=[access.project.slug])
     active = request.path == url if key == "overview" else request.path.startswith(url)
-    in_section = any(name == _url_name(request) for name, _, _ in SECTIONS.get(key, ()))
+    in_section = any(name == _url_name(request) for name, _ in SECTIONS.get(key, ()))
     count = open_count(access.project, access.user.pk) if key == "queue" else None
     return NavItem(key, label, url, goto, count, active or in_section)
 
@@ -152,25 +152,18 @@ def _item(request: HttpRequest, access: Access, key: str, label: str, view: str,
 def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
     """Links to the pages beside this one, if it is one of a section's own pages."""
     here = _url_name(request)
-    pages = next((pages for pages in SECTIONS.values() if here in {name for name, _, _ in pages}), ())
-    return tuple(
-        Tab(label, reverse(name, args=[access.project.slug]), name == here)
-        for name, label, scope in pages
-        if access.may(scope)
-    )
+    pages = next((pages for pages in SECTIONS.values() if here in {name for name, _ in pages}), ())
+    shown = [Tab(label, reverse(name, args=[access.project.slug]), name == here) for name, label in pages]
+    return tuple(tab for tab in shown if opens(tab.url, access))
 
 
 def _more_pages(access: Access) -> list[Tab]:
     """The pages that the sidebar does not have, for the command palette."""
     pages = [page for section in SECTIONS.values() for page in section[1:]]
-    pages += [(view, f"Settings: {label}", scope) for _, label, view, scope in SETTINGS[1:]]
-    pages += [
-        ("import-new", "Import", Scope.RUN),
-        ("run-new", "New run", Scope.RUN),
-        ("export-new", "New export", Scope.EXPORT),
-    ]
-    slug = access.project.slug
-    return [Tab(label, reverse(view, args=[slug]), False) for view, label, scope in pages if access.may(scope)]
+    pages += [(view, f"Settings: {label}") for _, label, view, _ in SETTINGS[1:]]
+    pages += [("import-new", "Import"), ("run-new", "New run"), ("export-new", "New export")]
+    found = [Tab(label, reverse(view, args=[access.project.slug]), False) for view, label in pages]
+    return [page for page in found if opens(page.url, access)]
 
 
 def _url_name(request: HttpRequest) -> str | None:

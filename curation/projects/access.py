@@ -8,12 +8,12 @@ from typing import Concatenate, ParamSpec
 from django import template
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import get_script_prefix, resolve
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope
 from curation.web.prepared import Prepared
-from curation.web.problems import NotAllowed, NotAuthenticated, NotFound
+from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
 
 P = ParamSpec("P")
 register = template.Library()
@@ -45,6 +45,10 @@ class Access:
             raise NotAllowed(f"This needs the scope `{scope}`. Your role in {self.project.slug} is {self.role}.")
 
 
+# Raises `NotAllowed` where a page does not open with this query for this person.
+Refusal = Callable[[Access, QueryDict], None]
+
+
 def principal_of(request: HttpRequest) -> Principal:
     """Return `request.auth` of an API call, else the session's user."""
     found = getattr(request, "auth", None)
@@ -71,6 +75,7 @@ def enter(request: HttpRequest, project: str | Project, scope: str, *, while_arc
     access = Access(principal.user, found, role, SCOPES_OF_ROLE[role] & principal.scopes)
     if found.deleting_at is not None:
         found.require_writable()
+    request.META["winnow.access"] = access  # for the page shell, which shows the project and its queue count
     access.require(scope)
     if request.method not in SAFE and not while_archived:
         found.require_writable()
@@ -108,19 +113,21 @@ _member = Prepared(lambda project, user: Member.objects.filter(project=project, 
 
 
 def project_page(
-    scope: str, *, while_archived: bool = False
+    scope: str, *, while_archived: bool = False, refuses: Refusal | None = None
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
-    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument."""
+    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument.
+
+    `refuses` is the rule by which the view refuses some people or queries: links that it refuses are not offered.
+    """
 
     def decorate(view: Callable[Concatenate[HttpRequest, Access, P], HttpResponse]) -> Callable[..., HttpResponse]:
         @wraps(view)
         @login_required
         def page(request: HttpRequest, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             access = enter(request, slug, scope, while_archived=while_archived)
-            request.META["winnow.access"] = access  # for the page shell, which shows the project and its queue count
             return view(request, access, *args, **kwargs)
 
-        page.__dict__["scope"] = scope  # decorators around it keep it
+        page.__dict__ |= {"scope": scope, "refuses": refuses}  # decorators around it keep them
         return page
 
     return decorate
@@ -132,8 +139,17 @@ def opens(url: str, access: Access | None) -> bool:
     without `access` the page belongs to no project."""
     if not access:
         return True
-    path = "/" + url.partition("?")[0].removeprefix(get_script_prefix())
-    return access.may(getattr(resolve(path).func, "scope", Scope.READ))
+    path, _, query = url.partition("?")
+    view = resolve("/" + path.removeprefix(get_script_prefix())).func
+    if not access.may(getattr(view, "scope", Scope.READ)):
+        return False
+    refuses: Refusal | None = getattr(view, "refuses", None)
+    try:
+        if refuses is not None:
+            refuses(access, QueryDict(query))
+    except Problem as problem:
+        return not isinstance(problem, NotAllowed)  # the page says what else is wrong with the query
+    return True
 
 
 def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -7,8 +7,12 @@ that they looked. The rules:
 - one object that tells of a sample: `look`, or `hides` where only a part is hidden;
 - a list of them: `without_pending` for reviewers, and `look_at` for what curators see;
 - a figure or a file of many samples: `refuse_pending`, or a count of decided samples where `reviews_blind`;
+- a page of all samples: `refuse_undecided`;
 - a filter or an order: `refuse_hidden` of samples, `refuse_told` of anything else;
 - a run's result, items and calls: `results_hidden`.
+
+A page does not offer what it would refuse: a view names its rule (`project_page`), and `opens` asks it before a link is
+shown; the samples list offers the fields and orders that are not in `hidden_fields`.
 """
 
 from collections.abc import Iterable
@@ -16,15 +20,17 @@ from typing import Any, TypeVar
 
 from django.db import models, transaction
 from django.db.models import Exists, OuterRef
+from django.http import QueryDict
 
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
-from curation.samples.list.filters import SampleFilter
-from curation.samples.models import SCANNED, Look, Sample, Status, flag_bits
+from curation.samples.list.filters import SampleFilter, SampleList
+from curation.samples.models import SCANNED, Flag, Look, Sample, Status, flag_bits
+from curation.web.lists.filters import Groups
 from curation.web.lists.id_list import IdList
-from curation.web.problems import FieldError, NotAllowed
+from curation.web.problems import Blind, FieldError
 
 R = TypeVar("R", bound="models.QuerySet[Any]")
 # The fields of a samples filter that tell nothing hidden; a new field counts as hidden until it is listed here. Flags
@@ -66,34 +72,58 @@ def shown_flags(sample: Sample, *, hidden: bool) -> int:
     return sample.flags & SCANNED if hidden else sample.flags
 
 
+def hidden_fields(access: Access, status: Groups) -> frozenset[str]:
+    """The fields of a samples filter that tell what is hidden among samples of this status. `flags` and `sort` are told
+    apart by `shown_flag_words` and `OPEN_SORTS`."""
+    hidden = frozenset() if access.role in (Role.CURATOR, Role.ADMIN) else frozenset(OF_CURATORS)
+    return hidden | (SampleFilter.model_fields.keys() - OPEN_FIELDS if _tells_of_pending(access, status) else set())
+
+
+def shown_flag_words(access: Access, status: Groups) -> list[str]:
+    """The flags by which samples of this status may be filtered."""
+    hidden = _tells_of_pending(access, status)
+    return [flag.label for flag in Flag if not hidden or flag & SCANNED]
+
+
+def shown_sorts(access: Access, status: Groups) -> tuple[str, ...]:
+    """The orders in which samples of this status may be listed."""
+    return OPEN_SORTS if _tells_of_pending(access, status) else tuple(SampleList.sorts)
+
+
+def _tells_of_pending(access: Access, status: Groups) -> bool:
+    """Whether a filter with this status finds pending samples for someone who reviews blind."""
+    return reviews_blind(access) and all(Status.PENDING in group for group in status)
+
+
 def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
     """Refuse a filter or an order that tells what is hidden. One that matches no pending sample is not refused."""
-    told = [name for name in OF_CURATORS if getattr(wanted, name) not in ((), None)]
-    if told and access.role not in (Role.CURATOR, Role.ADMIN):
-        raise NotAllowed(
+    hidden = hidden_fields(access, wanted.status)
+    named = [
+        name for name in SampleFilter.model_fields if name in hidden and getattr(wanted, name) not in ((), None, "")
+    ]
+    if told := [name for name in named if name in OF_CURATORS]:
+        raise Blind(
             f"{', '.join(told)} would tell what others decided before their sample is settled. Curators and admins may "
             "use it.",
-            code="blind",
             errors=[FieldError(name, "hidden while samples are pending") for name in told],
         )
-    if not reviews_blind(access) or any(Status.PENDING not in group for group in wanted.status):
-        return
-    named = [
-        name
-        for name in SampleFilter.model_fields
-        if name not in OPEN_FIELDS and getattr(wanted, name) not in ((), None, "")
-    ]
-    if any(flag_bits(group) & ~SCANNED for group in wanted.flags):
+    if {word for group in wanted.flags for word in group}.difference(shown_flag_words(access, wanted.status)):
         named.append("flags")
-    if getattr(wanted, "sort", None) not in (None, *OPEN_SORTS):
+    sort = getattr(wanted, "sort", None)
+    if sort in SampleList.sorts and sort not in shown_sorts(access, wanted.status):
         named.append("sort")
     if named:
-        raise NotAllowed(
+        raise Blind(
             f"You review blind: {', '.join(named)} would tell what is hidden of pending samples. Leave it out, or "
             "filter by a status without `pending`.",
-            code="blind",
             errors=[FieldError(name, "hidden while samples are pending") for name in named],
         )
+
+
+def refuse_hidden_query(access: Access, query: QueryDict) -> None:
+    """`refuse_hidden` of the query of a link to the samples list."""
+    if query:
+        refuse_hidden(access, SampleList.from_query(query))
 
 
 def without_pending(access: Access, rows: R, *paths: str) -> R:
@@ -107,20 +137,25 @@ def without_pending(access: Access, rows: R, *paths: str) -> R:
 def refuse_told(access: Access, *names: str) -> None:
     """Refuse parameters by which a list tells how samples ended, while one of the project is hidden from the caller."""
     if names and has_hidden(access):
-        raise NotAllowed(
+        raise Blind(
             f"You review blind: {', '.join(names)} would tell what is hidden of pending samples. Leave it out.",
-            code="blind",
             errors=[FieldError(name, "hidden while samples are pending") for name in names],
         )
 
 
 def refuse_pending(access: Access, samples: "models.QuerySet[Sample]", what: str) -> None:
     """Refuse a reviewer something that tells of these samples while one of them is pending."""
-    if reviews_blind(access) and samples.filter(status=Status.PENDING).exists():
-        raise NotAllowed(
-            f"You review blind, and {what} tells of samples that are pending. It opens when they are decided.",
-            code="blind",
-        )
+    if hides_any(access, samples):
+        raise Blind(f"You review blind, and {what} tells of samples that are pending. It opens when they are decided.")
+
+
+def hides_any(access: Access, samples: "models.QuerySet[Sample]") -> bool:
+    return reviews_blind(access) and samples.filter(status=Status.PENDING).exists()
+
+
+def refuse_undecided(access: Access, query: QueryDict) -> None:
+    """Refuse a reviewer a page that tells of all samples of the project while one of them is pending."""
+    refuse_pending(access, Sample.objects.of(access.project), "this page")
 
 
 @hides_results
@@ -133,7 +168,7 @@ def results_hidden(access: Access) -> str:
 
 def has_hidden(access: Access) -> bool:
     """Whether anything of the project is hidden from the caller."""
-    return reviews_blind(access) and Sample.objects.of(access.project).filter(status=Status.PENDING).exists()
+    return hides_any(access, Sample.objects.of(access.project))
 
 
 def look(access: Access, sample: Sample | None) -> None:
@@ -141,9 +176,7 @@ def look(access: Access, sample: Sample | None) -> None:
     if sample is None or sample.status != Status.PENDING:
         return
     if reviews_blind(access):
-        raise NotAllowed(
-            f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.", code="blind"
-        )
+        raise Blind(f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.")
     look_at(access, [sample.pk])
 
 

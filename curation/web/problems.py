@@ -86,6 +86,12 @@ class NotAllowed(Problem):
     status, code, title = 403, "not_allowed", "Your role or token does not allow this"
 
 
+class Blind(NotAllowed):
+    """Something that tells, before a decision, what blind review hides."""
+
+    code, title = "blind", "Hidden while samples are pending"
+
+
 class CsrfFailed(Problem):
     status, code, title = 403, "csrf_failed", "The CSRF token is missing or wrong"
 

@@ -72,6 +72,10 @@ def project_overview(request: HttpRequest) -> HttpResponse:
 @project_page(Scope.READ)
 def overview(request: HttpRequest, access: Access) -> HttpResponse:
     stats = project_stats(access.project, blind=reviews_blind(access))
+    # The buckets of those who review blind are counted without pending samples, and open the list of the others.
+    decided = (
+        f"&status={','.join(word for word in Status.values if word != Status.PENDING)}" if reviews_blind(access) else ""
+    )
     runs = Run.objects.of(access.project).exclude(kind="test").select_related("created_by").order_by("-id")[:8]
     context = {
         "stats": stats,
@@ -80,7 +84,7 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
         "exported": stats.funnel["in the last export"],
         "scored": sum(stats.histogram),
         "charts": _model_charts(stats),
-        "buckets": _tallies(access.project, "sample-list", "bucket", Bucket, stats.buckets),
+        "buckets": _tallies(access.project, "sample-list", "bucket", Bucket, stats.buckets, beside=decided),
         "statuses": _tallies(access.project, "sample-list", "status", Status, stats.statuses),
         "outcomes": _tallies(access.project, "trajectory-list", "outcome", Outcome, stats.outcomes),
         "endings": _endings(access.project, stats),
@@ -166,9 +170,11 @@ def _tallies(
     field: str,
     choices: type[Bucket] | type[Status] | type[Outcome],
     counts: dict[str, int],
+    *,
+    beside: str = "",
 ) -> list[Tally]:
     url = reverse(view, args=[project.slug])
     return [
-        Tally(str(choice.label), choice.tone, counts[choice.value], f"{url}?{field}={choice.value}")
+        Tally(str(choice.label), choice.tone, counts[choice.value], f"{url}?{field}={choice.value}{beside}")
         for choice in choices
     ]

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_GET
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import refuse_pending
-from curation.samples.models import Sample
+from curation.samples.blind import refuse_undecided
 from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
 from judging.controls.faults import Control
@@ -44,9 +43,9 @@ _CONTROLS = (
 
 
 @require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, refuses=refuse_undecided)
 def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
-    refuse_pending(access, Sample.objects.of(access.project), "the page of judges")
+    refuse_undecided(access, request.GET)
     query = JudgesQuery.from_query(request.GET)
     view = judges_view(access.project, query)
     weights = query.weights or {}

@@ -28,7 +28,7 @@ from curation.exports.retention import keep_export
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.samples.blind import refuse_pending
+from curation.samples.blind import hides_any, refuse_pending
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
@@ -136,6 +136,7 @@ def _export_page(
     context = {
         "page": page_of(export),
         "others": others,
+        "rows_hidden": hides_any(access, export.samples()),
         "pushes": pushes_of(export),
         "push": push,
         "may_push": export.ready and access.may(Scope.EXPORT) and bool(access.project.settings.hub.token),

@@ -11,7 +11,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.models import Call
 from curation.runs.pages.filters import CALL_TABS, ProjectCallList
-from curation.samples.blind import refuse_pending
+from curation.samples.blind import refuse_pending, refuse_undecided
 from curation.samples.models import Sample
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import chips, list_context, tabs
@@ -61,8 +61,9 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
 
 
 @require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, refuses=refuse_undecided)
 def call_list(request: HttpRequest, access: Access) -> HttpResponse:
+    refuse_undecided(access, request.GET)
     params = ProjectCallList.from_query(request.GET)
     page = params.page(params.narrow(project_calls(access)))
     context = {

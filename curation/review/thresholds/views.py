@@ -9,18 +9,17 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.thresholds.charts import approval_chart
 from curation.review.thresholds.pages import ThresholdsQuery, change_view, precision_words, scores_view
-from curation.samples.blind import refuse_pending
-from curation.samples.models import Sample
+from curation.samples.blind import refuse_undecided
 from curation.web.lists.pages import Tab
 from curation.web.problems import Problem
 
 
 @require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, refuses=refuse_undecided)
 def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
     """The edges in the URL are tried; nothing is saved here."""
     project = access.project
-    refuse_pending(access, Sample.objects.of(project), "the page of thresholds")
+    refuse_undecided(access, request.GET)
     query, problem, change = ThresholdsQuery(), None, None
     try:
         query = ThresholdsQuery.from_query(request.GET)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from curation.projects.access import Access
 from curation.runs.kinds import kind_of
 from curation.runs.models import Run
-from curation.web.problems import NotAllowed
+from curation.web.problems import Blind
 
 # Returns why the results of a project's runs are hidden from the caller, as a sentence; "" where they are shown.
 Rule = Callable[[Access], str]
@@ -27,4 +27,4 @@ def why_hidden(access: Access, runs: list[Run]) -> dict[int, str]:
 
 def require_results(access: Access, run: Run) -> None:
     if why := why_hidden(access, [run]).get(run.pk):
-        raise NotAllowed(why, code="blind")
+        raise Blind(why)

@@ -9,10 +9,18 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at, refuse_hidden, shown_flags
+from curation.samples.blind import (
+    hidden_fields,
+    hides,
+    look_at,
+    refuse_hidden,
+    shown_flag_words,
+    shown_flags,
+    shown_sorts,
+)
 from curation.samples.list.filters import OPPONENTS, SampleList
 from curation.samples.list.queries import in_review, reversed_order, sample_page
-from curation.samples.models import Bucket, Flag, Kind, Sample, Status, flag_names
+from curation.samples.models import Bucket, Kind, Sample, Status, flag_names
 from curation.web.lists.keyset import encode_cursor
 from curation.web.lists.pages import Chip, Choices, Column, Control, chips, column, controls
 from curation.web.lists.params import named_list
@@ -21,7 +29,6 @@ from curation.web.problems import Problem
 OPTIONS: dict[str, Choices] = {
     "bucket": Bucket.choices,
     "status": Status.choices,
-    "flags": [(flag.label, flag.label) for flag in Flag],
     "kind": Kind.choices,
     "opponent": [(word, word.capitalize()) for word in OPPONENTS],
 }
@@ -49,6 +56,9 @@ LABELS = {
     "created_after": "Created from",
     "created_before": "Created before",
 }
+
+# (order, label, an order that equals it)
+COLUMNS = (("score", "Score", ""), ("created_at", "Created", "id"), ("priority", "Borderline first", ""))
 
 
 @named_list("samples", page="sample-list")
@@ -109,19 +119,24 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         look_at(access, [row.pk for row in rows])
     except Problem as refused:
         problem = refused
+    hidden = hidden_fields(access, params.status)
+    sorts = shown_sorts(access, params.status)
+    options = {**OPTIONS, "flags": [(word, word) for word in shown_flag_words(access, params.status)]}
     return ListPage(
         slug=slug,
         list_url=url,
         here_url=params.url(url, cursor=params.cursor, before=params.before),
         api_path=params.url(f"/api/v1/projects/{slug}/samples"),
         query=params.to_query(),
-        sort=params.sort or params.sorts[0],
-        controls=controls(LABELS, given if problem else QueryDict(params.to_query()), OPTIONS),
-        chips=chips(url, params, LABELS, OPTIONS),
+        sort=params.sort if params.sort in sorts else params.sorts[0],
+        controls=controls(
+            {name: label for name, label in LABELS.items() if name not in hidden},
+            given if problem else QueryDict(params.to_query()),
+            options,
+        ),
+        chips=chips(url, params, LABELS, options),
         columns={
-            "score": column(url, params, "score", "Score"),
-            "created_at": column(url, params, "created_at", "Created", same_order="id"),
-            "priority": column(url, params, "priority", "Borderline first"),
+            word: column(url, params, word, label, same_order=same) for word, label, same in COLUMNS if word in sorts
         },
         may_decide=access.may(Scope.REVIEW),
         may_adjudicate=access.may(Scope.RUN),

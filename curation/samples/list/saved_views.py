@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects import audit
-from curation.projects.access import Access
+from curation.projects.access import Access, opens
 from curation.projects.models import Scope
 from curation.samples.models import SavedView
 from curation.web.lists.params import NamedList, find_list
@@ -48,6 +48,7 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
             view.query == here,
         )
         for view in SavedView.objects.filter(project=access.project, list=of.name)[:100]
+        if opens(f"{url}?{view.query}", access)
     )
     return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
 

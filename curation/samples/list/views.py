@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at, refuse_hidden
+from curation.samples.blind import hides, look_at, refuse_hidden, refuse_hidden_query
 from curation.samples.list.confirm_bulk import confirm_bulk
 from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import delete_view, save_view
@@ -22,7 +22,7 @@ from curation.web.lists.params import find_list
 
 
 @require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, refuses=refuse_hidden_query)
 def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
     fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from curation.projects.access import Access
+from curation.projects.access import Access, opens
 from curation.projects.models import Scope
 from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, Status
@@ -69,7 +69,7 @@ class ListPage:
     problem: Problem | None = None
     solved_by: str = ""
     rate_url: str = ""
-    solved_by_options: tuple[tuple[str, str], ...] = SOLVED_BY_LABELS
+    solved_by_options: tuple[tuple[str, str], ...] = ()
 
 
 def list_page(request: HttpRequest, access: Access) -> ListPage:
@@ -92,6 +92,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
     query = params.to_query()
     copies = Scenario.objects.of(access.project).copies_of(rows)
     measured = measured_of(access, rows)
+    by_rate = opens(f"{url}?sort=kept_rate", access)
     return ListPage(
         list_url=url,
         api_path=params.url(api),
@@ -99,7 +100,10 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         text=given.get("text", ""),
         status=given.get("status", ""),
         solved_by=given.get("solved_by", ""),
-        rate_url=params.url(url, sort="-kept_rate" if params.sort == "kept_rate" else "kept_rate", cursor=None),
+        rate_url=params.url(url, sort="-kept_rate" if params.sort == "kept_rate" else "kept_rate", cursor=None)
+        if by_rate
+        else "",
+        solved_by_options=SOLVED_BY_LABELS if by_rate else (),
         query=query,
         tabs=tabs(url, params, "status", Status.choices),
         axes=selects,

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count
+from django.http import QueryDict
 
 from curation.projects.access import Access
 from curation.samples.blind import refuse_told, reviews_blind
-from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.models import KEPT, KEPT_DECIDED, TRIED, TRIED_DECIDED, Scenario
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import percent
@@ -72,6 +73,13 @@ def refuse_measured(access: Access, wanted: ScenarioFilter, sort: str = "") -> N
     """Refuse those who review blind a filter or an order by the kept rate: it counts pending samples too."""
     names = ["solved_by"] if wanted.solved_by else []
     refuse_told(access, *names, *(["sort"] if sort.endswith("kept_rate") else []))
+
+
+def refuse_measured_query(access: Access, query: QueryDict) -> None:
+    """`refuse_measured` of the query of a link to the list of scenarios."""
+    if query:
+        params = ScenarioList.from_query(query)
+        refuse_measured(access, params, params.order())
 
 
 def _counts(access: Access) -> tuple[Count, Count]:

@@ -10,7 +10,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import reviews_blind
 from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.pages.list_page import list_page
-from curation.scenarios.pages.measured import measured_by_model, measured_of
+from curation.scenarios.pages.measured import measured_by_model, measured_of, refuse_measured_query
 from curation.scenarios.pages.pages import report_view, scenario_view
 from curation.scenarios.taxonomy.pages import coverage_page
 from curation.web.ids import find
@@ -20,7 +20,7 @@ SHOWN_REPORTS, SHOWN_COPIES = 20, 20
 
 
 @require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, refuses=refuse_measured_query)
 def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(request, access)
     status = 200 if page.problem is None else page.problem.status

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.runs.models import Call
+from curation.runs.pages.results import why_hidden
 from curation.trajectories.models import Replay, Trajectory
 from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.trajectories.session.steps import Session
@@ -82,7 +83,7 @@ def trajectory_view(
         previous_url=_page_url(slug, before),
         next_url=_page_url(slug, after),
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
-        calls_url=reverse("run-calls", args=[slug, trajectory.run_id]) if trajectory.run_id else "",
+        calls_url=_calls_url(access, trajectory),
         costs=_costs(trajectory),
         axes=[(with_signs(axis), with_signs(str(value))) for axis, value in trajectory.labels.items()],
     )
@@ -90,6 +91,12 @@ def trajectory_view(
 
 def _page_url(slug: str, pk: int | None) -> str:
     return reverse("trajectory-page", args=[slug, pk]) if pk else ""
+
+
+def _calls_url(access: Access, trajectory: Trajectory) -> str:
+    if trajectory.run is None or why_hidden(access, [trajectory.run]):
+        return ""
+    return reverse("run-calls", args=[access.project.slug, trajectory.run_id])
 
 
 def _costs(trajectory: Trajectory) -> CallCosts | None:

@@ -1,0 +1,119 @@
+"""What blind review refuses is not offered, and a refusal says why, in the project's shell."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from curation.projects.access import Access
+from curation.projects.models import Project, Role
+from curation.review.decisions.decide import decide
+from curation.samples.models import SavedView
+from tests.factories import make_duel, make_member, make_project, make_run
+from tests.review.rows import reviewer_of
+
+pytestmark = pytest.mark.django_db
+HIDDEN = ("bucket", "score_min", "score_max", "score_below", "action_style", "panel")
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing")
+
+
+@pytest.fixture
+def me(client: Client, project: Project) -> Access:
+    found = reviewer_of(project)
+    client.force_login(found.user)
+    return found
+
+
+def samples(client: Client, query: str = "") -> str:
+    return client.get(f"/p/billing/samples/{query}").content.decode()
+
+
+def fields(page: str) -> set[str]:
+    return set(re.findall(r'id="filter-(\w+)"', page))
+
+
+def test_the_samples_list_offers_no_filter_and_no_order_that_it_refuses(
+    client: Client, me: Access, project: Project
+) -> None:
+    make_duel(project)
+    make_duel(project, status="approved", instance_id="owner__repo-2")
+    page = samples(client)
+    assert fields(page).isdisjoint(HIDDEN) and {"status", "kind", "model"} <= fields(page)
+    assert set(re.findall(r"[?;]sort=([\w-]+)", page)) == {"created_at"} and "Borderline first" not in page
+    assert re.findall(r'<option value="(\w+)">', page.partition('id="filter-flags"')[2].partition("</select>")[0]) == [
+        *("secret", "pii")
+    ]
+    decided = samples(client, "?status=approved")
+    assert set(HIDDEN) <= fields(decided) and "sort=-score" in decided and 'value="leak"' in decided
+    client.force_login(make_member(project, role=Role.CURATOR))
+    page = samples(client)
+    assert set(HIDDEN) <= fields(page) and "Borderline first" in page and 'value="leak"' in page
+
+
+def test_a_refused_filter_keeps_the_list_and_can_be_left(client: Client, me: Access, project: Project) -> None:
+    make_duel(project)
+    page = samples(client, "?bucket=final&sort=priority")
+    assert "You review blind: bucket, sort would tell" in page and "<h1>Samples</h1>" in page
+    assert 'name="bucket"' not in page and 'name="sort"' not in page
+
+
+def test_saved_views_that_are_refused_are_not_offered(client: Client, me: Access, project: Project) -> None:
+    make_duel(project)
+    for query in ("bucket=final", "sort=priority", "kind=turn", "status=approved&bucket=refined"):
+        SavedView.objects.create(project=project, name=f"View {query}", query=query, created_by=me.user)
+    page = samples(client)
+    assert re.findall(r">View ([^<]*)</a>", page) == ["kind=turn", "status=approved&amp;bucket=refined"]
+    client.force_login(make_member(project, role=Role.CURATOR))
+    assert len(re.findall(r">View ([^<]*)</a>", samples(client))) == 4
+
+
+def test_pages_of_all_samples_are_linked_when_all_are_decided(client: Client, me: Access, project: Project) -> None:
+    sample = make_duel(project).sample
+    assert sample is not None
+    for name in ("thresholds", "judges", "calls"):
+        assert f'href="/p/billing/{name}/"' not in samples(client)
+    decide(access=me, sample_id=sample.pk, action="reject")
+    for name in ("thresholds", "judges", "calls"):
+        assert f'href="/p/billing/{name}/"' in samples(client)
+        assert client.get(f"/p/billing/{name}/").status_code == 200
+
+
+def test_a_run_links_no_items_and_calls_that_are_hidden(client: Client, me: Access, project: Project) -> None:
+    sample = make_duel(project).sample
+    run = make_run(project, kind="duel", state="succeeded", items_total=3, items_done=2, items_failed=1)
+    assert sample is not None
+    page = client.get(f"/p/billing/runs/{run.pk}/").content.decode()
+    assert f"/runs/{run.pk}/items/" not in page and f"/runs/{run.pk}/calls/" not in page
+    assert "Model calls" in page and "1 failed" in page
+    decide(access=me, sample_id=sample.pk, action="reject")
+    page = client.get(f"/p/billing/runs/{run.pk}/").content.decode()
+    assert f"/runs/{run.pk}/items/" in page and f"/runs/{run.pk}/calls/" in page
+
+
+@pytest.mark.parametrize("page", ["thresholds/", "judges/", "calls/", "scenarios/?solved_by=everybody"])
+def test_a_refusal_keeps_the_project_and_says_why(client: Client, me: Access, project: Project, page: str) -> None:
+    make_duel(project)
+    answer = client.get(f"/p/billing/{page}")
+    shown = answer.content.decode()
+    assert answer.status_code == 403 and "You review blind" in shown
+    assert 'data-goto="q"' in shown and 'href="/p/billing/samples/"' in shown
+    assert "Your role" not in shown
+
+
+def test_a_refusal_for_the_role_and_a_missing_row_keep_the_project(client: Client, me: Access) -> None:
+    refused, missing = client.get("/p/billing/runs/new/"), client.get("/p/billing/runs/99999/")
+    assert (refused.status_code, missing.status_code) == (403, 404)
+    assert "This needs the scope `run`. Your role in billing is reviewer." in refused.content.decode()
+    for answer in (refused, missing):
+        assert 'data-goto="q"' in answer.content.decode()
+
+
+def test_a_stranger_and_a_missing_project_get_no_shell(client: Client, project: Project) -> None:
+    client.force_login(make_member(make_project("other")))
+    for slug in ("billing", "nothing"):
+        answer = client.get(f"/p/{slug}/samples/")
+        assert answer.status_code == 404 and 'data-goto="q"' not in answer.content.decode()
