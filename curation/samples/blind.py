@@ -27,7 +27,7 @@ from curation.projects.access import Access
 from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
-from curation.samples.models import SCANNED, Flag, Look, Sample, Status, flag_bits
+from curation.samples.models import SCANNED, Flag, Look, Sample, Status
 from curation.web.lists.filters import Groups
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Blind, FieldError
