@@ -57,7 +57,7 @@ ACTIONS = (
     KeyAction("open", "o", "Open what belongs to it"),
     KeyAction("repeat", "r", "Check or run again"),
     KeyAction("confirm", "y", "Say yes to a question"),
-    KeyAction("coverage", "h", "Coverage of scenarios"),
+    KeyAction("coverage", "h", "Task of the history; coverage of scenarios"),
     KeyAction("preview", "p", "Preview of an export"),
     KeyAction("go", "g", "Go to a page, with a second key"),
 )

@@ -1,0 +1,78 @@
+"""The page of a sample in real Chromium: where its history begins, and what a narrow screen shows."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from curation.duels.models import Duel, PromptText
+from curation.projects.models import Project
+from curation.samples.models import Sample
+from tests.e2e.conftest import tab_of
+from tests.factories import make_duel, make_member, make_project
+from tests.review.rows import sample_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", name="Billing")
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    with tab_of(browser, live_server, make_member(project)) as page:
+        yield page
+
+
+def at(tab: Page, sample: Sample) -> None:
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(sample.pk))
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    expect(tab.locator("html[data-keys-wait]")).to_have_count(0)
+
+
+def with_history(duel: Duel, count: int) -> Sample:
+    turns = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "THE TASK\n" * 60}]
+    for n in range(count):
+        turns.append({"role": "assistant", "content": f"THOUGHT: step {n}\n\n```bash\nsed -n '{n}p' a.py\n```"})
+        turns.append({"role": "user", "content": f"output {n}\n" * 20})
+    PromptText.objects.filter(prompt=duel.prompt).update(history=turns)
+    return sample_of(duel)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("address", ["samples/{pk}/", "queue/"])
+def test_a_long_history_begins_at_its_last_turn(tab: Page, project: Project, width: int, address: str) -> None:
+    sample = with_history(make_duel(project), 30)
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.goto(f"/p/billing/{address.format(pk=sample.pk)}")
+    at(tab, sample)
+    last = tab.locator('#history [data-turn="61"]')
+    assert last.get_attribute("open") is not None
+    box = "#history >> xpath=ancestor::*[contains(@class, 'review__scroll')]"
+    left = tab.locator(box).evaluate("(box) => box.scrollHeight - box.clientHeight - box.scrollTop")
+    assert left < 2
+    assert tab.locator(".content").evaluate("(page) => page.scrollTop") == 0
+    task = tab.locator('#history [data-turn="1"] summary')
+    tab.keyboard.press("h")
+    expect(task).to_be_focused()
+    expect(task).to_be_in_viewport()
+    expect(last).not_to_be_in_viewport()
+    tab.keyboard.press("h")
+    expect(last).to_be_in_viewport()
+    tab.get_by_role("button", name="Task h").click()
+    expect(task).to_be_in_viewport()
+
+
+def test_the_next_sample_begins_at_its_last_turn_and_a_link_to_a_turn_is_followed(tab: Page, project: Project) -> None:
+    first, second = (with_history(make_duel(project, priority=float(n)), 30) for n in range(2))
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    tab.keyboard.press("s")
+    at(tab, second)
+    expect(tab.locator('#history [data-turn="61"]')).to_be_in_viewport()
+    tab.goto(f"/p/billing/samples/{second.pk}/#turn-20")
+    expect(tab.locator('#history [data-turn="20"]')).to_be_in_viewport()
+    expect(tab.locator('#history [data-turn="20"] summary')).to_be_focused()
