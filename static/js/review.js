@@ -4,7 +4,7 @@
 //   <button data-asks-edit>                     asks what becomes of an edit that is open and not saved
 //   <button data-asks-change>                   asks before a decided sample (#review[data-kept]) is decided again
 //   <button data-go-on>                         in such a question: presses the button that asked
-//   <button data-diff>, <button data-edit>, <button data-editor-close>
+//   <button data-diff>, <button data-edit>, <button data-editor-close>, <button data-comment>
 
 const find = (selector) => document.querySelector(selector);
 const say = (text) => document.dispatchEvent(new CustomEvent("say", { detail: { text } }));
@@ -122,8 +122,14 @@ document.addEventListener("click", (event) => {
   else if ("diff" in button.dataset) toggleDiff(button);
   else if ("editorClose" in button.dataset) closeEditor();
   else if ("goOn" in button.dataset) goOn(button.closest("dialog"));
+  else if ("comment" in button.dataset) openComment();
   else if ("openEdit" in button.dataset) openEdit(button.closest("dialog"));
 });
+
+function openComment() {
+  if (document.documentElement.hasAttribute("data-drawer-closed")) find("[data-drawer]").click();
+  find("#comment").focus();
+}
 
 function openEdit(dialog) {
   dialog.close();

@@ -76,3 +76,30 @@ def test_the_next_sample_begins_at_its_last_turn_and_a_link_to_a_turn_is_followe
     tab.goto(f"/p/billing/samples/{second.pk}/#turn-20")
     expect(tab.locator('#history [data-turn="20"]')).to_be_in_viewport()
     expect(tab.locator('#history [data-turn="20"] summary')).to_be_focused()
+
+
+def test_every_key_of_the_bar_is_in_view_on_a_narrow_screen(tab: Page, project: Project) -> None:
+    sample = with_history(make_duel(project), 3)
+    tab.set_viewport_size({"width": 400, "height": 800})
+    tab.goto(f"/p/billing/samples/{sample.pk}/")
+    at(tab, sample)
+    bar = tab.get_by_role("toolbar", name="Decide")
+    for name in ("Approve a", "Reject x", "Refine e", "Skip s", "Draw 0", "Flag f", "Diff d", "Comment c", "Undo z"):
+        expect(bar.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    assert bar.evaluate("(bar) => bar.scrollWidth <= bar.clientWidth")
+    height = bar.bounding_box()
+    assert height and height["height"] < 200
+    bar.get_by_role("button", name="Comment c").click()
+    expect(tab.get_by_label("Comment c")).to_be_focused()
+
+
+def test_the_comment_opens_the_side_that_is_closed(tab: Page, project: Project) -> None:
+    sample = with_history(make_duel(project), 3)
+    tab.goto(f"/p/billing/samples/{sample.pk}/")
+    at(tab, sample)
+    tab.keyboard.press("i")
+    expect(tab.locator("#comment")).not_to_be_in_viewport()
+    tab.keyboard.press("c")
+    expect(tab.locator("#comment")).to_be_focused()
+    tab.keyboard.type("checked")
+    expect(tab.locator("#comment")).to_have_value("checked")
