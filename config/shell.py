@@ -32,13 +32,15 @@ Context = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One entry of the sidebar: `key` is also its icon, `goto` the key to press after `g`."""
+    """One entry of the sidebar: `key` is also its icon, `goto` the key to press after `g`. The page gets the
+    count from `count_url` when samples have changed."""
 
     key: str
     label: str
     url: str
     goto: str
     count: int | None
+    count_url: str
     active: bool
 
 
@@ -145,8 +147,11 @@ def _item(request: HttpRequest, access: Access, key: str, label: str, view: str,
     url = reverse(view, args=[access.project.slug])
     active = request.path == url if key == "overview" else request.path.startswith(url)
     in_section = any(name == _url_name(request) for name, _ in SECTIONS.get(key, ()))
-    count = open_count(access.project, access.user.pk) if key == "queue" else None
-    return NavItem(key, label, url, goto, count, active or in_section)
+    count, count_url = None, ""
+    if key == "queue":
+        count = open_count(access.project, access.user.pk)
+        count_url = reverse("queue-count", args=[access.project.slug])
+    return NavItem(key, label, url, goto, count, count_url, active or in_section)
 
 
 def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:

@@ -15,6 +15,7 @@ SAMPLE = "p/<slug:slug>/samples/<int:pk>/"
 
 urlpatterns = [
     path("p/<slug:slug>/queue/", views.queue, name="queue"),
+    path("p/<slug:slug>/queue/count/", fragments.queue_count, name="queue-count"),
     path("p/<slug:slug>/queue/undo/", actions.review_undo, name="review-undo"),
     path("p/<slug:slug>/queue/facts/", actions.answer_facts, name="answer-facts"),
     path("p/<slug:slug>/thresholds/", threshold_page, name="threshold-page"),

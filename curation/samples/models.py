@@ -200,6 +200,12 @@ class Sample(models.Model):
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
             # The queue again, in two halves: what nobody has been assigned comes before what others may leave.
             models.Index(fields=["project", "status", "assigned", "priority", "id"], name="sample_queue_assigned"),
+            # What was decided today.
+            models.Index(
+                fields=["project", "decided_at"],
+                name="sample_decided",
+                condition=models.Q(decided_at__isnull=False),
+            ),
             # Those that wait for more people, or for somebody who adjudicates.
             models.Index(fields=["project", "id"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
         ]

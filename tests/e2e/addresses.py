@@ -202,7 +202,16 @@ NO_PAGES = {
     ),
     *("split-check", "evaluation-line-up"),
     *("prompt-window", "prompt-find", "prompt-raw", "prompt-turn"),
-    *("history-window", "history-find", "history-raw", "history-turn", "run-estimate", "run-live", "run-control"),
+    *(
+        "queue-count",
+        "history-window",
+        "history-find",
+        "history-raw",
+        "history-turn",
+        "run-estimate",
+        "run-live",
+        "run-control",
+    ),
 }
 # Opened by tests of their own, since they need something that the demo has not.
 ELSEWHERE = {

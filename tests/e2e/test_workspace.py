@@ -8,9 +8,10 @@ from pytest_django.live_server_helper import LiveServer
 
 from curation.duels.models import Duel, PromptText
 from curation.projects.models import Project
+from curation.runs.models import Run
 from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project
+from tests.factories import make_duel, make_member, make_project, make_run
 from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -103,3 +104,26 @@ def test_the_comment_opens_the_side_that_is_closed(tab: Page, project: Project) 
     expect(tab.locator("#comment")).to_be_focused()
     tab.keyboard.type("checked")
     expect(tab.locator("#comment")).to_have_value("checked")
+
+
+def test_the_sidebar_counts_the_samples_that_a_run_made_when_it_ends(tab: Page, project: Project) -> None:
+    run = make_run(project, kind="duel", state="running", items_total=1)
+    tab.goto(f"/p/billing/runs/{run.pk}/")
+    count = tab.locator(".sidebar .nav__item", has_text="Queue").locator(".nav__count")
+    expect(count).to_have_text("0 open")
+    make_duel(project)
+    Run.objects.filter(pk=run.pk).update(state="succeeded", items_done=1)
+    expect(count).to_have_text("1 open")
+    expect(tab.locator("#run-live[hx-get]")).to_have_count(0)
+
+
+def test_the_sidebar_follows_decisions_in_the_queue(tab: Page, project: Project) -> None:
+    first, second = (with_history(make_duel(project, priority=float(n)), 3) for n in range(2))
+    tab.goto("/p/billing/queue/")
+    at(tab, first)
+    count = tab.locator(".sidebar .nav__item", has_text="Queue").locator(".nav__count")
+    expect(count).to_have_text("2 open")
+    tab.keyboard.press("1")
+    tab.keyboard.press("a")
+    at(tab, second)
+    expect(count).to_have_text("1 open")

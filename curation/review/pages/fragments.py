@@ -11,6 +11,7 @@ from curation.review.decisions.revise import side_to_revise
 from curation.review.models import Pick, Suggestion
 from curation.review.pages.views import sample_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, other_side, side_of_token, side_token
+from curation.review.queue.take import open_count
 from curation.review.workspace.detail import detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.history import history_of
@@ -20,6 +21,13 @@ from curation.review.workspace.workspace import answers_shown
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
+
+
+@require_GET
+@project_page(Scope.REVIEW)
+def queue_count(request: HttpRequest, access: Access) -> HttpResponse:
+    """The number of open samples, for the sidebar."""
+    return render(request, "review/queue/_count.html", {"count": open_count(access.project, access.user.pk)})
 
 
 @require_GET

@@ -11,18 +11,20 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision, DecisionQuerySet
 from curation.review.queue.reserved import assigned_to
-from curation.review.queue.take import COUNTED_UP_TO, open_count, undecided_by
+from curation.review.queue.take import COUNTED_UP_TO, finished_count, open_count, undecided_by
 
 RECENT = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done`: samples that this reviewer decided today (UTC); `left`: undecided ones, `more` where they are not all
-    counted; `pace`: median seconds per sample. `assigned`: samples left that are assigned to them. `decided`: samples
-    that they have decided in all, counted only for a target."""
+    """`done`: samples that this reviewer decided today (UTC); `finished`: those that anyone decided today, and those
+    that wait for others; `left`: undecided ones that the queue offers, `more` where they are not all counted; `pace`:
+    median seconds per sample. `assigned`: samples left that are assigned to them. `decided`: samples that they have
+    decided in all, counted only for a target."""
 
     done: int
+    finished: int
     left: int
     more: bool
     pace: float | None
@@ -32,7 +34,8 @@ class Progress:
 
     @property
     def total(self) -> int:
-        return self.done + self.left
+        """It does not fall when others decide: their samples move from `left` to `finished`."""
+        return self.finished + self.left
 
 
 def own_decisions(project: Project, reviewer: int) -> DecisionQuerySet:
@@ -61,6 +64,7 @@ def progress_of(access: Access) -> Progress:
     mine = undecided_by(assigned_to(access.project.pk, access.user.pk, timezone.now()), access.user.pk)
     return Progress(
         done=own.filter(created_at__gte=start_of_day()).values("sample").distinct().count(),
+        finished=finished_count(access.project, access.user.pk, since=start_of_day()),
         left=left,
         more=left >= COUNTED_UP_TO,
         pace=recent_pace(own),

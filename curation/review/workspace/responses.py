@@ -9,7 +9,7 @@ from django_htmx.http import trigger_client_event
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.review.queue.pace import progress_of
-from curation.review.queue.take import Order, own_open, take_next
+from curation.review.queue.take import Order, open_count, own_open, take_next
 from curation.review.workspace.navigation import Location, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
@@ -47,9 +47,12 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
     taken = take_next(access=access, order=order_of(query), wanted=wanted, resume=True)
     location = Location(queue=True, query=query)
     if taken is None:
-        context = {
+        progress = progress_of(access)
+        context: dict[str, object] = {
             "project": access.project,
-            "progress": progress_of(access),
+            "progress": progress,
+            "part": "review/queue/_end.html",
+            "count": progress.left,
             "any_sample": Sample.objects.of(access.project).exists(),
             "may_run": access.may(Scope.RUN),
             "order": order_of(query),
@@ -59,7 +62,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
             "done": last_done(access),
             "search_url": "",
         }
-        template = "review/queue/_end.html" if request.headers.get("HX-Request") else "review/queue/end.html"
+        template = "review/workspace/_fragment.html" if request.headers.get("HX-Request") else "review/queue/end.html"
         response, now = render(request, template, context), "The queue is empty."
     elif not request.headers.get("HX-Request"):
         return redirect(queue_url(access.project.slug, query))  # so that a reload sends no form again
@@ -96,9 +99,11 @@ def show(request: HttpRequest, access: Access, space: Workspace, *, status: int 
     if in_queue:
         context["api_path"] = f"/api/v1/projects/{access.project.slug}/queue/next"
         context["api_method"], context["api_body"] = "POST", json.dumps({"order": order})
-    fragment = request.headers.get("HX-Request")
-    template = "review/workspace/_workspace.html" if fragment else "review/sample_page.html"
-    return render(request, template, context, status=status)
+    if not request.headers.get("HX-Request"):
+        return render(request, "review/sample_page.html", context, status=status)
+    left = space.progress.left if space.progress else open_count(access.project, access.user.pk)
+    context |= {"part": "review/workspace/_workspace.html", "count": left}
+    return render(request, "review/workspace/_fragment.html", context, status=status)
 
 
 def announce(response: HttpResponse, text: str) -> HttpResponse:

@@ -8,6 +8,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
@@ -107,7 +108,10 @@ def run_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The page's live part; it asks for itself again only while the run is live."""
     run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
-    return render(request, "runs/_live.html", _run_context(request, access, run))
+    response = render(request, "runs/_live.html", _run_context(request, access, run))
+    if run.state not in LIVE:
+        trigger_client_event(response, "samples:changed")  # the page counts those that are open
+    return response
 
 
 @require_GET
