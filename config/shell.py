@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from curation.notifications.filters import unread_count
-from curation.projects.access import Access, opens
+from curation.projects.access import Access, open_to, opens
 from curation.projects.models import Project
 from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
@@ -158,8 +158,8 @@ def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
     """Links to the pages beside this one, if it is one of a section's own pages."""
     here = _url_name(request)
     pages = next((pages for pages in SECTIONS.values() if here in {name for name, _ in pages}), ())
-    shown = [Tab(label, reverse(name, args=[access.project.slug]), name == here) for name, label in pages]
-    return tuple(tab for tab in shown if opens(tab.url, access))
+    links = [(label, reverse(name, args=[access.project.slug])) for name, label in pages]
+    return tuple(Tab(label, url, url == request.path) for label, url in open_to(access, links))
 
 
 def _more_pages(access: Access) -> list[Tab]:
@@ -167,8 +167,8 @@ def _more_pages(access: Access) -> list[Tab]:
     pages = [page for section in SECTIONS.values() for page in section[1:]]
     pages += [(view, f"Settings: {label}") for _, label, view, _ in SETTINGS[1:]]
     pages += [("import-new", "Import"), ("run-new", "New run"), ("export-new", "New export")]
-    found = [Tab(label, reverse(view, args=[access.project.slug]), False) for view, label in pages]
-    return [page for page in found if opens(page.url, access)]
+    links = [(label, reverse(view, args=[access.project.slug])) for view, label in pages]
+    return [Tab(label, url, False) for label, url in open_to(access, links)]
 
 
 def _url_name(request: HttpRequest) -> str | None:

@@ -137,21 +137,29 @@ def project_page(
 def opens(url: str, access: Access | None) -> bool:
     """Return whether the person may open this page of the project. Also a template filter that every template has;
     without `access` the page belongs to no project."""
-    if not access:
-        return True
+    return not access or _passes(access, *_rule_of(url))
+
+
+def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the words and addresses of those pages that the person may open. Each rule is asked once."""
+    found = [(words, url, _rule_of(url)) for words, url in links]
+    passed = {rule for rule in {rule for _, _, rule in found} if _passes(access, *rule)}
+    return [(words, url) for words, url, rule in found if rule in passed]
+
+
+def _rule_of(url: str) -> tuple[str, Refusal | None, str]:
+    """What decides whether the page opens: its scope, its rule and the query."""
     path, _, query = url.partition("?")
     view = resolve("/" + path.removeprefix(get_script_prefix())).func
-    if not access.may(getattr(view, "scope", Scope.READ)):
+    return getattr(view, "scope", Scope.READ), getattr(view, "refuses", None), query
+
+
+def _passes(access: Access, scope: str, refuses: Refusal | None, query: str) -> bool:
+    if not access.may(scope):
         return False
-    refuses: Refusal | None = getattr(view, "refuses", None)
     try:
         if refuses is not None:
             refuses(access, QueryDict(query))
     except Problem as problem:
         return not isinstance(problem, NotAllowed)  # the page says what else is wrong with the query
     return True
-
-
-def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the words and addresses of those pages that the person may open."""
-    return [(words, url) for words, url in links if opens(url, access)]

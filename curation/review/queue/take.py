@@ -61,9 +61,11 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
 def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
     """Samples that anyone decided since then, and undecided ones that wait for others or for someone who adjudicates.
     Whatever others decide leaves `open_count` and comes here, so the sum of both never falls by it."""
-    decided = Sample.objects.of(project).filter(decided_at__gte=since).order_by().count()
-    several = Sample.objects.of(project).filter(HasOpinions(F("opinions")), status=Status.PENDING).order_by()
-    return decided + several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer))).count()
+    rows = Sample.objects.of(project).order_by()
+    decided = rows.filter(decided_at__gte=since)
+    several = rows.filter(HasOpinions(F("opinions")), status=Status.PENDING)
+    waiting = several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)))
+    return decided.values("pk").union(waiting.values("pk"), all=True).count()
 
 
 def take_next(
