@@ -36,6 +36,11 @@ urlpatterns = [
     ),
     path("p/<slug:slug>/samples/assignments/targets/", assignment_views.target_set, name="target-set"),
     path(f"{SAMPLE}second-opinion/", assignment_views.sample_second_opinion, name="sample-second-opinion"),
+    path(
+        f"{SAMPLE}second-opinion/<int:assignment>/withdraw/",
+        assignment_views.second_opinion_withdraw,
+        name="second-opinion-withdraw",
+    ),
     path(f"{SAMPLE}adjudicate/", agreement_views.sample_adjudicate, name="sample-adjudicate"),
     path(SAMPLE, views.sample_page, name="sample-page"),
     path(f"{SAMPLE}panel/", views.sample_panel, name="sample-panel"),

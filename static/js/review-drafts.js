@@ -83,6 +83,13 @@ document.addEventListener("draft:touched", () => {
   if ([...drafts().values()].some((values) => !isEmpty(values))) saveSoon();
 });
 
+// The editor goes, with what was typed a moment before.
+document.addEventListener("draft:closing", () => {
+  if (timer === null) return;
+  clearTimeout(timer);
+  save();
+});
+
 // A decision or revision ends the draft; a late save must not restore it.
 document.addEventListener("htmx:beforeSend", (event) => {
   if (!event.target.matches?.("#decide, #refine")) return;

@@ -100,7 +100,10 @@ async function toggleDiff(button) {
 function closeEditor() {
   const editor = find("#editor");
   if (!editor || editor.hidden) return false;
-  if (isEdited(find("#refine-text"))) find("#review").dataset.drafted = "";
+  const text = find("#refine-text");
+  if (isEdited(text)) find("#review").dataset.drafted = "";
+  if (isEdited(text) && text.value) find("[data-draft-badge]").hidden = false;
+  document.dispatchEvent(new Event("draft:closing"));
   editor.replaceChildren();
   editor.hidden = true;
   find("[data-edit]")?.focus({ preventScroll: true });

@@ -1,5 +1,6 @@
 """The page of a sample in real Chromium: where its history begins, and what a narrow screen shows."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -8,11 +9,13 @@ from pytest_django.live_server_helper import LiveServer
 
 from curation.duels.models import Duel, PromptText
 from curation.projects.models import Project
+from curation.review.models import Draft
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_run
 from tests.review.rows import sample_of
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -127,3 +130,28 @@ def test_the_sidebar_follows_decisions_in_the_queue(tab: Page, project: Project)
     tab.keyboard.press("a")
     at(tab, second)
     expect(count).to_have_text("1 open")
+
+
+def test_an_edit_that_is_closed_is_kept_and_marked_at_once(tab: Page, project: Project) -> None:
+    sample = with_history(make_duel(project), 3)
+    tab.goto(f"/p/billing/samples/{sample.pk}/")
+    at(tab, sample)
+    badge = tab.locator(".review__head .badge", has_text="draft")
+    expect(badge).to_be_hidden()
+    for key in ("1", "e"):
+        tab.keyboard.press(key)
+    expect(tab.locator("#refine-text")).to_be_focused()
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Escape")
+    expect(badge).to_be_hidden()  # nothing was typed
+    tab.keyboard.press("e")
+    expect(tab.locator("#refine-text")).to_be_focused()
+    tab.keyboard.type("typed at the end")
+    tab.get_by_role("button", name="Close Esc").click()  # before the draft is saved by itself
+    expect(badge).to_be_visible()
+    until(Draft.objects.filter(sample=sample).exists)
+    tab.reload()
+    at(tab, sample)
+    expect(badge).to_be_visible()
+    tab.keyboard.press("e")
+    expect(tab.locator("#refine-text")).to_have_value(re.compile("typed at the end$"))

@@ -62,7 +62,7 @@ def post_assignment(request: HttpRequest, slug: str, body: AssignmentIn) -> Stat
 @router.delete("/assignments/{assignment_id}", response={204: None}, summary="Withdraw an assignment")
 def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
     """Its undecided samples are in everybody's queue again. Of a request for a second opinion, a decision that waits
-    only for that settles its sample again. Needs the scope `run`."""
+    only for that settles its sample again. Needs the scope `run`, or `review` for a request that you made."""
     access, assignment = _assignment(request, assignment_id)
     withdraw_assignment(access=access, assignment=assignment)
     return Status(204, None)
@@ -106,4 +106,4 @@ def post_second_opinion(
 def _assignment(request: HttpRequest, given: str) -> tuple[Access, Assignment]:
     visible = Project.objects.visible_to(principal_of(request).user)
     row = find(Assignment.objects.filter(project__in=visible).select_related("project"), given, "assignment")
-    return enter(request, row.project, Scope.RUN), row
+    return enter(request, row.project, Scope.REVIEW), row

@@ -107,4 +107,4 @@ class SecondOpinionOut(Schema):
     version: int = Field(examples=[2])
     status: str = Field(examples=["pending"])
     username: str | None = Field(examples=["ben"])
-    assignment: str = Field(description="The id by which a curator withdraws the request.", examples=["7"])
+    assignment: str = Field(description="The id by which you or a curator withdraw the request.", examples=["7"])

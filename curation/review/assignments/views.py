@@ -156,5 +156,19 @@ def target_set(request: HttpRequest, access: Access) -> HttpResponse:
 def sample_second_opinion(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     done = ask_second_opinion(access=access, sample_id=pk, username=request.POST.get("username", ""))
     messages.success(request, f"Asked for a second opinion on sample {pk}: {done.username or 'anybody'}.")
+    return _back(request, access, pk)
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def second_opinion_withdraw(request: HttpRequest, access: Access, pk: int, assignment: int) -> HttpResponse:
+    requests = Assignment.objects.filter(project=access.project, second_opinion=True, samples__sample=pk)
+    withdraw_assignment(access=access, assignment=find(requests, str(assignment), "request for a second opinion"))
+    messages.success(request, f"Withdrew the request for a second opinion on sample {pk}.")
+    return _back(request, access, pk)
+
+
+def _back(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """The page that the request was sent from."""
     location, slug = location_of(request.POST), access.project.slug
     return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))

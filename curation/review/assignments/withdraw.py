@@ -22,9 +22,11 @@ from curation.samples.models import Sample, Status
 def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
     """Give its samples back to everybody, and return how many were undecided.
 
-    Of a request for a second opinion, a decision that waits only for that settles its sample again.
+    Of a request for a second opinion, a decision that waits only for that settles its sample again. Who asked for it
+    may withdraw it, as a curator may.
     """
-    access.require(Scope.RUN)
+    if not (assignment.second_opinion and assignment.created_by_id == access.user.pk and access.may(Scope.REVIEW)):
+        access.require(Scope.RUN)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=access.project.pk)
         samples = Sample.objects.filter(assigned_to__assignment=assignment)

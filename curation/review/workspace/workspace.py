@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
-from curation.assignments.models import REVIEWING
 from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.score.models import Score
 from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
-from curation.projects.models import Member, Scope
+from curation.projects.models import Scope
 from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
@@ -21,7 +20,7 @@ from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import Progress, progress_of
-from curation.review.queue.seats import LEFT, RIGHT, is_blind, place_of, shown_seats, side_token
+from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
@@ -29,6 +28,7 @@ from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
+from curation.review.workspace.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.samples.blind import shown_flags
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
@@ -36,6 +36,8 @@ from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
+# A decision that waits for others, in words: what the caller did with the sample, or with the answer they approved.
+DID = {Action.APPROVE: "approved {}", Action.REJECT: "rejected {}", Action.REFINE: "marked {} for refining"}
 # The flag of a rollout that is hidden while blind, since it tells how it ended. The others are in its session.
 HIDDEN_OF_ROLLOUT = Flag.INFRA
 # The sides as findings name them.
@@ -117,6 +119,7 @@ class Workspace:
     may_decide: bool
     seats: list[Seat]
     left: str
+    seats_shown: Seats | None
     history: Excerpt[Turn] | None
     tools: SafeString | None
     rollout: Rollout | None
@@ -139,11 +142,21 @@ class Workspace:
     notice: str = ""
     may_adjudicate: bool = False
     colleagues: Sequence[str] = ()
+    asked: Sequence[AskedFor] = ()
 
     @property
     def waiting(self) -> Decision | None:
         """The caller's decision, if it waits for those of others."""
         return next((view.row for view in self.decisions if view.waits_for_others), None)
+
+    @property
+    def waiting_words(self) -> str:
+        """What that decision was, with the place of an approved answer on this page: `approved left`."""
+        row = self.waiting
+        if row is None:
+            return ""
+        place = place_of(row.pick, self.seats_shown) if self.seats_shown and row.action == Action.APPROVE else ""
+        return DID[Action(row.action)].format("a draw" if place == Pick.DRAW else place or "it")
 
     @property
     def adjudicates(self) -> bool:
@@ -225,6 +238,7 @@ def workspace_of(
         may_decide=may_decide,
         seats=_seats(sample, answers, findings, blind=blind, pick=pick) if found else [],
         left=side_token(access, sample, answers[0][2].side) if len(answers) > 1 else "",
+        seats_shown=_seats_shown(answers),
         history=None if history is None else history.opening(),
         tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,
@@ -258,18 +272,9 @@ def workspace_of(
         skipped_before=skipped_before,
         notice=notice,
         may_adjudicate=sees_opinions(access),
-        colleagues=_colleagues(access, sample) if may_decide else (),
+        colleagues=colleagues_of(access, sample) if may_decide else (),
+        asked=requests_of(access, sample) if may_decide else (),
     )
-
-
-def _colleagues(access: Access, sample: Sample) -> list[str]:
-    """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
-    settled = sample.status != Status.PENDING
-    disputed = sample.disputed and sees_opinions(access)  # nobody else may know
-    if disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
-        return []
-    members = Member.objects.listed(access.project).filter(role__in=REVIEWING).exclude(user=access.user)
-    return list(members.values_list("user__username", flat=True)[:500])
 
 
 def answers_shown(
@@ -289,6 +294,13 @@ def _preference(access: Access, sample: Sample, pick: str, lease: Lease | None) 
     if lease is None and is_blind(access, sample):
         return ""
     return place_of(pick, shown_seats(access, sample, lease))
+
+
+def _seats_shown(answers: Sequence[tuple[str, str, AnswerDetail]]) -> Seats | None:
+    """The seats of a page with two answers."""
+    if len(answers) < 2:
+        return None
+    return Seats.KING_LEFT if answers[0][2].side == Pick.KING else Seats.CHALLENGER_LEFT
 
 
 def _seats(

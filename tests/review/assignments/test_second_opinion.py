@@ -1,5 +1,7 @@
 """A second person decides a sample without seeing the first decision."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -14,7 +16,8 @@ from curation.review.assignments.withdraw import withdraw_assignment
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
-from curation.review.models import Lease
+from curation.review.models import Decision, Lease, Pick
+from curation.review.queue.lease import hold
 from curation.review.queue.take import take_next
 from curation.samples.models import Sample
 from curation.web.problems import Conflict, Invalid, NotAllowed
@@ -200,8 +203,63 @@ def test_rest_asks(client: Client, project: Project) -> None:
     again = client.post(address, {"username": ben.user.username}, "application/json", headers=headers)
     assert again.json()["assignment"] == answer.json()["assignment"]
     withdrawal = f"/api/v1/assignments/{answer.json()['assignment']}"
-    assert client.delete(withdrawal, headers=headers).status_code == 403
+    assert client.delete(withdrawal, headers=make_bearer(ben.user)).status_code == 403
     carl = reviewer_of(project, Role.CURATOR)
     assert client.delete(withdrawal, headers=make_bearer(carl.user)).status_code == 204
     assert now(sample).opinions == 0
     assert client.post(address, {"username": "nobody"}, "application/json", headers=headers).status_code == 422
+
+
+def test_who_asked_withdraws_the_request(client: Client, project: Project) -> None:
+    ana, ben = reviewer_of(project), reviewer_of(project)
+    sample = judged(project)
+    decide(access=ana, sample_id=sample.pk, action="reject")
+    address, headers = f"/api/v1/samples/{sample.pk}/second-opinion", make_bearer(ana.user)
+    made = client.post(address, {"username": ben.user.username}, "application/json", headers=headers).json()
+    assert now(sample).status == "pending"
+    assert client.delete(f"/api/v1/assignments/{made['assignment']}", headers=headers).status_code == 204
+    assert (now(sample).status, now(sample).decided_by, now(sample).opinions) == ("rejected", ana.user, 0)
+
+
+def test_the_page_of_a_sample_withdraws_ones_own_request(client: Client, project: Project) -> None:
+    ana, ben = reviewer_of(project), reviewer_of(project)
+    sample, other = judged(project), judged(project)
+    ask(ana, sample, ben)
+    ask(ben, other)
+    client.force_login(ana.user)
+    page = page_of(client, sample)
+    found = re.search(r'action="(/p/billing/samples/\d+/second-opinion/\d+/withdraw/)"', page)
+    assert found and f"Second opinion asked of {ben.user.username}" in page
+    client.force_login(ben.user)
+    Lease.objects.all().delete()
+    assert "asked of" not in page_of(client, sample), "only who asked may withdraw"
+    assert client.post(found[1]).status_code == 403 and now(sample).opinions == 2
+    client.force_login(ana.user)
+    Lease.objects.all().delete()
+    answer = client.post(found[1], {"queue": ""})
+    assert answer["Location"] == "/p/billing/queue/" and now(sample).opinions == 0
+    assert "asked of" not in page_of(client, sample)
+    theirs = Assignment.objects.get(created_by=ben.user)
+    assert client.post(f"/p/billing/samples/{other.pk}/second-opinion/{theirs.pk}/withdraw/").status_code == 403
+    assert client.post(f"/p/billing/samples/{sample.pk}/second-opinion/{theirs.pk}/withdraw/").status_code == 404
+
+
+@pytest.mark.parametrize("blind", [True, False])
+def test_a_decision_that_waits_says_which_side_was_approved(client: Client, project: Project, blind: bool) -> None:
+    if not blind:
+        show_all(project)
+    ana, ben = reviewer_of(project), reviewer_of(project)
+    client.force_login(ana.user)
+    for preference in ("left", "right"):
+        sample = judged(project)
+        ask(ana, sample, ben)
+        lease = hold(access=ana, sample_id=sample.pk)
+        decide(access=ana, sample_id=sample.pk, action="approve", preference=preference)
+        kept = Pick.KING if lease.swapped == (preference == "right") else Pick.CHALLENGER
+        page = " ".join(page_of(client, sample).split())
+        assert Decision.objects.get(sample=sample).pick == kept
+        assert f"You approved {preference}; others decide too." in page
+    rejected = judged(project)
+    ask(ana, rejected, ben)
+    decide(access=ana, sample_id=rejected.pk, action="reject")
+    assert "You rejected it; others decide too." in page_of(client, rejected)
