@@ -199,7 +199,7 @@ def the_page_prints(tab: Page, found: Figures, result: dict[str, Any], turns: in
     verdict = tab.locator("#run-verdict")
     expect(verdict).to_contain_text("accepted" if result["accepted"] else "not accepted")
     assert number(verdict, "Margin") == pytest.approx(found.margin, abs=0.051)
-    assert number(verdict, "LCB by turn") == pytest.approx(result["lcb_unclustered"], abs=0.051)
+    assert number(verdict, "Lower bound by turn") == pytest.approx(result["lcb_unclustered"], abs=0.051)
     assert number(verdict, "Parsed") == turns
     for judge in result["judges"]:
         cells = tab.locator("tr", has=tab.get_by_role("cell", name=judge["name"])).locator("td").all_inner_texts()

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from curation.duels.models import Duel, PromptText
-from curation.projects.models import Project
+from curation.projects.models import Member, Project
 from curation.review.models import Draft
 from curation.runs.models import Run
-from curation.samples.models import Sample
+from curation.samples.models import Sample, SavedView
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_run
 from tests.review.rows import sample_of
@@ -155,3 +155,23 @@ def test_an_edit_that_is_closed_is_kept_and_marked_at_once(tab: Page, project: P
     expect(badge).to_be_visible()
     tab.keyboard.press("e")
     expect(tab.locator("#refine-text")).to_have_value(re.compile("typed at the end$"))
+
+
+def test_a_saved_view_is_deleted_after_a_question(tab: Page, project: Project) -> None:
+    make_duel(project)
+    author = Member.objects.get(project=project).user
+    for name in ("Undecided", "Turns"):
+        SavedView.objects.create(project=project, name=name, query="status=pending", created_by=author)
+    tab.goto("/p/billing/samples/")
+    tab.get_by_text("Views", exact=True).click()
+    tab.get_by_role("button", name="Delete views…").click()
+    tab.get_by_role("button", name="Delete the view Undecided").click()
+    question = tab.get_by_role("dialog", name="Delete the view “Undecided”?")
+    expect(question).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    assert SavedView.objects.count() == 2
+    tab.get_by_role("button", name="Delete the view Undecided").click()
+    question.get_by_role("button", name="Delete Ctrl+Enter").click()
+    expect(tab.get_by_text("View “Undecided” deleted.")).to_be_visible()
+    assert [view.name for view in SavedView.objects.all()] == ["Turns"]

@@ -100,8 +100,8 @@ def _verdicts(report: RunReport) -> Iterator[str]:
         for side, text in pair.contestants:
             yield f"- {side}: {_cell(text)}\n"
         yield f"- margin (challenger minus {pair.opponent}, points): {pair.margin}\n"
-        yield f"- LCB, resampled by {pair.clusters} (points): {pair.lcb}\n"
-        yield f"- LCB, resampled by turn (points): {pair.lcb_unclustered}\n"
+        yield f"- lower bound (LCB), resampled by {pair.clusters} (points): {pair.lcb}\n"
+        yield f"- lower bound (LCB), resampled by turn (points): {pair.lcb_unclustered}\n"
         yield f"- {pair.without_leaks}\n- {_cell(pair.basis)}\n"
         if len(report.pairs) > 1:
             yield f"- duels: {pair.done}, of which {pair.parsed} parsed\n{_lengths(pair)}"

@@ -245,7 +245,7 @@ def _without_leaks(figures: Mapping[str, object]) -> str:
     margin, lcb = (number(figures.get(f"{name}_without_leaks"), 1) for name in ("margin", "lcb"))
     leaks = int(str(figures["leaks"]))
     without = "the duel that has a leak flag" if leaks == 1 else f"the {leaks:,} duels that have a leak flag"
-    return f"Without {without}: margin {margin}, LCB {lcb} points"
+    return f"Without {without}: margin {margin}, lower bound {lcb} points"
 
 
 def _judge_row(judge: Json) -> JudgeRow:

@@ -16,6 +16,7 @@ from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Pro
 
 @dataclass(frozen=True, slots=True)
 class ViewLink:
+    pk: int
     name: str
     url: str
     delete_url: str
@@ -42,6 +43,7 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
         here = given.urlencode()
     views = tuple(
         ViewLink(
+            view.pk,
             view.name,
             f"{url}?{view.query}",
             reverse("saved-view-delete", args=[slug, view.pk]),

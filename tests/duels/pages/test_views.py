@@ -4,6 +4,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from curation.duels.models import Verdict
+from curation.duels.score.models import ScorePanel
 from curation.projects.models import Project
 from curation.samples.models import Flag
 from tests.factories import make_duel, make_project, make_run, make_user
@@ -89,6 +90,9 @@ def test_each_judge_has_one_row_with_both_orders_flips_marked_and_answers_named(
     shown = html(client, f"/p/acme/duels/{duel.pk}/")
     rows = {name: shown.split(f'<th scope="row">{name}')[1].split("</tbody>")[0] for name in ("judge-a", "judge-b")}
     assert all(shown.count(f'<th scope="row">{name}') == 1 for name in rows)
+    digest = ScorePanel.objects.get().digest
+    assert f'judged by <span title="Panel {digest}">judge-a, judge-b, judge-c</span>' in " ".join(shown.split())
+    assert f">{digest}<" not in shown
     assert rows["judge-a"].count("verdicts__flip") == 0 and rows["judge-b"].count("verdicts__flip") == 2
     assert "2 flips" in rows["judge-b"]
     # Correctness: the king with the king first, the challenger with the challenger first.

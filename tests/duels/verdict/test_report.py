@@ -58,8 +58,8 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         "- mean answer length: winners 10.0, losers 10.0 tokens",
         "**Accepted**",
         "- margin (challenger minus king, points): 50.0",
-        "- LCB, resampled by pull request, 3 of them (points): 50.0",
-        "- LCB, resampled by turn (points): 50.0",
+        "- lower bound (LCB), resampled by pull request, 3 of them (points): 50.0",
+        "- lower bound (LCB), resampled by turn (points): 50.0",
         "- No parsed duel has a leak flag",
         "- The verdict rests on 1 informative judge of 3: judge-b and judge-c parsed in under half of the duels or"
         " flipped in nearly all. With fewer than 3, none was left out to check it. It rests on 3 pull requests: 10 are"

@@ -220,6 +220,8 @@ class TestJudgeAgain:
         page = bench.page(f"samples/{revision.sample_id}/panel/")
         assert "Against the king" in page and "Judge again" in page
         assert 'its parent had <b class="num">70.0</b> by the same panel' in page, "the new beside the old"
+        names = ", ".join(name for name, _ in TextScore.objects.latest("pk").panel["judges"])
+        assert f">{names}</span>" in page, "judges by name"
 
     def test_who_may_and_what_cannot(self, bench: Bench) -> None:
         revision = self.saved(bench)
