@@ -60,7 +60,7 @@ class LabelQuerySet(models.QuerySet["Label"]):
 
 class Label(models.Model):
     """One person's answer to one question about one sample. Rows are only added: a later answer makes the earlier one
-    not `current`, and a `value` of None takes an answer back.
+    not `current`, and a `value` of None takes an answer back. An `undone` answer gives way to the one before it.
 
     `value` is a choice, a list of choices, a number, a text, or for spans `[{field, revision, start, end, label}]`:
     `field` is `challenger`, `king` or `turn:N`, `start` and `end` are code points of its text, and `revision` is the id
@@ -73,6 +73,7 @@ class Label(models.Model):
     value = models.JSONField(null=True)
     version = models.PositiveIntegerField()
     current = models.BooleanField(default=True)
+    undone = models.BooleanField(default=False, db_default=False, help_text="Its author undid it.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = LabelQuerySet.as_manager()

@@ -13,7 +13,8 @@ from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.state import change, restored
-from curation.review.decisions.undo import NOT_DECIDING, Undone, last_step, undo, undo_line
+from curation.review.decisions.steps import Step, last_of_all
+from curation.review.decisions.undo import NOT_DECIDING, Undone, undo, undo_line
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.problems import NotFound
@@ -65,16 +66,21 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     return BulkUndone(found[0][1], restored_count, tuple(kept.items()))
 
 
-def undo_latest(*, access: Access) -> Undone | BulkUndone:
-    """Undo what the caller did last in the project, a decision, a revision or a whole batch. A batch of which nothing
-    can be restored is passed over. A conflict where nothing is left to undo."""
+def undo_latest(*, access: Access) -> Undone | BulkUndone | Step:
+    """Undo what the caller did last in the project: a decision, a revision, a whole batch or another step, which is
+    returned. A batch of which nothing can be restored is passed over. A conflict where nothing is left to undo."""
     passed_over: list[str] = []
-    while isinstance(last := last_step(access, passed_over=passed_over), Decision) and last.batch:
+    while True:
+        last = last_of_all(access, passed_over)
+        if isinstance(last, Step):
+            last.undo()
+            return last
+        if not isinstance(last, Decision) or not last.batch:
+            return undo(access=access)
         done = undo_bulk(access=access, batch=last.batch)
         if done.restored:
             return done
         passed_over.append(last.batch)
-    return undo(access=access)
 
 
 def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[int, str]]:

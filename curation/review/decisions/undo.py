@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Q
 
-from curation.labels.models import Label
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import save_draft
@@ -85,13 +84,6 @@ def last_step(
     if decision is None or revision is None:
         return decision or revision
     return revision if revision.created_at > decision.created_at else decision
-
-
-def labels_since(access: Access, step: Decision | Revision) -> int | None:
-    """The sample whose questions the caller answered last, if that was after this step: undo leaves labels as they
-    are."""
-    rows = Label.objects.filter(author=access.user, sample__project=access.project, created_at__gt=step.created_at)
-    return rows.order_by("-id").values_list("sample_id", flat=True).first()
 
 
 def _undo_decision(pk: int, sample: Sample, access: Access) -> Undone:

@@ -17,13 +17,13 @@ from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.drafts import clear_draft, save_draft
 from curation.review.decisions.revise import revise, side_to_revise
-from curation.review.decisions.undo import labels_since
-from curation.review.models import Lease, Pick
+from curation.review.decisions.steps import Step
+from curation.review.models import Action, Decision, Lease, Pick
 from curation.review.pages.views import lease_if_undecided, sample_of
 from curation.review.queue.lease import hold, holder_of, own_lease
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
-from curation.review.workspace.navigation import location_of, queue_url, sample_url
+from curation.review.workspace.navigation import Location, location_of, queue_url, sample_url
 from curation.review.workspace.responses import announce, show, show_next, toast
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Kind, Status
@@ -87,11 +87,12 @@ def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 @require_POST
 @project_page(Scope.REVIEW)
 def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
-    """Undo what the reviewer did last: a decision or a saved revision, whose sample opens again, or a whole batch."""
+    """Undo what the reviewer did last, in the order of time: a decision, a saved revision or another step, whose sample
+    opens again, or a whole batch."""
     try:
         with transaction.atomic():
             done = undo_latest(access=access)
-            if isinstance(done, BulkUndone):
+            if isinstance(done, BulkUndone | Step):
                 pending, lease = False, None
             else:
                 pending = done.sample.status == Status.PENDING
@@ -101,15 +102,24 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
         return HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
     if isinstance(done, BulkUndone):
         return _after_bulk_undo(request, access, done)
+    if isinstance(done, Step):
+        return _after_step(request, access, done)
     location = replace(location_of(request.POST), at=None if pending else done.shown.pk)
     sample = sample_of(access, done.sample.pk)
     space = workspace_of(access=access, sample=sample, location=location, lease=lease)
-    response = announce(show(request, access, space), done.summary)
-    labelled = labels_since(access, done.undone)
-    if labelled is None:
-        return response
-    text = f"{done.summary} Your labels of sample {labelled} are newer and stay: change them on its page."
-    return toast(response, text, tone="borderline")
+    return announce(show(request, access, space), done.summary)
+
+
+def _after_step(request: HttpRequest, access: Access, done: Step) -> HttpResponse:
+    """The sample of the step, with what was undone."""
+    sample = sample_of(access, done.sample_id)
+    lease = lease_if_undecided(access, sample)
+    own = Decision.objects.filter(sample=sample, reviewer=access.user).exclude(action=Action.UNDO).order_by("-id")
+    at = None if sample.status == Status.PENDING else own.values_list("id", flat=True).first()
+    location = location_of(request.POST)
+    shown = replace(location, at=at) if at or sample.status == Status.PENDING else Location()
+    space = workspace_of(access=access, sample=sample, location=shown, lease=lease)
+    return toast(announce(show(request, access, space), done.summary), done.summary)
 
 
 def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> HttpResponse:

@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.review.decisions.undo import last_step
+from curation.review.decisions.steps import Step, last_of_all
 from curation.review.models import Action, Batch, Decision, Revision
 from curation.samples.models import Sample
 from curation.web.ids import id_number
@@ -103,9 +103,11 @@ class LastDone:
 
 def last_done(access: Access) -> LastDone | None:
     slug = access.project.slug
-    last = last_step(access)
+    last = last_of_all(access)
     if last is None:
         return None
+    if isinstance(last, Step):
+        return LastDone(f"Sample {last.sample_id}: {last.what}", sample_url(slug, last.sample_id))
     if isinstance(last, Revision):
         return LastDone(f"Sample {last.sample_id}: revision {last.number}", sample_url(slug, last.sample_id))
     if last.batch:

@@ -12,7 +12,7 @@ from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Role
 from curation.review.agreement.figures import units_of
 from curation.review.assignments.second_opinion import ask_second_opinion
-from curation.review.assignments.withdraw import withdraw_assignment
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo

@@ -1,14 +1,10 @@
-import json
-
 import pytest
 from django.test import Client
 
-from curation.labels.models import Question
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
-from curation.review.labels.save import save_labels
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Sample
 from tests.factories import CHALLENGER, make_bearer
@@ -126,16 +122,6 @@ def test_z_takes_a_saved_revision_back_before_the_decision_on_the_sample_before(
     assert Sample.objects.get(pk=before.pk).status == "approved"
     listed = client.get(f"/api/v1/samples/{sample.pk}/revisions", headers=make_bearer(me.user)).json()["data"]
     assert [(row["number"], row["undone"]) for row in listed] == [(1, True)]
-
-
-def test_z_says_that_newer_labels_stay(client: Client, me: Access, project: Project) -> None:
-    Question.objects.create(project=project, name="error", title="Error?", choices=["a"])
-    before, sample = judged(project), judged(project)
-    decide(access=me, sample_id=before.pk, action="reject")
-    save_labels(access=me, sample_id=sample.pk, given={"error": "a"})
-    done = client.post(url("review-undo"), {"sample": sample.pk}, headers=HTMX)
-    said = json.loads(done["HX-Trigger"])["toast"]["text"]
-    assert said.startswith(f"Undid reject of sample {before.pk}. Your labels of sample {sample.pk} are newer and stay")
 
 
 def test_rest_undoes_a_saved_revision_and_says_what_rests_on_it(client: Client, me: Access, project: Project) -> None:

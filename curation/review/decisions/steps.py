@@ -1,0 +1,155 @@
+"""What a person does on the pages of review beside decisions and revisions: labels, cleared findings, resolved flags and
+requests for a second opinion. Undo takes them back too, in the order of time."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.db import transaction
+
+from curation.assignments.models import AssignedSample
+from curation.labels.models import Label, LabelValue
+from curation.labels.values import words_of
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.review.decisions.clear import withdraw
+from curation.review.decisions.undo import last_step
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
+from curation.review.models import Clearance, Decision, FlagResolution, Revision
+from curation.review.queue.lease import lock_sample
+from curation.samples.models import Status
+from curation.web.problems import Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`what` says what was done with the sample, `undone` what undoing it does."""
+
+    sample_id: int
+    at: datetime
+    what: str
+    undone: str
+    undo: Callable[[], object]
+
+    @property
+    def summary(self) -> str:
+        return f"{self.undone} sample {self.sample_id}."
+
+
+def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision | Revision | Step | None:
+    """What the caller did last in the project and can undo."""
+    decided, step = last_step(access, passed_over=passed_over), _latest_step(access)
+    if decided is None or step is None:
+        return decided or step
+    return step if step.at > decided.created_at else decided
+
+
+def _latest_step(access: Access) -> Step | None:
+    found = [step for kind in (_label, _clearance, _resolution, _request) if (step := kind(access)) is not None]
+    return max(found, key=lambda step: step.at, default=None)
+
+
+def _label(access: Access) -> Step | None:
+    rows = Label.objects.filter(author=access.user, sample__project=access.project, undone=False)
+    row = rows.select_related("question").order_by("-id").first()
+    if row is None:
+        return None
+    name = row.question.title
+    return Step(
+        row.sample_id,
+        row.created_at,
+        f"answered “{name}”",
+        f"Took back your answer to “{name}” about",
+        partial(_undo_label, access, row),
+    )
+
+
+def _undo_label(access: Access, label: Label) -> None:
+    """The answer before it counts again."""
+    with transaction.atomic():
+        sample = lock_sample(access.project, label.sample_id)
+        own = Label.objects.filter(sample=sample, question=label.question_id, author=access.user, undone=False)
+        if not own.filter(pk=label.pk, current=True).update(current=False, undone=True):
+            raise Conflict(f"The answer about sample {sample.pk} has just been undone.", code="nothing_to_undo")
+        LabelValue.objects.filter(label=label).delete()
+        before = own.order_by("-id").first()
+        if before is not None:
+            Label.objects.filter(pk=before.pk).update(current=True)
+            words = [] if before.value is None else words_of(label.question, before.value)
+            LabelValue.objects.bulk_create(
+                LabelValue(label=before, question=label.question, sample=sample, value=word) for word in words
+            )
+        audit.record(
+            actor=access.user,
+            action="sample.label",
+            subject=str(sample.pk),
+            project=access.project,
+            data={"questions": [label.question.name], "version": sample.version, "undone": label.pk},
+        )
+
+
+def _clearance(access: Access) -> Step | None:
+    rows = Clearance.objects.filter(cleared_by=access.user, sample__project=access.project)
+    row = rows.order_by("-id").first()
+    if row is None:
+        return None
+    taking_back = partial(
+        withdraw, access=access, sample_id=row.sample_id, rule=row.rule, value_sha256=row.value_sha256
+    )
+    what = f"cleared a finding ({row.rule})"
+    return Step(row.sample_id, row.created_at, what, f"Took back the clearance of {row.rule} in", taking_back)
+
+
+def _resolution(access: Access) -> Step | None:
+    rows = FlagResolution.objects.filter(resolved_by=access.user, flag__sample__project=access.project)
+    row = rows.select_related("flag").order_by("-id").first()
+    if row is None:
+        return None
+    sample_id = row.flag.sample_id
+    return Step(
+        sample_id,
+        row.created_at,
+        "resolved its flags",
+        "Opened the flags again of",
+        partial(_open_flags, access, sample_id, row.note),
+    )
+
+
+def _open_flags(access: Access, sample_id: int, note: str) -> None:
+    """Open those flags again that one note resolved."""
+    with transaction.atomic():
+        sample = lock_sample(access.project, sample_id)
+        resolved = FlagResolution.objects.filter(flag__sample=sample, resolved_by=access.user, note=note)
+        flags = list(resolved.order_by("flag_id").values_list("flag_id", flat=True))
+        if not flags:
+            raise Conflict(f"The flags of sample {sample.pk} are open already.", code="nothing_to_undo")
+        resolved.delete()
+        audit.record(
+            actor=access.user,
+            action="sample.reopen_flags",
+            subject=str(sample.pk),
+            project=access.project,
+            data={"flags": flags},
+        )
+
+
+def _request(access: Access) -> Step | None:
+    """A request whose sample is settled has had its effect."""
+    rows = AssignedSample.objects.filter(
+        assignment__second_opinion=True,
+        assignment__created_by=access.user,
+        assignment__project=access.project,
+        sample__status=Status.PENDING,
+        sample__opinions__gt=0,
+    )
+    row = rows.select_related("assignment").order_by("-assignment_id").first()
+    if row is None:
+        return None
+    return Step(
+        row.sample_id,
+        row.assignment.created_at,
+        "asked for a second opinion",
+        "Withdrew the request for a second opinion on",
+        partial(withdraw_assignment, access=access, assignment=row.assignment),
+    )
