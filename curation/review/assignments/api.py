@@ -20,8 +20,8 @@ from curation.review.assignments.schemas import (
     WorkloadsOut,
 )
 from curation.review.assignments.second_opinion import ask_second_opinion
-from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.assignments.workload import set_target, workloads
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
 from curation.web.http.etag import set_etag

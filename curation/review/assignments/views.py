@@ -15,8 +15,8 @@ from curation.projects.models import Scope
 from curation.review.assignments.assign import MAX_SAMPLES, Share, assign
 from curation.review.assignments.filters import AssignmentList, parts_of
 from curation.review.assignments.second_opinion import ask_second_opinion
-from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.assignments.workload import Workload, set_target, workloads
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, Status

@@ -1,5 +1,5 @@
-"""What a person does on the pages of review beside decisions and revisions: labels, cleared findings, resolved flags and
-requests for a second opinion. Undo takes them back too, in the order of time."""
+"""What a person does on the pages of review beside decisions and revisions: labels, cleared findings, resolved flags
+and requests for a second opinion. Undo takes them back too, in the order of time."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -134,7 +134,7 @@ def test_undo_and_looking_back(page: Page, duels: list[Duel]) -> None:
     at(page, sample_of(duels[1]))
     page.keyboard.press("ArrowLeft")
     at(page, sample_of(duels[0]))
-    expect(page.get_by_text("judge-a")).to_be_visible()
+    expect(page.get_by_text("judge-a", exact=True)).to_be_visible()
     shot(page, "revealed")
     page.keyboard.press("ArrowRight")
     at(page, sample_of(duels[1]))
