@@ -105,6 +105,7 @@ def test_an_edit_belongs_to_its_answer_and_is_not_forgotten(tab: Page, project: 
     press(tab, "o")
     expect(area).to_have_value("text of the right")
     expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    expect(area).to_be_focused()
     press(tab, "Escape", "a")
     expect(tab.get_by_role("dialog", name="Approve with your edit?")).to_contain_text("right")
     assert not Decision.objects.exists()
