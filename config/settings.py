@@ -150,7 +150,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "config.shell.shell",
             ],
-            "builtins": ["curation.web.text.figures", "curation.projects.access"],
+            "builtins": ["curation.web.text.figures", "curation.web.forms", "curation.projects.access"],
         },
     },
 ]

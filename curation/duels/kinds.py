@@ -9,7 +9,7 @@ from django.urls import reverse
 from curation.duels.answers.read import leak_figures
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate
-from curation.duels.filters import check_filter, duels_in
+from curation.duels.filters import AskedFilter, check_filter, check_samples, duels_in
 from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
@@ -19,6 +19,7 @@ from curation.duels.params import (
     JudgeParams,
     RescoreParams,
     judges_needed,
+    judges_of,
     model_name,
     panel_of,
 )
@@ -37,6 +38,7 @@ from curation.samples.list.queries import review_steps
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 SCORED_KINDS = ("duel", "judge", "rescore")
@@ -54,7 +56,7 @@ class AnswerRun(Kind[AnswerParams]):
     """Answers of one side."""
 
     pipeline = Pipeline.DUELS
-    filter = SampleFilter
+    filter = AskedFilter
     params = AnswerParams
     side: ClassVar[Side]
 
@@ -71,10 +73,14 @@ class AnswerRun(Kind[AnswerParams]):
         ]
 
     def check(self, project: Project, params: AnswerParams) -> None:
-        targets_named(project, [params.model], "model")
-        check_filter(params.filter)
-        if self.side == Side.CHALLENGER:
-            _check_reader(project)
+        with all_checks() as check:
+            with check():
+                targets_named(project, [params.model], "model")
+            with check():
+                check_filter(params.filter)
+            with check():
+                if self.side == Side.CHALLENGER:
+                    _check_reader(project)
 
     def estimate(self, project: Project, params: AnswerParams) -> Estimate:
         return answer_estimate(project, self.side, params.model, params)
@@ -122,7 +128,7 @@ class JudgeRun(Kind[JudgeParams]):
     title = "Judge: duels of existing answers"
     pipeline = Pipeline.DUELS
     summary = "The panel compares answers that are there."
-    filter = SampleFilter
+    filter = AskedFilter
     params = JudgeParams
     section_template = TEMPLATE
 
@@ -134,11 +140,15 @@ class JudgeRun(Kind[JudgeParams]):
         return judges_needed(project.settings)
 
     def check(self, project: Project, params: JudgeParams) -> None:
-        _check_panel(project, params)
-        for path, name in (("king_model", params.king_model), ("challenger_model", params.challenger_model)):
-            # The answers of a deleted endpoint can still be judged; a misspelled name has neither.
-            if name and not Answer.objects.filter(prompt__project=project, model=name).exists():
-                targets_named(project, [name], path)
+        with all_checks() as check:
+            with check():
+                _check_panel(project, params)
+            for path in ("king_model", "challenger_model"):
+                with check():
+                    name = getattr(params, path)
+                    # The answers of a deleted endpoint can still be judged; a misspelled name has neither.
+                    if name and not Answer.objects.filter(prompt__project=project, model=name).exists():
+                        targets_named(project, [name], path)
 
     def estimate(self, project: Project, params: JudgeParams) -> Estimate:
         return judge_estimate(project, params)
@@ -162,7 +172,7 @@ class DuelRun(Kind[DuelParams]):
     title = "Duel: king, challenger and judges"
     pipeline = Pipeline.DUELS
     summary = "A king and a challenger answer each prompt, and the panel compares them."
-    filter = SampleFilter
+    filter = AskedFilter
     params = DuelParams
     section_template = TEMPLATE
 
@@ -189,15 +199,23 @@ class DuelRun(Kind[DuelParams]):
         return [*answers, *_judged(params, entrants)]
 
     def check(self, project: Project, params: DuelParams) -> None:
-        _check_panel(project, params)
         given = project.settings.generation
-        params.challenger_model = model_name(params.challenger_model, given.challenger_model, "challenger_model")
-        targets_named(project, [params.challenger_model], "challenger_model")
-        _check_reader(project)
-        if params.mode == 2:
-            default = "" if params.king_model else king_by_default(project) or given.king_model
-            params.king_model = model_name(params.king_model, default, "king_model")
-            targets_named(project, [params.king_model], "king_model")
+        with all_checks() as check:
+            with check():
+                params.mode = 2 if (params.mode or project.settings.panel.mode) == 2 else 1
+            with check():
+                _check_panel(project, params)
+            with check():
+                name = model_name(params.challenger_model, given.challenger_model, "challenger_model")
+                targets_named(project, [name], "challenger_model")
+                params.challenger_model = name
+            with check():
+                _check_reader(project)
+            with check():
+                if params.mode == 2:
+                    default = "" if params.king_model else king_by_default(project) or given.king_model
+                    params.king_model = model_name(params.king_model, default, "king_model")
+                    targets_named(project, [params.king_model], "king_model")
 
     def estimate(self, project: Project, params: DuelParams) -> Estimate:
         sides = [answer_estimate(project, Side.CHALLENGER, params.challenger_model or "", params)]
@@ -268,16 +286,11 @@ class RescoreRun(Kind[RescoreParams]):
 
     def check(self, project: Project, params: RescoreParams) -> None:
         """The judges come from the run that is scored again, else from the settings."""
-        named = params.judges is not None
-        if params.run is not None:
-            scored = _scored_run(project, params.run).params
-            if not named:
-                params.judges, params.min_judges = scored.get("judges"), params.min_judges or scored.get("min_judges")
-        panel = panel_of(project.settings, params)
-        _check_known_judges(project, panel.judges, named=named)
-        params.judges, params.min_judges = list(panel.judges), panel.min_judges or len(panel.judges)
-        params.weights = dict(panel.weights) if panel.weights else None
-        check_filter(params.filter)
+        with all_checks() as check:
+            with check():
+                _settle_scored_panel(project, params)
+            with check():
+                check_samples(params.filter)
 
     def estimate(self, project: Project, params: RescoreParams) -> Estimate:
         return Estimate(notes=("No model is called.",))
@@ -302,14 +315,34 @@ def _check_reader(project: Project) -> None:
 
 
 def _check_panel(project: Project, params: JudgeParams) -> None:
+    with all_checks() as check:
+        with check():
+            check_filter(params.filter)
+        with check():
+            targets_named(project, judges_of(project.settings, params), "judges")
+        with check():
+            _settle_panel(project, params)
+
+
+def _settle_panel(project: Project, params: JudgeParams) -> None:
     panel = panel_of(project.settings, params)
-    targets_named(project, panel.judges, "judges")
-    check_filter(params.filter)
     # Store the settings that apply, so that later changes do not affect the run.
     params.judges, params.mode = list(panel.judges), 2 if panel.mode == 2 else 1
     params.swap, params.attempts = len(panel.orders) == 2, panel.attempts
     params.min_judges = panel.min_judges or len(panel.judges)
     params.show_reference = panel.show_reference
+
+
+def _settle_scored_panel(project: Project, params: RescoreParams) -> None:
+    named = params.judges is not None
+    if params.run is not None:
+        scored = _scored_run(project, params.run).params
+        if not named:
+            params.judges, params.min_judges = scored.get("judges"), params.min_judges or scored.get("min_judges")
+    panel = panel_of(project.settings, params)
+    _check_known_judges(project, panel.judges, named=named)
+    params.judges, params.min_judges = list(panel.judges), panel.min_judges or len(panel.judges)
+    params.weights = dict(panel.weights) if panel.weights else None
 
 
 def _scored_run(project: Project, given: str) -> Run:

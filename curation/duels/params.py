@@ -98,15 +98,21 @@ class Panel:
     params: Mapping[str, object]
 
 
-def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> Panel:
-    """Return the panel of a run. Raises `Invalid` without judges, or if fewer judges than `min_judges` are named."""
-    defaults = settings.panel
-    judges = tuple(dict.fromkeys(params.judges if params.judges is not None else defaults.judges))
+def judges_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> tuple[str, ...]:
+    """Return the judges of a run, each once. Raises `Invalid` without one."""
+    judges = tuple(dict.fromkeys(params.judges if params.judges is not None else settings.panel.judges))
     if not judges:
         raise Invalid(
             "No judges: name them in the run, or set a panel in the project's settings.",
             errors=[FieldError("params.judges", "at least one judge is needed")],
         )
+    return judges
+
+
+def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> Panel:
+    """Return the panel of a run. Raises `Invalid` without judges, or if fewer judges than `min_judges` are named."""
+    defaults = settings.panel
+    judges = judges_of(settings, params)
     wanted = params.min_judges if params.min_judges is not None else defaults.min_judges
     if isinstance(params, RescoreParams) and params.min_judges is None and wanted is not None:
         wanted = min(wanted, len(judges))  # a rescore may leave judges out

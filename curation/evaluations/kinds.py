@@ -25,6 +25,7 @@ from curation.runs.models import Run
 from curation.scenarios.filters import ScenarioFilter
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, percent
 
 # Tokens of a one-line command, measured on small models.
@@ -50,21 +51,16 @@ class EvaluateRun(Kind[EvaluateParams]):
         return [ImportStage(_file(params)), screen] if params.file else [screen]
 
     def check(self, project: Project, params: EvaluateParams) -> None:
-        targets_named(project, params.models, "models")
-        if params.kind == "live":
-            check_live(project, params, _split(project, params))
-            return
-        family_named(project, params.family)
-        if bool(params.split) == bool(params.file):
-            reason = "Give a `split` or a `file`, not both."
-            raise Invalid(reason, errors=[FieldError("params.split", reason)])
-        if params.file:
-            _check_file(project, params)
-        elif split_named(project, params.split).rows_count == 0:
-            raise Invalid(
-                "The split has no rows yet. Wait until its import has ended, or choose another.",
-                errors=[FieldError("params.split", "has no rows yet")],
-            )
+        with all_checks() as check:
+            with check():
+                targets_named(project, params.models, "models")
+            with check():
+                family_named(project, params.family)
+            with check():
+                if params.kind == "live":
+                    check_live(project, params, _split(project, params))
+                else:
+                    _check_rows(project, params)
 
     def estimate(self, project: Project, params: EvaluateParams) -> Estimate:
         targets = targets_named(project, params.models, "models")
@@ -152,6 +148,19 @@ class EvaluateRun(Kind[EvaluateParams]):
             return {}
         url = reverse("evaluation-page", args=[run.project.slug, evaluation.pk])
         return {"table": overall_table(evaluation), "evaluation": evaluation, "url": url}
+
+
+def _check_rows(project: Project, params: EvaluateParams) -> None:
+    if bool(params.split) == bool(params.file):
+        reason = "Give a `split` or a `file`, not both."
+        raise Invalid(reason, errors=[FieldError("params.split", reason)])
+    if params.file:
+        _check_file(project, params)
+    elif split_named(project, params.split).rows_count == 0:
+        raise Invalid(
+            "The split has no rows yet. Wait until its import has ended, or choose another.",
+            errors=[FieldError("params.split", "has no rows yet")],
+        )
 
 
 def _check_file(project: Project, params: EvaluateParams) -> None:

@@ -1,6 +1,6 @@
 """The run kind `export`: freeze what the recipe matches, then write it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,7 +10,7 @@ from curation.exports.hygiene.embed import EmbedStage, Tasks
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile
-from curation.exports.recipes.recipe import Recipe
+from curation.exports.recipes.recipe import Recipe, recipe_errors
 from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
 from curation.exports.rows.skip_reasons import SkipReason
@@ -19,6 +19,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks, read_partly
 from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
@@ -118,6 +119,30 @@ def _tasks(run: Run) -> Tasks:
     return export_tasks(Export.objects.select_related("project").get(run=run))
 
 
+def check_recipe(project: Project, recipe: Recipe) -> None:
+    """Raise `Invalid` if the recipe names what the project does not have, or its filter matches nothing."""
+    with all_checks() as check:
+        with check():
+            if not recipe.filter.is_empty() and not recipe.samples(project).exists():
+                detail = "0 samples match this filter, so there is nothing to export. Change it or approve samples."
+                raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
+        with check():
+            find_held_out(project, recipe.held_out)
+
+
+def recipe_to_export(project: Project, document: Mapping[str, object], *, unknown: Collection[str] = ()) -> Recipe:
+    """Return the recipe in a document from outside. Raises `Invalid` with all that an export of it would refuse;
+    `unknown` are fields that a form has refused."""
+    recipe, error = read_partly(Recipe, document, unknown=unknown)
+    with all_checks() as check:
+        with check():
+            if error is not None:
+                raise recipe_errors(error)
+        with check():
+            check_recipe(project, recipe)
+    return recipe
+
+
 class ExportRun(Kind[ExportParams]):
     name = "export"
     title = "Export"
@@ -135,14 +160,13 @@ class ExportRun(Kind[ExportParams]):
 
     def check(self, project: Project, params: ExportParams) -> None:
         recipe = resolve_recipe(project, params.recipe)
-        matching = recipe.samples(project)
-        find_held_out(project, recipe.held_out)
-        if not recipe.filter.is_empty() and not matching.exists():
-            detail = "No sample matches this filter, so there is nothing to export. Change it or approve samples."
-            raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
-        params.embedding = project.settings.evaluation.embedding if recipe.held_out else ""
-        if params.embedding:
-            targets_named(project, [params.embedding], "embedding")
+        with all_checks() as check:
+            with check():
+                check_recipe(project, recipe)
+            with check():
+                params.embedding = project.settings.evaluation.embedding if recipe.held_out else ""
+                if params.embedding:
+                    targets_named(project, [params.embedding], "embedding")
 
     def estimate(self, project: Project, params: ExportParams) -> Estimate:
         if params.embedding:

@@ -22,6 +22,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 LISTED_BAD_ROWS = 10_000
@@ -143,19 +144,26 @@ class ImportStage:
 
 def check_import(project: Project, params: ImportParams) -> None:
     """Raise `Invalid` for what is known to be wrong before the source is read."""
-    import_kind(params.kind).read_options(params.options)
-    check_source(project, params)
+    with all_checks() as check:
+        with check():
+            import_kind(params.kind).read_options(params.options)
+        with check():
+            check_source(project, params)
 
 
 def check_source(project: Project, params: ImportParams) -> None:
     """Raise `Invalid` unless there is one source, and the project may read it."""
-    if bool(params.upload) == bool(params.source):
-        detail = "Give either a file or a `source`."
-        raise Invalid(detail, errors=[FieldError("source", detail)])
+    require_one_source(has_file=bool(params.upload), source=params.source)
     if params.upload:
         check_upload(project, params.upload)
     else:
         locate(params.source)
+
+
+def require_one_source(*, has_file: bool, source: str) -> None:
+    if has_file == bool(source):
+        detail = "Give either a file or a `source`."
+        raise Invalid(detail, errors=[FieldError("source", detail)])
 
 
 class ImportRun(Kind[ImportParams]):

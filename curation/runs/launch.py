@@ -1,6 +1,6 @@
 """Launch: create a run and the items of its first stage in one transaction, then dispatch it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +17,7 @@ from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Estimate, Kind, kind_of
 from curation.runs.models import Run, RunEvent
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks, read_partly
 from curation.web.text.figures import counted
 
 MOST_BUDGET = Decimal(10_000_000)
@@ -37,11 +38,10 @@ def launch(
     Nobody reads the refusal of a schedule: its run starts and fails with the reason, among the runs of the project.
     """
     found = kind_of(kind)
-    read = read_params(found, params)
-    if not scheduled:
-        found.check(project, read)
-    if budget is not None:
-        check_budget(budget, found.estimate(project, read))
+    if scheduled:
+        read = read_params(found, params)
+    else:
+        read = check_launch(project=project, kind=found, params=params, budget=budget)
     with transaction.atomic():
         run = Run.objects.create(
             project=project,
@@ -83,12 +83,40 @@ def require_scopes(access: Access, kind: str, params: Mapping[str, Any]) -> None
         access.require(scope)
 
 
+def check_launch(
+    *,
+    project: Project,
+    kind: Kind[Any],
+    params: Mapping[str, Any],
+    budget: Decimal | None = None,
+    unknown: Collection[str] = (),
+) -> BaseModel:
+    """Return parameters that a run can be launched with, or raise a `Problem` with all that is known to be wrong.
+
+    `unknown` are parameters that a form has refused, so that they are not in `params`; they are not refused again.
+    """
+    try:
+        read, error = read_partly(kind.params, params, unknown=unknown)
+    except ValidationError as error_of_all:
+        raise Invalid.of(error_of_all, "params") from None
+    with all_checks() as check:
+        if error is not None:
+            with check():
+                raise Invalid.of(error, "params")
+        with check():
+            kind.check(project, read)
+        if budget is not None:
+            with check():
+                check_amount(budget)
+    if budget is not None and not unknown:
+        check_prices(kind.estimate(project, read))
+    return read
+
+
 def estimate(*, project: Project, kind: str, params: dict[str, Any]) -> Estimate:
     """Estimate a launch with these parameters; raise `Invalid` as `launch` does."""
     found = kind_of(kind)
-    read = read_params(found, params)
-    found.check(project, read)
-    return found.estimate(project, read)
+    return found.estimate(project, check_launch(project=project, kind=found, params=params))
 
 
 def read_params(kind: Kind[Any], params: dict[str, Any]) -> BaseModel:
@@ -101,9 +129,17 @@ def read_params(kind: Kind[Any], params: dict[str, Any]) -> BaseModel:
 
 def check_budget(budget: Decimal, estimated: Estimate) -> None:
     """Raise `Invalid` if the budget is no amount, or the price of a model is unknown."""
+    check_amount(budget)
+    check_prices(estimated)
+
+
+def check_amount(budget: Decimal) -> None:
     if not (budget.is_finite() and 0 < budget <= MOST_BUDGET and budget == round(budget, 6)):
         reason = f"above 0, at most {MOST_BUDGET:,}, with at most 6 decimals"
         raise Invalid(f"A budget is an amount in US dollars {reason}.", errors=[FieldError("budget", reason)])
+
+
+def check_prices(estimated: Estimate) -> None:
     if estimated.unpriced:
         names = ", ".join(estimated.unpriced)
         raise Invalid(

@@ -36,6 +36,27 @@ class ScenarioFilter(RowFilter):
         }
     }
 
+    labels: ClassVar[Mapping[str, str]] = {
+        "text": "Name or title",
+        "status": "Status",
+        "axes": "Axes",
+        "solved_by": "Solved by",
+        "name": "Name",
+        "authored_by": "Authored by",
+        "run": "Run",
+        "group": "Copies of",
+        "id": "Scenario",
+    }
+    choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
+        "status": Status.choices,
+        "solved_by": (
+            ("everybody", "everybody solves it"),
+            ("some", "some solve it"),
+            ("nobody", "nobody solves it"),
+            ("untried", "nobody tried it"),
+        ),
+    }
+
     id: Annotated[Words, ids_of("scenario")] = ()
     name: Words = Field(default=(), description="Names, exactly.")
     status: Annotated[Words, one_of(Status.values)] = ()

@@ -45,6 +45,29 @@ class TrajectoryFilter(RowFilter):
         "created_before": "created_at__lt",
     }
 
+    labels: ClassVar[Mapping[str, str]] = {
+        "outcome": "Outcome",
+        "keep": "Kept",
+        "terminal": "Terminal",
+        "replay": "Replay",
+        "status": "Review",
+        "name": "Scenario",
+        "model": "Model",
+        "run": "Run",
+        "axes": "Axes",
+        "scenario": "Scenario id",
+        "id": "Trajectory",
+        "created_after": "Created from",
+        "created_before": "Created before",
+    }
+    choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
+        "outcome": Outcome.choices,
+        "keep": [("true", "Kept"), ("false", "Not kept")],
+        "terminal": [*Terminal.choices, (NO_TERMINAL, "No terminal")],
+        "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
+        "status": Status.choices,
+    }
+
     id: Annotated[Words, ids_of("trajectory")] = Field(default=(), description="Ids of the trajectories themselves.")
     scenario: Annotated[Words, ids_of("scenario")] = Field(default=(), description="Ids of scenarios.")
     name: Words = Field(default=(), description="Names of scenarios.")

@@ -25,6 +25,7 @@ from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import RolloutStage
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 # Tokens of the instructions and the orientation, of a reply, and of what each turn adds to the conversation.
@@ -44,11 +45,15 @@ class RolloutRun(Kind[RolloutParams]):
         return [RolloutStage(params)]
 
     def check(self, project: Project, params: RolloutParams) -> None:
-        targets_named(project, [params.model], "model")
-        if not matching_scenarios(project, params.filter).exists():
-            detail = "No admitted scenario matches: only scenarios that passed the gate can be rolled out."
-            raise Invalid(detail, code="no_scenarios")
-        require_sandbox()
+        with all_checks() as check:
+            with check():
+                targets_named(project, [params.model], "model")
+            with check():
+                if not matching_scenarios(project, params.filter).exists():
+                    detail = "No admitted scenario matches: only scenarios that passed the gate can be rolled out."
+                    raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
+            with check():
+                require_sandbox()
 
     def estimate(self, project: Project, params: RolloutParams) -> Estimate:
         """An upper bound: every episode uses all its turns, and each turn sends all earlier ones again."""
@@ -91,12 +96,15 @@ class ReplayRun(Kind[ReplayParams]):
         return [ReplayStage(params)]
 
     def check(self, project: Project, params: ReplayParams) -> None:
-        if not matching_trajectories(project, params.filter).exists():
-            raise Invalid(
-                "No trajectory matches, so there is nothing to replay. Change the filter, or launch a rollout.",
-                code="no_trajectories",
-            )
-        require_sandbox()
+        with all_checks() as check:
+            with check():
+                if not matching_trajectories(project, params.filter).exists():
+                    detail = (
+                        "No trajectory matches, so there is nothing to replay. Change the filter, or launch a rollout."
+                    )
+                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+            with check():
+                require_sandbox()
 
     def estimate(self, project: Project, params: ReplayParams) -> Estimate:
         return Estimate(items=matching_trajectories(project, params.filter).count(), notes=("No model is called.",))

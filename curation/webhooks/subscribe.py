@@ -13,6 +13,7 @@ from curation.projects.models import Scope
 from curation.web.ids import find
 from curation.web.outbound.addresses import WEBHOOKS, refuse_private
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.webhooks.models import Event, Webhook
 
 MAX_WEBHOOKS = 20
@@ -24,11 +25,14 @@ MAX_KEEP_HOURS = 7 * 24
 def subscribe(*, access: Access, url: str, events: Sequence[str]) -> Webhook:
     """Add a webhook. Raises `Invalid` for an unknown event or a forbidden address, `Conflict` over the limit."""
     access.require(Scope.ADMIN)
-    unknown = sorted(set(events) - set(Event.values))
-    if unknown or not events:
-        wrong = f"unknown event {', '.join(unknown)}" if unknown else "no event"
-        raise Invalid.fields([FieldError("events", f"{wrong}; choose from {', '.join(Event.values)}")])
-    refuse_private(url, WEBHOOKS)
+    with all_checks() as check:
+        with check():
+            unknown = sorted(set(events) - set(Event.values))
+            if unknown or not events:
+                wrong = f"unknown event {', '.join(unknown)}" if unknown else "no event"
+                raise Invalid.fields([FieldError("events", f"{wrong}; choose from {', '.join(Event.values)}")])
+        with check():
+            refuse_private(url, WEBHOOKS)
     with transaction.atomic():
         if Webhook.objects.filter(project=access.project).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A project has at most {MAX_WEBHOOKS} webhooks; remove one.", code="too_many_webhooks")

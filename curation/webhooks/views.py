@@ -10,6 +10,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.projects.settings.pages import settings_context
 from curation.web.forms import ProblemForm
+from curation.web.outbound.addresses import WEBHOOKS, refuse_private
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Event, Webhook
 from curation.webhooks.subscribe import rotate_secret, subscribe, unsubscribe, webhook_of
@@ -22,6 +23,10 @@ class WebhookForm(ProblemForm):
         label="URL", max_length=500, assume_scheme="https", help_text="Receives a POST for each event."
     )
     events = forms.MultipleChoiceField(choices=Event.choices, widget=forms.CheckboxSelectMultiple)
+
+    def check(self) -> None:
+        if "url" in self.cleaned_data:
+            refuse_private(self.cleaned_data["url"], WEBHOOKS)
 
 
 @require_http_methods(["GET", "POST"])

@@ -75,5 +75,5 @@ def test_a_form_with_errors_says_how_many_at_the_top_and_has_the_focus() -> None
 
 
 def test_every_form_shows_its_errors_in_the_same_way() -> None:
-    others = [_name(path) for path in TEMPLATES if ".non_field_errors" in path.read_text()]
-    assert others == ["_form_errors.html"]
+    assert [_name(path) for path in TEMPLATES if "problem_lines" in path.read_text()] == ["_form_errors.html"]
+    assert not [_name(path) for path in TEMPLATES if ".non_field_errors" in path.read_text()]

@@ -8,29 +8,56 @@ from pydantic import Field
 
 from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest, PullRequestQuerySet
 from curation.projects.models import Project
-from curation.web.lists.filters import Words
+from curation.web.lists.filters import RowFilter, Words
 from curation.web.lists.params import ListParams, named_list
 
 
-@named_list("prompts", page="prompt-list")
-class PromptList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+class PromptFilter(RowFilter):
+    """Which prompts; an empty filter matches all."""
+
     lookups: ClassVar[Mapping[str, str]] = {"source": "source", "repo": "repo", "instance_id": "instance_id"}
+    labels: ClassVar[Mapping[str, str]] = {
+        "source": "Source",
+        "repo": "Repository",
+        "instance_id": "Instance",
+        "has_record": "Record",
+        "doubtful": "Doubtful",
+    }
+    choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
+        "has_record": (("true", "With record"), ("false", "Without record")),
+        "doubtful": (("true", "Doubtful record"), ("false", "No doubt")),
+    }
 
     source: Words = ()
     repo: Words = ()
     instance_id: Words = ()
     has_record: bool | None = Field(None, description="Whether the instance's pull request is known.")
     doubtful: bool | None = Field(None, description="Whether the record may belong to another task.")
-    excluded: bool | None = Field(None, description="Whether the instance is excluded.")
 
-    def rows(self, project: Project) -> PromptQuerySet:
-        rows = self.narrow(Prompt.objects.of(project))
+    def of_prompts(self, prompts: PromptQuerySet) -> PromptQuerySet:
+        """The prompts that match."""
+        rows = PromptFilter.narrow(self, prompts)
         if self.has_record is not None:
             rows = rows.exclude(pk__in=rows.without_record()) if self.has_record else rows.without_record()
         if self.doubtful is not None:
             found = rows.with_doubtful_record()
             rows = found if self.doubtful else rows.exclude(pk__in=found)
+        return rows
+
+
+@named_list("prompts", page="prompt-list")
+class PromptList(PromptFilter, ListParams):
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    labels: ClassVar[Mapping[str, str]] = {**PromptFilter.labels, "excluded": "Excluded"}
+    choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
+        **PromptFilter.choices,
+        "excluded": (("true", "Excluded"), ("false", "Not excluded")),
+    }
+
+    excluded: bool | None = Field(None, description="Whether the instance is excluded.")
+
+    def rows(self, project: Project) -> PromptQuerySet:
+        rows = self.of_prompts(Prompt.objects.of(project))
         if self.excluded is not None:
             rows = rows.excluded() if self.excluded else rows.answerable()
         return rows

@@ -10,7 +10,6 @@ from curation.exports.models import export_choices
 from curation.imports.sources.stored import store_upload
 from curation.runs.kinds import Json
 from curation.web.forms import ProblemForm
-from curation.web.problems import FieldError, Problem
 
 
 class CheckForm(ProblemForm):
@@ -29,11 +28,9 @@ class CheckForm(ProblemForm):
         set_choices(self, "export", [NONE, *export_choices(split.project)])
         set_choices(self, "training_split", [NONE, *others])
 
-    def add_problem(self, problem: Problem) -> None:
+    def _place(self, path: str) -> str:
         """The error of a stored upload belongs to its file."""
-        moved = {"params.upload": "params.file"}
-        problem.errors = tuple(FieldError(moved.get(one.path, one.path), one.message) for one in problem.errors)
-        super().add_problem(problem)
+        return "file" if path == "upload" else super()._place(path)
 
     def params(self) -> Json:
         """The parameters of a valid form; an uploaded file is stored."""

@@ -20,6 +20,7 @@ from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 from judging.contamination.levels import Level
 
@@ -38,25 +39,21 @@ class ContaminationRun(Kind[CheckParams]):
         return [EmbedStage(params.embedding, lambda run: tasks_of(run, params)), check] if params.embedding else [check]
 
     def check(self, project: Project, params: CheckParams) -> None:
-        split = find_param(Split.objects.of(project), params.split, "split", "params.split")
-        training = training_data(project, params)
-        params.embedding = project.settings.evaluation.embedding
-        if params.embedding:
-            targets_named(project, [params.embedding], "embedding")
-        if params.upload:
-            check_upload(project, params.upload)
-            try:
-                check_readable(ImportParams.of_file(EvalRowKind.name, params.upload))
-            except Invalid as problem:
-                raise Invalid(problem.detail, errors=[FieldError("params.upload", problem.detail)]) from None
-        if training.split == split:
-            reason = "A split always contains its own rows."
-            raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
-        if split.rows_count == 0:
-            raise Invalid(
-                "The split has no rows yet. Wait until its import has ended, or choose another.",
-                errors=[FieldError("params.split", "has no rows yet")],
-            )
+        with all_checks() as check:
+            with check():
+                _check_split(project, params)
+            with check():
+                training = training_data(project, params)
+                if training.split is not None and str(training.split.pk) == params.split:
+                    reason = "A split always contains its own rows."
+                    raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
+            with check():
+                params.embedding = project.settings.evaluation.embedding
+                if params.embedding:
+                    targets_named(project, [params.embedding], "embedding")
+            with check():
+                if params.upload:
+                    _check_upload(project, params.upload)
 
     def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
         return {
@@ -112,3 +109,20 @@ def _uploads(project: Project) -> list[tuple[str, str]]:
     runs = Run.objects.of(project).filter(kind=ContaminationRun.name, params__upload__startswith=UPLOADS)
     keys = dict.fromkeys(runs.order_by("-id").values_list("params__upload", flat=True)[:SHOWN])
     return [(key, key.rsplit("/", 1)[-1]) for key in keys]
+
+
+def _check_split(project: Project, params: CheckParams) -> None:
+    split = find_param(Split.objects.of(project), params.split, "split", "params.split")
+    if split.rows_count == 0:
+        raise Invalid(
+            "The split has no rows yet. Wait until its import has ended, or choose another.",
+            errors=[FieldError("params.split", "has no rows yet")],
+        )
+
+
+def _check_upload(project: Project, upload: str) -> None:
+    check_upload(project, upload)
+    try:
+        check_readable(ImportParams.of_file(EvalRowKind.name, upload))
+    except Invalid as problem:
+        raise Invalid(problem.detail, errors=[FieldError("params.upload", problem.detail)]) from None

@@ -10,6 +10,8 @@ from curation.web.lists.form_field import FilterField
 
 
 class LiveForm(LaunchForm):
+    field_order = ("models", "environment", "filter", "reset_template", "split", "episodes", "seed", "family")
+
     environment = forms.CharField(
         max_length=300,
         label="Environment",
@@ -54,11 +56,10 @@ class LiveForm(LaunchForm):
         "seen the split's tasks.",
     )
 
-    def params(self) -> Json:
-        """The parameters of a valid form."""
+    def values(self) -> Json:
         numbers = ("episodes", "seed", "max_steps", "max_concurrency", "temperature", "max_tokens")
         texts = ("models", "environment", "reset_template", "filter", "split", "family", "trajectories")
-        return {"kind": "live", "hints": not self.cleaned_data["no_hints"], **self.given(*texts, *numbers)}
+        return {"kind": "live", "hints": not self.cleaned_data.get("no_hints"), **self.given(*texts, *numbers)}
 
     def to_try(self) -> Json:
         """The fields that decide what is sent with a reset, from a form that need not be valid."""

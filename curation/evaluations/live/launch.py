@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from curation.evaluations.families import family_named
 from curation.evaluations.live.stage import check_address
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Split
@@ -12,6 +11,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Estimate
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 # Tokens of one turn, measured on short tasks: the prompt with its history, and a one-line command.
@@ -20,24 +20,42 @@ TURN_TOKENS_IN, TURN_TOKENS_OUT = 600, 30
 
 def check_live(project: Project, params: EvaluateParams, split: Split | None) -> None:
     """Raise `Invalid` or `NoSandbox` if the episodes cannot start."""
-    family_named(project, params.family)
-    if params.file:
-        raise _wrong("file", "Live episodes take a `split`, scenarios or seeds; import the file's rows as a split.")
-    if params.environment == SANDBOX:
-        if params.trajectories:
-            raise _wrong("trajectories", "Episodes in the sandbox are no trajectories; launch a rollout instead.")
-        if split is not None:
-            raise _wrong("split", "In the sandbox the tasks are the project's scenarios; leave `split` out.")
-        if not tasks_of(project, params, None):
-            raise Invalid(
-                "No admitted scenario matches this filter. Change the filter, or launch a gate to admit scenarios.",
-                code="no_scenarios",
-            )
-        require_sandbox()
-        return
-    check_address(params.environment)
-    if not tasks_of(project, params, split):
-        raise _wrong("split", "The split has no rows yet.")
+    with all_checks() as check:
+        with check():
+            if params.file:
+                raise _wrong(
+                    "file", "Live episodes take a `split`, scenarios or seeds; import the file's rows as a split."
+                )
+        with check():
+            if params.environment == SANDBOX:
+                _check_sandbox(project, params, split)
+            else:
+                _check_server(project, params, split)
+
+
+def _check_sandbox(project: Project, params: EvaluateParams, split: Split | None) -> None:
+    with all_checks() as check:
+        with check():
+            if params.trajectories:
+                raise _wrong("trajectories", "Episodes in the sandbox are no trajectories; launch a rollout instead.")
+        with check():
+            if split is not None:
+                raise _wrong("split", "In the sandbox the tasks are the project's scenarios; leave `split` out.")
+        with check():
+            if not tasks_of(project, params, None):
+                text = "No admitted scenario matches this filter. Change it, or launch a gate to admit scenarios."
+                raise Invalid(text, code="no_scenarios", errors=[FieldError("params.filter", text)])
+        with check():
+            require_sandbox()
+
+
+def _check_server(project: Project, params: EvaluateParams, split: Split | None) -> None:
+    with all_checks() as check:
+        with check():
+            check_address(params.environment)
+        with check():
+            if not tasks_of(project, params, split):
+                raise _wrong("split", "The split has no rows yet.")
 
 
 def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateParams, split: Split | None) -> Estimate:

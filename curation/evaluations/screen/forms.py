@@ -9,7 +9,8 @@ from curation.evaluations.splits.forms import NONE, set_choices, split_choices
 from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.runs.kinds import Json
+from curation.runs.kinds import Json, kind_of
+from curation.runs.launch import check_launch
 from curation.runs.models import Run
 from curation.web.forms import ProblemForm
 
@@ -48,16 +49,29 @@ class LaunchForm(ProblemForm):
             if isinstance(field, forms.FloatField):
                 field.widget.attrs["step"] = "any"
 
+    def check(self) -> None:
+        unknown = set(self.errors)
+        if self.cleaned_data.get("file"):
+            unknown |= {"file", "split"}  # a file is stored, and read, once the form is valid
+        budget, kind = self.cleaned_data.get("budget"), kind_of("evaluate")
+        check_launch(project=self._project, kind=kind, params=self.values(), budget=budget, unknown=unknown)
+
     def given(self, *names: str) -> Json:
-        """The values of these fields, without those left empty, which keep their default."""
-        return {name: value for name in names if (value := self.cleaned_data[name]) is not None}
+        """The values of these fields that are valid, without those left empty, which keep their default."""
+        return {name: value for name in names if (value := self.cleaned_data.get(name)) is not None}
+
+    def values(self) -> Json:
+        """The run's parameters without a file."""
+        raise NotImplementedError
 
     def params(self) -> Json:
-        """The run's parameters as a script would send them."""
-        raise NotImplementedError
+        """The run's parameters as a script would send them. Raises a `Problem`."""
+        return self.values()
 
 
 class EvaluationForm(LaunchForm):
+    field_order = ("models", "split", "file", "family", "max_per_combo", "temperature", "max_tokens", "timeout")
+
     file = forms.FileField(
         required=False,
         label="or a file",
@@ -72,9 +86,12 @@ class EvaluationForm(LaunchForm):
     timeout = forms.FloatField(required=False, min_value=1, label="Seconds a call", help_text="Default: 60.")
     fresh = forms.BooleanField(required=False, label="Call the model even if an answer is recorded")
 
+    def values(self) -> Json:
+        names = ("models", "family", "fresh", "max_per_combo", "temperature", "max_tokens", "timeout")
+        return self.given(*names) if self.cleaned_data.get("file") else self.given(*names, "split")
+
     def params(self) -> Json:
-        """The parameters of a valid form; an uploaded file is stored. Raises a `Problem`."""
-        params = self.given("models", "family", "fresh", "max_per_combo", "temperature", "max_tokens", "timeout")
-        if file := self.cleaned_data["file"]:
-            return params | {"file": store_upload(project=self._project, file=file, name=file.name)}
-        return params | self.given("split")
+        """An uploaded file is stored."""
+        file = self.cleaned_data["file"]
+        stored = {"file": store_upload(project=self._project, file=file, name=file.name)} if file else {}
+        return {**self.values(), **stored}

@@ -18,6 +18,7 @@ from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline
 from curation.runs.models import Item, Run
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 NAME = "push"
@@ -105,11 +106,14 @@ class PushRun(Kind[PushParams]):
         return (PushStage(params),)
 
     def check(self, project: Project, params: PushParams) -> None:
-        export = find_param(Export.objects.of(project), params.export, "export", "params.export")
-        if not export.ready:
-            reason = f"Export {export.pk} is not written."
-            raise Invalid(reason, errors=[FieldError("params.export", reason)])
-        check_push(project, params.repository)
+        with all_checks() as check:
+            with check():
+                export = find_param(Export.objects.of(project), params.export, "export", "params.export")
+                if not export.ready:
+                    reason = f"Export {export.pk} is not written."
+                    raise Invalid(reason, errors=[FieldError("params.export", reason)])
+            with check():
+                check_push(project, params.repository)
 
     def estimate(self, project: Project, params: PushParams) -> Estimate:
         return Estimate(items=1, notes=("A push calls no model.",))

@@ -6,6 +6,7 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
 from curation.exports.files.download import download_of, respond
+from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.contaminated import (
@@ -73,7 +74,9 @@ def list_exports(request: HttpRequest, slug: str, params: Query[ExportList]) -> 
 def create_export(request: HttpRequest, response: HttpResponse, slug: str, body: ExportIn) -> Status[Json]:
     """Launch a run of kind `export`. Its `result` names the export."""
     access = enter(request, slug, Scope.EXPORT)
-    run = launch(project=access.project, kind="export", params={"recipe": _recipe(body)}, user=access.user)
+    given = body.recipe
+    recipe = given if isinstance(given, str) else recipe_to_export(access.project, given)
+    run = launch(project=access.project, kind="export", params={"recipe": recipe}, user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
 

@@ -1,7 +1,7 @@
 """The form of a recipe."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import forms
@@ -10,13 +10,14 @@ from django.urls import reverse
 
 from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.hygiene.held_out import held_out_choices
+from curation.exports.kinds import recipe_to_export
 from curation.exports.recipes.recipe import PLAIN, SPLITS, Recipe, read_recipe
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SavedView, Status
 from curation.web.forms import ProblemForm
 from curation.web.lists.form_field import FilterField
-from curation.web.problems import Problem
+from curation.web.problems import FieldError, Invalid, Problem
 
 SOURCES = (
     ("duels", "Approved answer over its opponent"),
@@ -30,21 +31,8 @@ GROUPS = (
     ("repo", "repository"),
     ("instance_id", "instance or scenario"),
 )
-# The form field of an error in the recipe.
-_NAMED = (
-    "trainer",
-    "formats",
-    "seed",
-    "group_by",
-    "sources",
-    "max_tokens",
-    "near_duplicates",
-    "caps",
-    "parquet",
-    "held_out",
-    "filter",
-)
-FIELD_OF = {"splits": "train", "parquet": "parquet", **{name: name for name in _NAMED}}
+# Fields that make one of the recipe.
+_PARTS_OF = {**dict.fromkeys((*SPLITS, "more_splits"), "splits"), "view": "filter"}
 
 
 # Fields with the name and the value of the recipe's.
@@ -118,6 +106,7 @@ class RecipeForm(ProblemForm):
 
     def __init__(self, project: Project, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._project = project
         self._views = {str(view.pk): view for view in SavedView.objects.filter(project=project, list="samples")}
         choices = [("", "none"), *((pk, view.name) for pk, view in self._views.items())]
         self.fields["view"] = forms.ChoiceField(
@@ -135,35 +124,49 @@ class RecipeForm(ProblemForm):
         for name in (*SPLITS, "near_duplicates"):
             self.fields[name].widget.attrs["step"] = "any"
 
+    def check(self) -> None:
+        self._read(unknown={_PARTS_OF.get(name, name) for name in self.errors})
+
     def recipe(self) -> Recipe | None:
         """Return the recipe, or None with each error at its field."""
-        if not self.is_valid():
-            return None
-        try:
-            return read_recipe(self._document())
-        except Problem as problem:
-            for error in problem.errors:
-                # An error in the recipe names its field; one in a saved view does not.
-                name = FIELD_OF.get(error.path.removeprefix("recipe.").split(".")[0], "")
-                self.add_error(name or "view", error.sentence() if name else f"“{error.path}”: {error.sentence()}")
-            if not problem.errors:
-                self.add_error(None, problem.detail)
-            return None
+        if self.is_valid():
+            with self.shows_problem():
+                return self._read()
+        return None
 
-    def _document(self) -> dict[str, object]:
+    def _read(self, *, unknown: Collection[str] = ()) -> Recipe:
+        """A recipe that is only saved may match nothing yet."""
+        document = self._document(unknown)
+        if "save" in self.data and not unknown:
+            return read_recipe(document)
+        return recipe_to_export(self._project, document, unknown=unknown)
+
+    def _place(self, path: str) -> str:
+        return "train" if path.partition(".")[0] == "splits" else super()._place(path)
+
+    def _document(self, unknown: Collection[str]) -> dict[str, object]:
+        """The recipe without the fields that are `unknown`."""
         given = self.cleaned_data
-        splits = {name: given[name] for name in SPLITS if given[name]} | given["more_splits"]
-        plain = {name: given[name] for name in _SAME}
-        plain |= {name: given[name] for name in ("trainer", "reasoning", "contaminated") if given[name]}
-        limit = {"max_tokens": given["max_tokens"]} if given["max_tokens"] else {}
-        return plain | limit | {"splits": splits, "caps": given["caps"], "filter": self._filter()}
+        document = {name: given[name] for name in (*_SAME, "caps") if name in given}
+        document |= {
+            name: given[name] for name in ("trainer", "reasoning", "contaminated", "max_tokens") if given.get(name)
+        }
+        if "splits" not in unknown:
+            document["splits"] = {name: given[name] for name in SPLITS if given[name]} | given["more_splits"]
+        if "filter" not in unknown:
+            document["filter"] = self._filter()
+        return document
 
     def _filter(self) -> SampleFilter:
         given = self.cleaned_data
         chosen = self._views.get(given["view"])
         if chosen is None:
             return SampleFilter.from_json(given["filter"])
-        return SampleFilter.from_query(QueryDict(chosen.query), ignore=SampleList.beside)
+        try:
+            return SampleFilter.from_query(QueryDict(chosen.query), ignore=SampleList.beside)
+        except Problem as problem:
+            errors = [FieldError("view", f"“{error.path}”: {error.message}") for error in problem.errors]
+            raise Invalid(problem.detail, errors=errors) from None
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:

@@ -172,7 +172,11 @@ def read_recipe(document: Mapping[str, object]) -> Recipe:
     try:
         return Recipe.model_validate(document)
     except ValidationError as error:
-        raise Invalid.fields([_field_error(e["loc"], e["msg"]) for e in error.errors()]) from None
+        raise recipe_errors(error) from None
+
+
+def recipe_errors(error: ValidationError) -> Invalid:
+    return Invalid.fields([_field_error(e["loc"], e["msg"]) for e in error.errors()])
 
 
 def _field_error(path: tuple[int | str, ...], message: str) -> FieldError:

@@ -26,6 +26,7 @@ from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 NAME = "pull"
@@ -119,16 +120,13 @@ class PullRun(Kind[PullParams]):
         return [PullStage(params)]
 
     def check(self, project: Project, params: PullParams) -> None:
-        text = project.settings.intake.sources.get(params.source, "")
-        if reason := _why_refused(project, text):
-            raise Invalid(reason, errors=[FieldError("params.source", reason)])
-        try:
-            refuse_private(TraceSource.of(text).address, IMPORTS)
-        except Invalid as problem:
-            raise Invalid(problem.detail, errors=[FieldError("params.source", problem.detail)]) from None
-        if params.since and params.since >= (params.until or timezone.now()):
-            reason = "`since` must be before `until`, and before now."
-            raise Invalid(reason, errors=[FieldError("params.since", reason)])
+        with all_checks() as check:
+            with check():
+                _check_source(project, params.source)
+            with check():
+                if params.since and params.since >= (params.until or timezone.now()):
+                    reason = "`since` must be before `until`, and before now."
+                    raise Invalid(reason, errors=[FieldError("params.since", reason)])
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
         sources = project.settings.intake.sources
@@ -186,6 +184,16 @@ def _pull_next(project: Project, name: str, every: timedelta) -> Run | None:
             since = last.result["until"] if last.state == RunState.SUCCEEDED else last.params["since"]
         params: dict[str, Any] = {"source": name, "since": since, "until": (now - SETTLE).isoformat()}
         return launch(project=project, kind=NAME, params=params, user=None, scheduled=True)
+
+
+def _check_source(project: Project, name: str) -> None:
+    text = project.settings.intake.sources.get(name, "")
+    if reason := _why_refused(project, text):
+        raise Invalid(reason, errors=[FieldError("params.source", reason)])
+    try:
+        refuse_private(TraceSource.of(text).address, IMPORTS)
+    except Invalid as problem:
+        raise Invalid(problem.detail, errors=[FieldError("params.source", problem.detail)]) from None
 
 
 def _why_refused(project: Project, text: str) -> str:

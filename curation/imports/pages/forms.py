@@ -4,12 +4,14 @@ from typing import Any
 
 from django import forms
 
-from curation.imports.kinds import ImportParams
-from curation.imports.row_kinds import import_kinds
+from curation.imports.kinds import ImportParams, require_one_source
+from curation.imports.row_kinds import import_kind, import_kinds
+from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.forms import ProblemForm
+from curation.web.refusals import all_checks
 
 SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
 
@@ -68,6 +70,20 @@ class ImportForm(ProblemForm):
     strict = forms.BooleanField(required=False, label="All rows or none", help_text="One bad row stops the import.")
     upload = forms.CharField(required=False, widget=forms.HiddenInput)
 
+    def check(self) -> None:
+        """The file is read once the form is valid."""
+        given = self.cleaned_data
+        with all_checks() as check:
+            with check():
+                if kind := given.get("kind"):
+                    import_kind(kind).read_options(self.options(kind))
+            with check():
+                has_file = bool(given.get("file") or given.get("upload"))
+                if not self.errors.keys() & {"file", "source"}:
+                    require_one_source(has_file=has_file, source=given["source"])
+                if given.get("source") and not has_file:
+                    locate(given["source"])
+
     def stored(self, project: Project) -> str:
         """The storage key of the file; a new file is stored and replaces an earlier upload. Empty for a source."""
         given = self.cleaned_data
@@ -77,11 +93,15 @@ class ImportForm(ProblemForm):
 
     def params(self, upload: str, kind: str) -> ImportParams:
         """The import of rows of this kind that the valid form describes."""
+        fields = {name: self.cleaned_data[name] for name in ("source", "name", "strict")}
+        return ImportParams.parse({**fields, "kind": kind, "upload": upload, "options": self.options(kind)})
+
+    def options(self, kind: str) -> dict[str, Any]:
+        """The valid options that rows of this kind have."""
         given = self.cleaned_data
-        options = {name: given[name] for name in SAMPLING if given[name] is not None}
-        if given["keep_all"] and kind == "pr_records":
+        options = {name: value for name in SAMPLING if (value := given.get(name)) is not None}
+        if given.get("keep_all") and kind == "pr_records":
             options["keep_all"] = True
         if kind == "samples":
-            options |= {name: given[name] for name in ("decisions", "trained") if given[name]}
-        fields = {name: given[name] for name in ("source", "name", "strict")}
-        return ImportParams.parse({**fields, "kind": kind, "upload": upload, "options": options})
+            options |= {name: value for name in ("decisions", "trained") if (value := given.get(name))}
+        return options

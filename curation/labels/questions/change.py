@@ -40,7 +40,7 @@ class Wording:
 def add_question(*, access: Access, wording: Wording) -> Question:
     """Raises `Invalid` with the path of each error, `Conflict` for a name that is taken."""
     access.require(Scope.ADMIN)
-    values = _checked(wording)
+    values = check_wording(wording)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=access.project.pk)
         if Question.objects.filter(project=access.project, archived_at=None).count() >= MAX_QUESTIONS:
@@ -62,7 +62,7 @@ def change_question(
     with transaction.atomic():
         question = _locked(access, question_id)
         before = {name: getattr(question, name) for name in (*OF_ANSWERS, "required")}
-        after = _checked(wording) if wording else before
+        after = check_wording(wording) if wording else before
         if any(before[name] != after[name] for name in OF_ANSWERS) and _is_answered(question):
             raise Conflict(
                 f"{question.title!r} has answers, so its wording stays. Archive it and add another question.",
@@ -118,8 +118,8 @@ def _taken(name: str) -> Conflict:
     return Conflict(f"A question has the name {name!r} already; choose another.", code="name_taken", errors=[error])
 
 
-def _checked(wording: Wording) -> dict[str, object]:
-    """The columns of a question. Raises `Invalid` with every error."""
+def check_wording(wording: Wording) -> dict[str, object]:
+    """Return the columns of a question. Raises `Invalid` with every error."""
     errors = []
     if not NAME.fullmatch(wording.name):
         errors.append(FieldError("name", "is 1 to 40 lower-case letters, digits and _, and begins with a letter"))

@@ -1,5 +1,7 @@
 """The settings tab *Labels*: the questions with counts of their answers, and the form for another one."""
 
+from typing import Any
+
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -11,6 +13,7 @@ from curation.labels.questions.change import (
     Wording,
     add_question,
     change_question,
+    check_wording,
     delete_question,
     question_of,
     wording_of,
@@ -39,8 +42,12 @@ class QuestionForm(ProblemForm):
     about = forms.ChoiceField(label="Samples", required=False, choices=[("", "All"), *Kind.choices])
     required = forms.BooleanField(required=False, label="Must be answered before a sample is approved")
 
+    def check(self) -> None:
+        check_wording(self.wording())
+
     def wording(self) -> Wording:
-        given = dict(self.cleaned_data)
+        """The question; fields that are wrong are empty."""
+        given: dict[str, Any] = {"title": "", "name": "", "kind": "", "choices": "", **self.cleaned_data}
         lines = [line.strip() for line in given.pop("choices").splitlines() if line.strip()]
         if given["kind"] == QuestionKind.RATING:
             return Wording(choices=[int(line) if line.isdecimal() else line for line in lines], **given)

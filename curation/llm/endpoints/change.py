@@ -16,6 +16,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.settings.patch import Json
 from curation.web.outbound.addresses import MODELS, refuse_private, url_parts
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
+from curation.web.refusals import all_checks
 
 NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
@@ -102,11 +103,15 @@ def check_values(values: EndpointValues, project: Project) -> None:
     """Raise `Invalid` with every wrong field. Secrets are checked first and never repeated."""
     _refuse_secrets(values)
     errors = [FieldError(path, reason) for path, reason in _wrong_fields(values, project) if reason]
-    if errors:
-        raise Invalid.fields(errors)
-    check_params(values.params)
-    if values.api_base:
-        check_base_url(values.api_base)
+    with all_checks() as check:
+        with check():
+            if errors:
+                raise Invalid.fields(errors)
+        with check():
+            check_params(values.params)
+        with check():
+            if values.api_base and not any(error.path == "api_base" for error in errors):
+                check_base_url(values.api_base)
 
 
 def check_base_url(api_base: str) -> None:
@@ -154,12 +159,12 @@ def _wrong_fields(values: EndpointValues, project: Project) -> list[tuple[str, s
     key = ""
     if values.api_key_env and not VARIABLE.fullmatch(values.api_key_env):
         key = "the name of an environment variable: capital letters, digits and _"
-    else:
+    elif not model:
         key = why_refused(
             variable=values.api_key_env, model=values.model, api_base=values.api_base, project=project.slug
         )
     base = "at most 300 characters" if len(values.api_base) > 300 else ""
-    if values.api_base and not base:
+    if values.api_base and not base and not model:
         base = why_no_base_url(values.model)
     prices = [
         (path, "a number from 0 on with at most 6 decimals, in US dollars per 1,000,000 tokens")

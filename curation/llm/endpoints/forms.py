@@ -1,12 +1,14 @@
 """The form of a model endpoint. What its values must be is in `endpoints/change.py`."""
 
 from dataclasses import asdict
+from typing import Any
 
 from django import forms
 
-from curation.llm.endpoints.change import EndpointValues, values_of
+from curation.llm.endpoints.change import EndpointValues, check_values, values_of
 from curation.llm.models import Endpoint
 from curation.llm.scripted import SCRIPTED_MODELS
+from curation.projects.models import Project
 from curation.web.forms import JsonField, ProblemForm
 from curation.web.problems import Problem
 
@@ -97,9 +99,16 @@ class EndpointForm(ProblemForm):
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
-    def add_problem(self, problem: Problem) -> None:
+    def __init__(self, project: Project, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        self._project = project
+
+    def check(self) -> None:
+        check_values(self.values(), self._project)
+
+    def _add_errors(self, problem: Problem) -> None:
         """A pasted secret is removed from the fields that show it."""
-        super().add_problem(problem)
+        super()._add_errors(problem)
         if problem.code == "secret":
             self.data = {key: self.data[key] for key in self.data}
             for error in problem.errors:
@@ -114,9 +123,11 @@ class EndpointForm(ProblemForm):
         return {**asdict(values_of(endpoint)), **own, "params": params, "version": endpoint.version}
 
     def values(self) -> EndpointValues:
-        given = {key: self.cleaned_data[key] for key in EndpointValues.__dataclass_fields__}
-        own = {name: self.cleaned_data[name] for name in OWN_FIELDS if self.cleaned_data[name] not in (None, "")}
-        return EndpointValues(**{**given, "params": {**given["params"], **own}})
+        """The endpoint; fields that are wrong have their default."""
+        given = {key: value for key, value in self.cleaned_data.items() if key in EndpointValues.__dataclass_fields__}
+        own = {name: value for name in OWN_FIELDS if (value := self.cleaned_data.get(name)) not in (None, "")}
+        params = {**given.pop("params", {}), **own}
+        return EndpointValues(**{"name": "", "model": "", **given, "params": params})
 
     def scripted_models(self) -> list[tuple[str, str]]:
         """The offline models' strings and descriptions, for the list below the form."""

@@ -29,7 +29,7 @@ def model_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.ADMIN)
 def model_new(request: HttpRequest, access: Access) -> HttpResponse:
-    form = EndpointForm(request.POST or None)
+    form = EndpointForm(access.project, request.POST or None)
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             endpoint = create_endpoint(access=access, values=form.values())
@@ -43,7 +43,7 @@ def model_new(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.ADMIN)
 def model_edit(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     endpoint = endpoint_of(access.project, name)
-    form = EndpointForm(request.POST or None, initial=EndpointForm.initial_of(endpoint))
+    form = EndpointForm(access.project, request.POST or None, initial=EndpointForm.initial_of(endpoint))
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             seen_version = form.cleaned_data["version"] or 0

@@ -9,10 +9,12 @@ from typing import Any, Literal, get_args, get_origin
 from django import forms
 from pydantic.fields import FieldInfo
 
-from curation.projects.models import Role, Scope
+from curation.projects.models import Project, Role, Scope
+from curation.projects.settings.dependents import check_change
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.fields import Section
 from curation.projects.settings.patch import Json, flatten
+from curation.projects.tokens.issue import check_token
 from curation.web.forms import ProblemForm
 
 SEPARATOR = "__"  # `thresholds.final` is the field `thresholds__final`
@@ -53,6 +55,11 @@ class TokenForm(ProblemForm):
         initial=90, required=False, label="Expires in days", help_text="Leave empty for a token that never expires."
     )
 
+    def check(self) -> None:
+        given = self.cleaned_data
+        name, days = given.get("name", ""), given.get("expires_in_days")
+        check_token(scopes=given.get("scopes", ()), name=name, expires_in_days=days)
+
 
 class TomlForm(ProblemForm):
     toml = forms.CharField(
@@ -84,16 +91,19 @@ class InstructionsForm(ProblemForm):
 
 
 class SettingsForm(ProblemForm):
-    """One field per setting. `patch()` returns what differs from the settings that the form was created with."""
+    """One field per setting. `patch()` returns the valid ones that differ from the settings of the project."""
 
     path_prefix = "settings."
     version = forms.IntegerField(widget=forms.HiddenInput)
 
-    def __init__(self, settings: ProjectSettings, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.before = flatten(settings)
+        self._project, self.before = project, flatten(project.settings)
         for path, value in self.before.items():
             self.fields[path.replace(".", SEPARATOR)] = _field(_info(path), value)
+
+    def check(self) -> None:
+        check_change(self._project, self.patch())
 
     def sections(self) -> list[tuple[str, str, list[forms.BoundField]]]:
         """(title, description, fields) of each section."""
@@ -107,7 +117,7 @@ class SettingsForm(ProblemForm):
     def patch(self) -> dict[str, Json]:
         patch: dict[str, Json] = {}
         for path, before in self.before.items():
-            after = self.cleaned_data[path.replace(".", SEPARATOR)]
+            after = self.cleaned_data.get(path.replace(".", SEPARATOR), before)
             if after == before:
                 continue
             section, key = path.split(".")

@@ -101,7 +101,7 @@ def guidelines_preview(request: HttpRequest, access: Access) -> HttpResponse:
 def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
     """All settings of `ProjectSettings` in one form."""
     project = access.project
-    form = SettingsForm(project.settings, request.POST or None, initial={"version": project.version})
+    form = SettingsForm(project, request.POST or None, initial={"version": project.version})
     if request.method == "POST":
         access.require(Scope.ADMIN)
         if form.is_valid():

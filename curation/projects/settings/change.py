@@ -12,7 +12,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.settings.dependents import Preview, apply_change, preview_change
-from curation.projects.settings.patch import Change, Json, apply_patch
+from curation.projects.settings.patch import Change, Json, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
@@ -95,7 +95,7 @@ def change_project(
             changed.append("guidelines")
         preview = preview_change(project, dict(settings)) if settings else Preview((), ())
         if settings:
-            project.settings_json = apply_patch(project.settings_json, settings)
+            project.settings_json = merge(project.settings_json, settings)
         if changed or preview.changes:
             project.version += 1
             project.save(update_fields=["name", "guidelines", "settings_json", "version"])

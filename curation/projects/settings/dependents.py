@@ -3,14 +3,15 @@
 An app registers a `Dependent` when it is loaded, so that every way to change settings asks it: the page, REST, a file.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.patch import Change, Json, apply_patch, differences
+from curation.projects.settings.patch import Change, Json, differences, merge
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks, read_partly
 
 
 class Missing(NamedTuple):
@@ -74,18 +75,34 @@ def missing_names(project: Project) -> list[Missing]:
 
 def preview_change(project: Project, patch: dict[str, Json]) -> Preview:
     """Return what the patch would change and move. Raises `Invalid` as saving it would; nothing is written."""
-    document = apply_patch(project.settings_json, patch)
+    document = check_change(project, patch)
     changes = differences(project.settings_json, document)
     settings = ProjectSettings.model_validate(document)
-    refuse_unknown(project, settings, changes)
     paths = [change.path for change in changes]
     return Preview(changes, tuple(move for one in _dependents for move in one.moves(project, settings, paths)))
 
 
-def refuse_unknown(project: Project, settings: ProjectSettings, changes: Sequence[Change]) -> None:
-    """Raise `Invalid` where a changed setting names what does not exist. Settings that do not change may."""
-    changed = {change.path for change in changes}
-    found = [missing for one in _dependents for missing in one.missing(project, settings) if missing.path in changed]
+def check_change(project: Project, patch: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the settings with the patch. Raises `Invalid` with all that is wrong, also with names of what does not
+    exist. Those that do not change may be left."""
+    merged = merge(project.settings_json, patch)
+    settings, error = read_partly(ProjectSettings, merged)
+    with all_checks() as check:
+        with check():
+            if error is not None:
+                raise Invalid.of(error, "settings")
+        for one in _dependents:
+            with check():
+                _refuse_unknown(one.missing(project, settings), project.settings, settings)
+    return merged
+
+
+def _refuse_unknown(missing: Sequence[Missing], before: ProjectSettings, after: ProjectSettings) -> None:
+    def changed(path: str) -> bool:
+        section, _, name = path.partition(".")
+        return bool(getattr(getattr(before, section), name) != getattr(getattr(after, section), name))
+
+    found = [one for one in missing if changed(one.path)]
     if found:
         errors = [FieldError(f"settings.{path}", f"{thing} does not exist") for path, thing in found]
         raise Invalid("; ".join(error.message for error in errors) + ".", code="unknown_name", errors=errors)

@@ -6,6 +6,7 @@ The settings page and the OpenAPI document show the titles and descriptions.
 import functools
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -24,6 +25,7 @@ from curation.projects.settings.fields import (
     TraceSource,
     words,
 )
+from curation.web.refusals import NotKnown
 from judging.panel.rubric import DIMENSIONS
 from judging.scan.rules import BY_NAME
 
@@ -327,10 +329,12 @@ def model_names(settings: ProjectSettings) -> list[tuple[str, str]]:
     """Return (dotted path, name) of every model endpoint that the settings name."""
     found = []
     for section in ProjectSettings.model_fields:
-        values = getattr(settings, section)
-        for key, info in type(values).model_fields.items():
-            if info.json_schema_extra == OF_MODELS:
-                given = getattr(values, key)
-                names = given if isinstance(given, list) else [given]
-                found += [(f"{section}.{key}", name) for name in names if name]
+        with suppress(NotKnown):
+            values = getattr(settings, section)
+            for key, info in type(values).model_fields.items():
+                if info.json_schema_extra == OF_MODELS:
+                    with suppress(NotKnown):
+                        given = getattr(values, key)
+                        names = given if isinstance(given, list) else [given]
+                        found += [(f"{section}.{key}", name) for name in names if name]
     return found

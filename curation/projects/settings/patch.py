@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pydantic import ValidationError
-
 from curation.projects.settings.document import ProjectSettings
-from curation.web.problems import Invalid
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 # These dictionaries are replaced as a whole, not merged.
@@ -26,17 +23,9 @@ class Change:
     after: Json
 
 
-def apply_patch(stored: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
-    """Return `stored` with `patch` merged in and validated (RFC 7396: null resets a setting to its default).
-
-    Raises `Invalid` that names each wrong setting as `settings.<section>.<key>`.
-    """
-    merged = _merge(stored, patch, "")
-    try:
-        ProjectSettings.model_validate(merged)
-    except ValidationError as error:
-        raise Invalid.of(error, "settings") from None
-    return merged
+def merge(stored: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
+    """Return `stored` with `patch` merged in (RFC 7396: null resets a setting to its default); nothing is checked."""
+    return _merge(stored, patch, "")
 
 
 def differences(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[Change, ...]:

@@ -39,17 +39,7 @@ def create_token(
 
     Raises `Invalid` naming each wrong field, `NotAllowed` for scopes that the caller's own credential lacks.
     """
-    errors = []
-    unknown = sorted(set(scopes) - set(Scope.values))
-    if unknown or not scopes:
-        wrong = f"unknown scope {', '.join(unknown)}" if unknown else "no scope"
-        errors.append(FieldError("scopes", f"{wrong}; choose from {', '.join(Scope.values)}"))
-    if len(name) > MAX_NAME:
-        errors.append(FieldError("name", f"at most {MAX_NAME} characters"))
-    if expires_in_days is not None and not 1 <= expires_in_days <= MAX_DAYS:
-        errors.append(FieldError("expires_in_days", f"1 to {MAX_DAYS} days, or none for a token that never expires"))
-    if errors:
-        raise Invalid.fields(errors)
+    check_token(scopes=scopes, name=name, expires_in_days=expires_in_days)
     _refuse_wider(principal, scopes)
     secret = f"wn_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
@@ -63,6 +53,21 @@ def create_token(
         )
         _record(principal, "token.create", row, service)
     return NewToken(row, secret)
+
+
+def check_token(*, scopes: Collection[str], name: str, expires_in_days: int | None) -> None:
+    """Raise `Invalid` with every field that is wrong."""
+    errors = []
+    unknown = sorted(set(scopes) - set(Scope.values))
+    if unknown or not scopes:
+        wrong = f"unknown scope {', '.join(unknown)}" if unknown else "no scope"
+        errors.append(FieldError("scopes", f"{wrong}; choose from {', '.join(Scope.values)}"))
+    if len(name) > MAX_NAME:
+        errors.append(FieldError("name", f"at most {MAX_NAME} characters"))
+    if expires_in_days is not None and not 1 <= expires_in_days <= MAX_DAYS:
+        errors.append(FieldError("expires_in_days", f"1 to {MAX_DAYS} days, or none for a token that never expires"))
+    if errors:
+        raise Invalid.fields(errors)
 
 
 def revoke_token(principal: Principal, token_id: str, *, service: ServiceAccount | None = None) -> None:

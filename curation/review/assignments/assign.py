@@ -22,6 +22,7 @@ from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.ids import id_number
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 MAX_SAMPLES, MAX_PEOPLE = 50_000, 100
@@ -64,11 +65,16 @@ def assign(
     `NotFound` for an id of no sample.
     """
     access.require(Scope.RUN)
-    members = _members(access.project, people, per_sample)
-    if until is not None and until <= timezone.now():
-        raise Invalid("An assignment must end later than now.", errors=[FieldError("until", "is not in the future")])
-    if (wanted is None) == (not ids):
-        raise Invalid("Send a filter or ids, one of them.", errors=[FieldError("filter", "or ids, one of them")])
+    with all_checks() as check:
+        with check():
+            members = _members(access.project, people, per_sample)
+        with check():
+            check_until(until)
+        with check():
+            if (wanted is None) == (not ids):
+                raise Invalid(
+                    "Send a filter or ids, one of them.", errors=[FieldError("filter", "or ids, one of them")]
+                )
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=access.project.pk)
         rows = Sample.objects.of(access.project)
@@ -112,6 +118,11 @@ def assign(
                 kind, what = NotificationKind.ASSIGNED, "assigned you"
                 notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
     return Assigned(assignment, counts, matching - len({sample for sample, _ in given}))
+
+
+def check_until(until: datetime | None) -> None:
+    if until is not None and until <= timezone.now():
+        raise Invalid("An assignment must end later than now.", errors=[FieldError("until", "is not in the future")])
 
 
 def member_who_reviews(project: Project, username: str, path: str) -> Member:

@@ -11,11 +11,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
-from curation.projects.models import Scope
-from curation.review.assignments.assign import MAX_SAMPLES, Share, assign
+from curation.projects.models import Project, Scope
+from curation.review.assignments.assign import MAX_SAMPLES, Share, assign, check_until
 from curation.review.assignments.filters import AssignmentList, parts_of
 from curation.review.assignments.second_opinion import ask_second_opinion
-from curation.review.assignments.workload import Workload, set_target, workloads
+from curation.review.assignments.workload import Workload, check_target, set_target, workloads
 from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter
@@ -24,6 +24,7 @@ from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 OF_A_LIST = {"sort", "limit", "cursor", "count", "columns"}
@@ -56,6 +57,14 @@ class AssignForm(ProblemForm):
                 required=False, min_value=0, label=row.username, widget=forms.NumberInput(attrs={"step": "any"})
             )
 
+    def check(self) -> None:
+        with all_checks() as check:
+            with check():
+                if not any(name.startswith("share_") for name in self.errors):
+                    self.shares()
+            with check():
+                check_until(self.cleaned_data.get("until"))
+
     def shares(self) -> list[Share]:
         given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
         if not any(weight for _, weight in given):
@@ -76,6 +85,13 @@ class TargetForm(ProblemForm):
     username = forms.CharField()
     per_day = forms.IntegerField(required=False, error_messages={"invalid": "Enter a whole number, or leave it empty."})
     total = forms.IntegerField(required=False, error_messages={"invalid": "Enter a whole number, or leave it empty."})
+
+    def __init__(self, project: Project, *args: Any) -> None:
+        super().__init__(*args)
+        self._project = project
+
+    def check(self) -> None:
+        check_target(self._project, **{"username": "", **self.cleaned_data})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -141,7 +157,7 @@ def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpRe
 @project_page(Scope.RUN)
 def target_set(request: HttpRequest, access: Access) -> HttpResponse:
     """Fields left empty: no target."""
-    form = TargetForm(request.POST)
+    form = TargetForm(access.project, request.POST)
     if form.is_valid():
         with form.shows_problem():
             set_target(access=access, **form.cleaned_data)

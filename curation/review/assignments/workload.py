@@ -16,6 +16,7 @@ from curation.review.queue.pace import own_decisions, recent_pace, start_of_day
 from curation.review.queue.reserved import not_decided
 from curation.samples.models import Status
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 
 MAX_TARGET = 1_000_000
 
@@ -70,10 +71,7 @@ def workloads(access: Access) -> list[Workload]:
 def set_target(*, access: Access, username: str, per_day: int | None, total: int | None) -> Workload:
     """Ask a person for so many samples, a day or in all; None and None ask for nothing."""
     access.require(Scope.RUN)
-    for path, value in (("per_day", per_day), ("total", total)):
-        if value is not None and not 1 <= value <= MAX_TARGET:
-            raise Invalid("A target is 1 to 1,000,000 samples.", errors=[FieldError(path, "is 1 to 1,000,000")])
-    member = member_who_reviews(access.project, username, "username")
+    member = check_target(access.project, username=username, per_day=per_day, total=total)
     with transaction.atomic():
         if per_day is None and total is None:
             Target.objects.filter(member=member).delete()
@@ -87,6 +85,18 @@ def set_target(*, access: Access, username: str, per_day: int | None, total: int
             data={"per_day": per_day, "total": total},
         )
     return next(row for row in workloads(access) if row.username == username)
+
+
+def check_target(project: Project, *, username: str, per_day: int | None = None, total: int | None = None) -> Member:
+    """Return who the target is for. Raises `Invalid` with every field that is wrong."""
+    with all_checks() as check:
+        for path, value in (("per_day", per_day), ("total", total)):
+            with check():
+                if value is not None and not 1 <= value <= MAX_TARGET:
+                    raise Invalid("A target is 1 to 1,000,000 samples.", errors=[FieldError(path, "is 1 to 1,000,000")])
+        with check():
+            member = member_who_reviews(project, username, "username")
+    return member
 
 
 def _workload(project: Project, member: Member, today: int, total: int, assigned: int, left: int) -> Workload:

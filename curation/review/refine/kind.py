@@ -21,6 +21,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Bucket, Sample
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 DEFAULT_FILTER = {"bucket": Bucket.REFINED.value}
@@ -51,10 +52,14 @@ class RefineRun(Kind[RefineParams]):
         return {"filter": Preset(DEFAULT_FILTER, why)}
 
     def check(self, project: Project, params: RefineParams) -> None:
-        params.filter = params.filter or DEFAULT_FILTER
-        samples_to_refine(Sample.objects.of(project), params.filter)
-        targets_named(project, [params.model], "model")
-        params.settle(project)
+        with all_checks() as check:
+            with check():
+                params.filter = params.filter or DEFAULT_FILTER
+                samples_to_refine(Sample.objects.of(project), params.filter)
+            with check():
+                targets_named(project, [params.model], "model")
+            with check():
+                params.settle(project)
 
     def estimate(self, project: Project, params: RefineParams) -> Estimate:
         rows = samples_to_refine(Sample.objects.of(project), params.filter).filter(duel__opponent="king")

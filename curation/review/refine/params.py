@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from curation.duels.params import Attempts, JudgeParams, panel_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
+from curation.web.refusals import all_checks
 
 
 class PanelParams(BaseModel):
@@ -22,13 +23,17 @@ class PanelParams(BaseModel):
     fresh: bool = False
 
     def judging(self) -> JudgeParams:
-        return JudgeParams(**self.model_dump(include=set(PanelParams.model_fields)))
+        return JudgeParams(**{name: getattr(self, name) for name in PanelParams.model_fields})
 
     def settle(self, project: Project) -> None:
         """Store the settings that apply, so that later changes do not affect the run. Raises `Invalid` for judges that
         do not exist."""
-        panel = panel_of(project.settings, self.judging())
-        targets_named(project, panel.judges, "judges")
+        with all_checks() as check:
+            with check():
+                judges = self.judges if self.judges is not None else project.settings.panel.judges
+                targets_named(project, judges, "judges")
+            with check():
+                panel = panel_of(project.settings, self.judging())
         self.judges, self.swap, self.attempts = list(panel.judges), len(panel.orders) == 2, panel.attempts
         self.min_judges, self.show_reference = panel.min_judges or len(panel.judges), panel.show_reference
 

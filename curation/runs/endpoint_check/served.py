@@ -14,6 +14,7 @@ from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, WorkContext, 
 from curation.runs.launch import launch
 from curation.runs.models import ENDED, Item, Run
 from curation.web.problems import Problem, Unavailable
+from curation.web.refusals import all_checks
 
 
 class ServedParams(BaseModel):
@@ -69,8 +70,11 @@ class ServedRun(Kind[ServedParams]):
         return [ServedStage(params)]
 
     def check(self, project: Project, params: ServedParams) -> None:
-        check_base_url(params.api_base)
-        check_key(variable=params.api_key_env, api_base=params.api_base, project=project.slug)
+        with all_checks() as check:
+            with check():
+                check_base_url(params.api_base)
+            with check():
+                check_key(variable=params.api_key_env, api_base=params.api_base, project=project.slug)
 
     def estimate(self, project: Project, params: ServedParams) -> Estimate:
         return Estimate(items=1, notes=("Listing models costs nothing.",))

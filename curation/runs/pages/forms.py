@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind
+from curation.runs.launch import check_launch
 from curation.runs.models import Run
 from curation.runs.pages.parameters import CHOICES, label_of
 from curation.web.forms import JsonField, ProblemForm
@@ -65,7 +66,7 @@ class LaunchForm(ProblemForm):
     use_required_attribute = False
 
     def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
-        self._kind = kind
+        self._kind, self._project = kind, project
         names = list(Endpoint.objects.of(project).values_list("name", flat=True))
         presets = kind.presets(project)
         known = _defaults(kind.params, project) | {name: preset.value for name, preset in presets.items()}
@@ -85,9 +86,14 @@ class LaunchForm(ProblemForm):
             *(name for name, info in asked.items() if info.is_required()),
             *choices,
         }
+        self.order_fields([*FIRST, *(name for name in self.fields if name in self._main)])
         self.fields["budget"] = forms.DecimalField(
             required=False, min_value=0, label="Budget in US dollars", help_text="The run stops before it spends more."
         )
+
+    def check(self) -> None:
+        budget, unknown = self.cleaned_data.get("budget"), set(self.errors)
+        check_launch(project=self._project, kind=self._kind, params=self.params(), budget=budget, unknown=unknown)
 
     @property
     def main(self) -> list[forms.BoundField]:
@@ -105,7 +111,7 @@ class LaunchForm(ProblemForm):
         return ", ".join(f"{field.label.lower()} {shown}" for field in self.advanced if (shown := _shown(field)))
 
     def params(self) -> Json:
-        """Return the parameters that were filled in; the form must be valid."""
+        """Return the parameters that were filled in and are valid."""
         given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields if name in self.fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
 

@@ -48,7 +48,7 @@ def _facts(model: type[BaseModel], filter: type[RowFilter] | None, project: Proj
 
 
 def _filter_fact(filter: RowFilter, project: Project) -> Fact:
-    found = list_of_filter(type(filter))
+    found = list_of_filter(filter)
     url = f"{reverse(found.page, args=[project.slug])}?{filter.to_query()}" if found else ""
     return Fact(label_of("filter"), "all", "") if filter.is_empty() else Fact(label_of("filter"), filter.words(), url)
 

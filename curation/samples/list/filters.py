@@ -26,7 +26,7 @@ from curation.samples.list.search import Reading, best_reading, matching
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Bucket, Flag, Kind, Look, Sample, SampleQuerySet, Status, flag_bits, with_any_flag
 from curation.web.ids import known_ids
-from curation.web.lists.filters import Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
+from curation.web.lists.filters import YES_NO, Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
 
 # `curation.review.models.DECIDING`.
@@ -46,6 +46,43 @@ class SampleFilter(RowFilter):
     )
     # Fields with the name of their column.
     columns: ClassVar[tuple[str, ...]] = ("model", "source", "repo", "action_style", "instance_id")
+
+    labels: ClassVar[Mapping[str, str]] = {
+        "text": "Text",
+        "bucket": "Bucket",
+        "status": "Status",
+        "flags": "Flags",
+        "kind": "Kind",
+        "score_min": "Score from",
+        "score_max": "Score to",
+        "score_below": "Score below",
+        "repo": "Repository",
+        "source": "Source",
+        "instance_id": "Instance",
+        "similar": "Similar to sample",
+        "model": "Model",
+        "action_style": "Action style",
+        "reviewer": "Reviewer",
+        "decided_by": "Decided by",
+        "independent": "Decided independently",
+        "disputed": "Disputed",
+        "run": "Run",
+        "panel": "Panel",
+        "opponent": "Opponent",
+        "axes": "Axes",
+        "label": "Label",
+        "created_after": "Created from",
+        "created_before": "Created before",
+    }
+    choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
+        "bucket": Bucket.choices,
+        "status": Status.choices,
+        "flags": [(flag.label, flag.label.replace("_", " ")) for flag in Flag],
+        "kind": Kind.choices,
+        "opponent": [(word, word.capitalize()) for word in OPPONENTS],
+        "independent": YES_NO,
+        "disputed": YES_NO,
+    }
 
     bucket: Annotated[Words, one_of(Bucket.values)] = ()
     status: Annotated[Words, one_of(Status.values)] = ()

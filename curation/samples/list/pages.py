@@ -18,44 +18,13 @@ from curation.samples.blind import (
     shown_flags,
     shown_sorts,
 )
-from curation.samples.list.filters import OPPONENTS, SampleList
+from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import in_review, reversed_order, sample_page
-from curation.samples.models import Bucket, Kind, Sample, Status, flag_names
+from curation.samples.models import Sample, flag_names
 from curation.web.lists.keyset import encode_cursor
-from curation.web.lists.pages import Chip, Choices, Column, Control, chips, column, controls
+from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
 from curation.web.lists.params import named_list
 from curation.web.problems import Problem
-
-OPTIONS: dict[str, Choices] = {
-    "bucket": Bucket.choices,
-    "status": Status.choices,
-    "kind": Kind.choices,
-    "opponent": [(word, word.capitalize()) for word in OPPONENTS],
-}
-LABELS = {
-    "text": "Text",
-    "bucket": "Bucket",
-    "status": "Status",
-    "flags": "Flags",
-    "kind": "Kind",
-    "score_min": "Score from",
-    "score_max": "Score to",
-    "score_below": "Score below",
-    "repo": "Repository",
-    "source": "Source",
-    "instance_id": "Instance",
-    "similar": "Similar to sample",
-    "model": "Model",
-    "action_style": "Action style",
-    "reviewer": "Reviewer",
-    "run": "Run",
-    "panel": "Panel",
-    "opponent": "Opponent",
-    "axes": "Axes",
-    "label": "Label",
-    "created_after": "Created from",
-    "created_before": "Created before",
-}
 
 # (order, label, an order that equals it)
 COLUMNS = (("score", "Score", ""), ("created_at", "Created", "id"), ("priority", "Borderline first", ""))
@@ -121,7 +90,8 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         problem = refused
     hidden = hidden_fields(access, params.status)
     sorts = shown_sorts(access, params.status)
-    options = {**OPTIONS, "flags": [(word, word) for word in shown_flag_words(access, params.status)]}
+    shown = shown_flag_words(access, params.status)
+    flags = [(word, label) for word, label in params.choices["flags"] if word in shown]
     return ListPage(
         slug=slug,
         list_url=url,
@@ -130,11 +100,11 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         query=params.to_query(),
         sort=params.sort if params.sort in sorts else params.sorts[0],
         controls=controls(
-            {name: label for name, label in LABELS.items() if name not in hidden},
+            {name: label for name, label in params.labels.items() if name not in hidden},
             given if problem else QueryDict(params.to_query()),
-            options,
+            {**params.choices, "flags": flags},
         ),
-        chips=chips(url, params, LABELS, options),
+        chips=chips(url, params, params.labels, params.choices),
         columns={
             word: column(url, params, word, label, same_order=same) for word, label, same in COLUMNS if word in sorts
         },

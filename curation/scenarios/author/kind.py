@@ -18,6 +18,7 @@ from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import gate_stage
 from curation.scenarios.models import Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 # Tokens of the instructions with the order and of a bundle; the share of bundles that need a repair.
@@ -39,10 +40,14 @@ class AuthorRun(Kind[AuthorParams]):
         return [AuthorStage(params), gate, *(() if params.dry_run else repair_stages(params))]
 
     def check(self, project: Project, params: AuthorParams) -> None:
-        targets_named(project, [params.model], "model")
-        params.pins(taxonomy_of(project.settings))
-        if not params.dry_run:
-            require_sandbox()
+        with all_checks() as check:
+            with check():
+                targets_named(project, [params.model], "model")
+            with check():
+                params.pins(taxonomy_of(project.settings))
+            with check():
+                if not params.dry_run:
+                    require_sandbox()
 
     def estimate(self, project: Project, params: AuthorParams) -> Estimate:
         target = targets_named(project, [params.model], "model")[0]

@@ -5,6 +5,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Literal, Self
 
 import orjson
@@ -23,6 +24,7 @@ from curation.scenarios.bundles.rules import (
 )
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
 from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import NotKnown, read_partly
 from sandbox.protocol import HOME, Fixture, Labels, Limits, Setup
 
 __all__ = ["EXAMPLE", "Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
@@ -170,8 +172,16 @@ def parse_bundle(document: object, *, taxonomy: Taxonomy | None = None) -> Bundl
     known = taxonomy or shipped_taxonomy()
     if errors := storage_errors(document):
         raise _invalid(errors)
-    bundle = _validated(document)
-    if errors := [*known.errors(bundle.axes), *_errors(bundle)]:
+    if not isinstance(document, Mapping):
+        return _validated(document)
+    bundle, wrong = read_partly(Bundle, document)
+    errors = [] if wrong is None else [_field_error(entry) for entry in wrong.errors()]
+    with suppress(NotKnown):
+        errors += known.errors(bundle.axes)
+    for rule in (_fixture_errors, _env_errors, _checker_errors, _ending_errors):
+        with suppress(NotKnown):
+            errors += rule(bundle)
+    if errors:
         raise _invalid(errors)
     return bundle.model_copy(update={"axes": known.read(bundle.axes)})
 
@@ -217,18 +227,18 @@ def _validated(document: object) -> Bundle:
         raise _invalid([_field_error(entry) for entry in error.errors()]) from None
 
 
-def _errors(bundle: Bundle) -> list[FieldError]:
-    """Errors between fields: colliding paths, total size, the end of the reference solution."""
-    errors = [*_fixture_errors(bundle), *_env_errors(bundle)]
-    if not bundle.checker.strip():
-        errors.append(FieldError("checker", "must not be empty"))
+def _checker_errors(bundle: Bundle) -> list[FieldError]:
+    return [] if bundle.checker.strip() else [FieldError("checker", "must not be empty")]
+
+
+def _ending_errors(bundle: Bundle) -> list[FieldError]:
     ending = terminal_of(bundle.reference_solution)
     if ending is None:
-        errors.append(FieldError("reference_solution", "its last line must be `exit` or `panic [reason]`"))
-    elif ending.terminal != bundle.expected_terminal:
-        said = f"ends in {ending.terminal}, but the expected terminal is {bundle.expected_terminal}"
-        errors.append(FieldError("reference_solution", said))
-    return errors
+        return [FieldError("reference_solution", "its last line must be `exit` or `panic [reason]`")]
+    if ending.terminal == bundle.expected_terminal:
+        return []
+    said = f"ends in {ending.terminal}, but the expected terminal is {bundle.expected_terminal}"
+    return [FieldError("reference_solution", said)]
 
 
 def _env_errors(bundle: Bundle) -> list[FieldError]:

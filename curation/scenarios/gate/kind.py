@@ -15,7 +15,8 @@ from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
 from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
-from curation.web.problems import Invalid
+from curation.web.problems import FieldError, Invalid
+from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 # Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference, and about seven in
@@ -61,13 +62,14 @@ class GateRun(Kind[GateParams]):
         ]
 
     def check(self, project: Project, params: GateParams) -> None:
-        if not scenarios_in(project, params.filter).exists():
-            raise Invalid(
-                "No scenario matches, so there is nothing to gate. Change the filter, or import or write scenarios.",
-                code="no_scenarios",
-            )
-        if not params.dry_run:
-            require_sandbox()
+        with all_checks() as check:
+            with check():
+                if not scenarios_in(project, params.filter).exists():
+                    detail = "No scenario matches, so there is nothing to gate. Change the filter, or add scenarios."
+                    raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
+            with check():
+                if not params.dry_run:
+                    require_sandbox()
 
     def estimate(self, project: Project, params: GateParams) -> Estimate:
         rows = scenarios_in(project, params.filter)

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access, opens
 from curation.projects.models import Scope
-from curation.scenarios.filters import ScenarioList
+from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.models import Scenario, Status
 from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured
 from curation.scenarios.taxonomy.axes import taxonomy_of
@@ -18,15 +18,7 @@ from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs
 
 # Fields without a control in the form; an axis has one unless its select shows another value.
-CHIPS = {"id": "id", "name": "name", "authored_by": "authored by", "run": "run", "group": "copies of", "axes": "axes"}
-
-
-SOLVED_BY_LABELS = (
-    ("everybody", "everybody solves it"),
-    ("some", "some solve it"),
-    ("nobody", "nobody solves it"),
-    ("untried", "nobody tried it"),
-)
+CHIPS = {name: ScenarioFilter.labels[name] for name in ("id", "name", "authored_by", "run", "group", "axes")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class ListPage:
     problem: Problem | None = None
     solved_by: str = ""
     rate_url: str = ""
-    solved_by_options: tuple[tuple[str, str], ...] = ()
+    solved_by_options: Sequence[tuple[str, str]] = ()
 
 
 def list_page(request: HttpRequest, access: Access) -> ListPage:
@@ -103,7 +95,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         rate_url=params.url(url, sort="-kept_rate" if params.sort == "kept_rate" else "kept_rate", cursor=None)
         if by_rate
         else "",
-        solved_by_options=SOLVED_BY_LABELS if by_rate else (),
+        solved_by_options=params.choices["solved_by"] if by_rate else (),
         query=query,
         tabs=tabs(url, params, "status", Status.choices),
         axes=selects,

@@ -7,35 +7,10 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.samples.blind import look_at, without_pending
-from curation.samples.models import Status
-from curation.scenarios.models import Terminal
-from curation.trajectories.filters import NO_TERMINAL, NOT_REPLAYED, TrajectoryList
-from curation.trajectories.models import Outcome, ReplayState, Trajectory
-from curation.web.lists.pages import Chip, Choices, Column, Control, Tab, chips, column, controls, page_urls, tabs
+from curation.trajectories.filters import TrajectoryList
+from curation.trajectories.models import Outcome, Trajectory
+from curation.web.lists.pages import Chip, Column, Control, Tab, chips, column, controls, page_urls, tabs
 from curation.web.problems import Problem
-
-LABELS = {
-    "outcome": "Outcome",
-    "keep": "Kept",
-    "terminal": "Terminal",
-    "replay": "Replay",
-    "status": "Review",
-    "name": "Scenario",
-    "model": "Model",
-    "run": "Run",
-    "axes": "Axes",
-    "scenario": "Scenario id",
-    "id": "Trajectory",
-    "created_after": "Created from",
-    "created_before": "Created before",
-}
-OPTIONS: dict[str, Choices] = {
-    "outcome": Outcome.choices,
-    "keep": [("true", "Kept"), ("false", "Not kept")],
-    "terminal": [*Terminal.choices, (NO_TERMINAL, "No terminal")],
-    "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
-    "status": Status.choices,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +49,8 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         query=params.to_query(),
         sort=params.sort or params.sorts[0],
         tabs=tabs(url, params, "outcome", Outcome.choices),
-        controls=controls(LABELS, given if problem else QueryDict(params.to_query()), OPTIONS),
-        chips=chips(url, params, LABELS, OPTIONS),
+        controls=controls(params.labels, given if problem else QueryDict(params.to_query()), params.choices),
+        chips=chips(url, params, params.labels, params.choices),
         commands=column(url, params, "commands", "Commands"),
         rows=rows,
         pages=pages,

@@ -21,6 +21,7 @@ from curation.web.problems import FieldError, Invalid, Problem
 
 Groups = tuple[tuple[str, ...], ...]
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
+YES_NO = (("true", "Yes"), ("false", "No"))
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 _AXES: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _STRINGS: TypeAdapter[str | list[str] | list[list[str]]] = TypeAdapter(str | list[str] | list[list[str]])
@@ -126,6 +127,9 @@ class RowFilter(Schema):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     lookups: ClassVar[Mapping[str, str]] = {}
+    # What forms and lists call a field, in the order of a form, and the words of its values.
+    labels: ClassVar[Mapping[str, str]] = {}
+    choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {}
     # Fields that are no conditions, such as the sort order of a list.
     beside: ClassVar[frozenset[str]] = frozenset()
 
@@ -166,12 +170,25 @@ class RowFilter(Schema):
         return cls._checked(value, Invalid, path)
 
     @classmethod
-    def allowed_words(cls, name: str) -> Collection[str]:
-        """The words that a field allows; empty if any."""
-        if cls.model_fields[name].annotation == bool | None:
-            return ("true", "false")
-        found = (one.allowed for one in cls.model_fields[name].metadata if isinstance(one, OneOf))
-        return next((words() if callable(words) else words for words in found), ())
+    def offered(cls) -> Collection[str]:
+        """The fields that a form offers."""
+        return list(cls.labels) or [name for name in cls.model_fields if name not in cls.beside]
+
+    @classmethod
+    def label_of(cls, name: str) -> str:
+        return cls.labels.get(name) or name.replace("_", " ").capitalize()
+
+    @classmethod
+    def choices_of(cls, name: str) -> Sequence[tuple[str, str]]:
+        """The values that a field allows, in words; empty if it allows any."""
+        info = cls.model_fields.get(name)
+        if name in cls.choices or info is None:
+            return cls.choices.get(name, ())
+        if info.annotation == bool | None:
+            return YES_NO
+        found = (one.allowed for one in info.metadata if isinstance(one, OneOf))
+        allowed = next((words() if callable(words) else words for words in found), ())
+        return [(word, word.replace("_", " ").capitalize()) for word in allowed]
 
     def is_empty(self) -> bool:
         return not self.pairs()
@@ -181,13 +198,12 @@ class RowFilter(Schema):
         return url_query(self.pairs())
 
     def words(self) -> str:
-        """The conditions in the words of a form: "bucket final or refined; score min 66"."""
-        return "; ".join(f"{field_words(name)} {self._words_of(name, text)}" for name, text in self.pairs())
+        """The conditions in the words of a form: "bucket Final or Refined; score from 66"."""
+        return "; ".join(f"{self.label_of(name).lower()} {self._words_of(name, text)}" for name, text in self.pairs())
 
     def _words_of(self, name: str, text: str) -> str:
-        if not isinstance(getattr(self, name), tuple):
-            return text
-        return text.replace("\\,", "\0").replace(",", " or ").replace("\0", ",")
+        has_words = isinstance(getattr(self, name), tuple | bool)
+        return words_of(text, self.choices_of(name)) if has_words else text
 
     def pairs(self) -> list[tuple[str, str]]:
         """Names and values of the canonical URL query."""
@@ -221,9 +237,10 @@ class RowFilter(Schema):
             raise kind.fields(list(errors.values()), code=code) from None
 
 
-def field_words(name: str) -> str:
-    """What a form calls a field of a filter."""
-    return name.replace("_", " ")
+def words_of(value: str, choices: Sequence[tuple[str, str]]) -> str:
+    """A value of a URL as a person reads it: "Final or Refined"."""
+    labels = dict(choices)
+    return " or ".join(labels.get(word, word) for word in split_words(value))
 
 
 def url_query(pairs: Sequence[tuple[str, str]]) -> str:

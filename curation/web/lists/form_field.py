@@ -1,6 +1,7 @@
-"""A filter in a form: an input for each of its fields, in the words of the lists' URLs."""
+"""A filter in a form: an input for each of its fields, with the words of its list's filter bar."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -9,13 +10,29 @@ from django.template.loader import render_to_string
 from django.utils.datastructures import MultiValueDict
 from django.utils.safestring import SafeString
 
-from curation.web.lists.filters import RowFilter, field_words
+from curation.web.forms import PartError, PartsField
+from curation.web.lists.filters import RowFilter, split_words
+from curation.web.lists.pages import Choices
 from curation.web.problems import Problem
+
+# The name of a field's checkboxes ends so: those that are checked are alternatives.
+ANY = ".any"
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """One field of the filter: checkboxes if it has `choices`, else a text per value that must match."""
+
+    id: str
+    name: str
+    label: str
+    help: str
+    values: tuple[str, ...]
+    choices: Choices
+    errors: tuple[str, ...]
 
 
 class _FilterInputs(forms.Widget):
-    """One text input per field, and one more for each further value that must also match."""
-
     use_fieldset = True
 
     def __init__(self, filter: type[RowFilter]) -> None:
@@ -23,21 +40,40 @@ class _FilterInputs(forms.Widget):
         self.filter = filter
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        attrs = attrs or {}
         given = MultiValueDict[str, str]()
         for field, text in _pairs(self.filter, value):
             given.appendlist(field, text)
-        inputs = [
-            {
-                "name": f"{name}.{field}",
-                "label": field_words(field),
-                "values": given.getlist(field) or [""],
-                "help": info.description or "",
-                "allowed": self.filter.allowed_words(field),
-            }
-            for field, info in self.filter.model_fields.items()
-            if field not in self.filter.beside
-        ]
-        return {"inputs": inputs, "is_empty": not given}
+        errors: dict[str, list[str]] = attrs.get("part_errors") or {}
+        inputs: list[_Input] = []
+        for field in dict.fromkeys([*self.filter.offered(), *given]):
+            wrong = tuple(errors.get(field, ()))
+            inputs.append(self._input(f"{attrs.get('id', name)}_{field}", name, field, given.getlist(field), wrong))
+        first = next((one.id for one in inputs if one.errors), "")
+        focused = first if attrs.get("autofocus") else ""
+        return {"inputs": inputs, "focused": focused, "is_open": bool(given or first), "is_empty": not given}
+
+    def _input(self, id: str, name: str, field: str, given: list[str], errors: tuple[str, ...]) -> _Input:
+        """Values that no checkboxes can show are shown as they were typed."""
+        choices, values = self.filter.choices_of(field), tuple(given)
+        if choices and len(given) <= 1:
+            words = tuple(word for text in given for word in split_words(text))
+            if {word for word, _ in choices}.issuperset(words):
+                values = words
+            else:
+                choices = ()
+        else:
+            choices = ()
+        info = self.filter.model_fields.get(field)
+        return _Input(
+            id=id,
+            name=f"{name}.{field}{ANY if choices else ''}",
+            label=self.filter.label_of(field),
+            help=(info.description or "") if info else "",
+            values=values if choices else values or ("",),
+            choices=choices,
+            errors=errors,
+        )
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         return render_to_string("_filter_inputs.html", self.get_context(name, value, attrs))
@@ -46,24 +82,35 @@ class _FilterInputs(forms.Widget):
         found = QueryDict(mutable=True)
         for field in self.filter.model_fields:
             found.setlist(field, data.getlist(f"{name}.{field}"))
+            if checked := data.getlist(f"{name}.{field}{ANY}"):
+                found.appendlist(field, ",".join(checked))
         return found
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
         return not any(key.startswith(f"{name}.") for key in data)
 
 
-class FilterField(forms.Field):
+class FilterField(PartsField):
     """A filter as JSON, `{"bucket": "refined"}`. What it refuses it names by field, as a list does."""
 
     def __init__(self, filter: type[RowFilter], **values: Any) -> None:
         super().__init__(widget=_FilterInputs(filter), **values)
         self.filter = filter
 
+    @property
+    def parts(self) -> Mapping[str, str]:
+        return {name: self.filter.label_of(name) for name in self.filter.model_fields}
+
     def clean(self, value: QueryDict) -> dict[str, Any]:
         try:
             chosen = self.filter.from_query(value)
         except Problem as problem:
-            raise forms.ValidationError([f"“{error.path}”: {error.sentence()}" for error in problem.errors]) from None
+            raise forms.ValidationError(
+                [
+                    PartError(error.path, error.sentence()) if error.path in self.parts else error.sentence()
+                    for error in problem.errors
+                ]
+            ) from None
         found: dict[str, Any] = {}
         for name in dict(chosen.pairs()):
             groups = getattr(chosen, name)

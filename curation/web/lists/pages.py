@@ -7,7 +7,7 @@ from typing import TypeVar
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 
-from curation.web.lists.filters import split_words
+from curation.web.lists.filters import words_of
 from curation.web.lists.keyset import Page
 from curation.web.lists.params import ListParams
 
@@ -94,7 +94,7 @@ def controls(
     for name, label in labels.items():
         value, *more = sent.getlist(name) or [""]
         allowed = (options or {}).get(name, ())
-        extra = [(value, _words(value, allowed))] if allowed and value and value not in dict(allowed) else []
+        extra = [(value, words_of(value, allowed))] if allowed and value and value not in dict(allowed) else []
         fields[name] = Control(name, label, value, (*allowed, *extra), tuple(more))
     return fields
 
@@ -109,18 +109,12 @@ def chips(
             name,
             value,
             labels[name].lower(),
-            value if name in texts else _words(value, (options or {}).get(name, ())),
+            value if name in texts else words_of(value, (options or {}).get(name, ())),
             params.url_without(path, position),
         )
         for position, (name, value) in enumerate(pairs)
         if name in labels
     )
-
-
-def _words(value: str, choices: Choices) -> str:
-    """A value of a URL as a person reads it: "Final or Refined"."""
-    labels = dict(choices)
-    return " or ".join(labels.get(word, word) for word in split_words(value))
 
 
 def column(path: str, params: ListParams, name: str, label: str, *, same_order: str = "") -> Column:

@@ -122,9 +122,12 @@ def list_of_page(page: str | None) -> NamedList | None:
     return next((one for one in _named.values() if one.page == page), None)
 
 
-def list_of_filter(filter: type[RowFilter]) -> NamedList | None:
-    """The list that has the fields of this filter."""
-    return next((one for one in _named.values() if issubclass(one.params, filter)), None)
+def list_of_filter(filter: RowFilter) -> NamedList | None:
+    """The list that can be filtered so."""
+    given = {name for name, _ in filter.pairs()}
+    bases = [base for base in type(filter).__mro__ if issubclass(base, RowFilter) and given <= base.model_fields.keys()]
+    lists = (one for base in bases if base is not RowFilter for one in _named.values() if issubclass(one.params, base))
+    return next(lists, None)
 
 
 class ArchivableList(ListParams):

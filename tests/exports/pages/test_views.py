@@ -177,7 +177,7 @@ def test_a_filter_that_matches_nothing_is_refused_at_its_field(client: Client) -
     make_approved(project)
     answer = client.post(reverse("export-new", args=[project.slug]), FORM | {"filter.instance_id": "nosuch"})
     assert answer.status_code == 422 and not Export.objects.exists()
-    assert "No sample matches this filter" in str(answer.context["form"].errors["filter"])
+    assert "0 samples match this filter" in str(answer.context["form"].errors["filter"])
     assert 'name="filter.instance_id" value="nosuch"' in answer.content.decode()
 
 

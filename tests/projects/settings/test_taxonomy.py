@@ -22,7 +22,7 @@ def project(client: Client) -> Project:
 
 
 def rules(client: Client, project: Project, axes: str) -> Any:
-    form = SettingsForm(project.settings, initial={"version": project.version})
+    form = SettingsForm(project, initial={"version": project.version})
     shown = {name: form[name].value() for name in form.fields} | {"taxonomy__axes": axes}
     body = {name: value for name, value in shown.items() if value is not None and value is not False}
     return client.post("/p/shell/settings/rules/", body)

@@ -97,12 +97,12 @@ class TestGeneral:
 
 class TestRules:
     def body(self, project: Project, **changes: object) -> dict[str, object]:
-        form = SettingsForm(project.settings, initial={"version": project.version})
+        form = SettingsForm(project, initial={"version": project.version})
         shown = {name: form[name].value() for name in form.fields}
         return {name: value for name, value in {**shown, **changes}.items() if value is not None and value is not False}
 
     def test_every_setting_has_a_field(self, project: Project) -> None:
-        form = SettingsForm(project.settings)
+        form = SettingsForm(project)
         settings = project.settings.model_dump()
         assert set(form.fields) == {"version"} | {f"{s}__{key}" for s, values in settings.items() for key in values}
 

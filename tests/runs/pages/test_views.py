@@ -75,8 +75,8 @@ class TestLaunch:
         again = curator.get(f"/p/acme/runs/new/?kind=duel&from={run.pk}").content.decode()
         assert 'name="filter.repo" value="acme/billing,acme/shop"' in again
         assert 'name="filter.repo" value="acme/billing"' in again
-        shown = "/p/acme/samples/?repo=acme/billing,acme/shop&amp;repo=acme/billing"
-        words = "repo acme/billing or acme/shop; repo acme/billing"
+        shown = "/p/acme/prompts/?repo=acme/billing,acme/shop&amp;repo=acme/billing"
+        words = "repository acme/billing or acme/shop; repository acme/billing"
         assert f'<a href="{shown}">{words}</a>' in curator.get(f"/p/acme/runs/{run.pk}/").content.decode()
 
     def test_kinds_are_grouped_and_what_has_defaults_is_folded(self, curator: Client) -> None:
