@@ -6,10 +6,11 @@ import re
 import pytest
 from django.test import Client
 
+from curation.exports.models import SavedRecipe
 from curation.projects.models import Project
 from curation.runs.kinds import listed_kinds
 from curation.runs.models import Run
-from tests.factories import make_endpoint, make_project, make_run, make_trajectory, make_user
+from tests.factories import make_endpoint, make_project, make_run, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -72,10 +73,20 @@ def test_checked_values_are_alternatives_and_come_back(client: Client, project: 
     sent = {"filter.outcome.any": ["timeout", "solved"], "strategy": "first_divergence"}
     page = client.post("/p/acme/runs/new/?kind=pairs", sent).content.decode()
     assert re.findall(r'name="filter.outcome.any" value="(\w+)" checked', page) == ["solved", "timeout"]
-    make_trajectory(project, outcome="timeout")
-    again = client.post("/p/acme/runs/new/?kind=pairs", sent)
-    assert again.status_code == 302, again.context["form"].errors
-    assert Run.objects.get().params["filter"] == {"outcome": [["timeout", "solved"]]}
+    recipe = {"formats": ["sft-messages"], "train": "1", "seed": "0", "group_by": "auto", "sources": ["duels"]}
+    sent = {
+        **recipe,
+        "save": "1",
+        "name": "weekly",
+        "filter.bucket.any": ["final", "refined"],
+        "filter.repo": ["a", "b"],
+    }
+    client.post("/p/acme/exports/new/", sent)
+    saved = SavedRecipe.objects.get().document["filter"]
+    assert saved == {"bucket": ["final", "refined"], "repo": [["a"], ["b"]]}
+    page = client.get("/p/acme/exports/new/?recipe=weekly").content.decode()
+    assert re.findall(r'name="filter.bucket.any" value="(\w+)" checked', page) == ["final", "refined"]
+    assert re.findall(r'name="filter.repo" value="(\w+)"', page) == ["a", "b"]
 
 
 def test_a_run_by_its_samples_comes_back_whole(client: Client, project: Project) -> None:
