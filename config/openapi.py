@@ -36,6 +36,9 @@ VERSIONED = {
     *("put_experiment", "delete_experiment", "patch_evaluation", "delete_one_evaluation"),
     *("patch_export", "delete_one_export", "patch_run", "delete_one_run"),
     *("post_decision", "post_revision", "post_labels", "post_undo"),
+    *("patch_question", "delete_project_question", "delete_webhook", "post_webhook_rotate"),
+    *("delete_assignment", "put_target", "post_recipe", "remove_recipe"),
+    *("patch_split", "delete_one_split", "delete_baseline"),
 }
 # Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
 WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}

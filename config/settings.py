@@ -150,7 +150,12 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "config.shell.shell",
             ],
-            "builtins": ["curation.web.text.figures", "curation.web.forms", "curation.projects.access"],
+            "builtins": [
+                "curation.web.text.figures",
+                "curation.web.text.quotes",
+                "curation.web.forms",
+                "curation.projects.access",
+            ],
         },
     },
 ]

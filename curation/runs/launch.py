@@ -95,6 +95,7 @@ def check_launch(
 
     `unknown` are parameters that a form has refused, so that they are not in `params`; they are not refused again.
     """
+    read: BaseModel
     try:
         read, error = read_partly(kind.params, params, unknown=unknown)
     except ValidationError as error_of_all:

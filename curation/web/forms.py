@@ -56,15 +56,15 @@ class ProblemField(forms.BoundField):
         found = self.form.errors.as_data().get(self.name, ())
         return [text for error in found if not isinstance(error, PartError) for text in error.messages]
 
-    def build_widget_attrs(self, attrs: dict[str, Any], widget: forms.Widget | None = None) -> dict[str, Any]:
-        attrs = super().build_widget_attrs(attrs, widget)
+    def build_widget_attrs(self, attrs: dict[str, Any], widget: forms.Widget | None = None) -> Any:
+        attrs = dict[str, Any](super().build_widget_attrs(attrs, widget))
         widget = widget or self.field.widget
         has_parts = isinstance(self.field, PartsField)
         if self.form.first_wrong:
             # Of a group, the label has it.
             attrs["autofocus"] = self.is_first_wrong and (has_parts or not widget.use_fieldset)
         if has_parts:
-            attrs["part_errors"] = self.part_errors
+            attrs |= {"part_errors": self.part_errors}
         return attrs
 
 
@@ -165,7 +165,7 @@ class ProblemLine(NamedTuple):
 @register.filter
 def problem_lines(form: forms.BaseForm) -> list[ProblemLine]:
     """Return every error of the form, those of no field first."""
-    lines = [ProblemLine("", "", text) for text in form.non_field_errors()]
+    lines = [ProblemLine("", "", str(text)) for text in form.non_field_errors()]
     for field in form:
         url = f"#{field.id_for_label or field.auto_id}"
         for error in form.errors.as_data().get(field.name, ()):

@@ -7,6 +7,8 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from curation.web.text.quotes import quoted
+
 _VERB = re.compile(r"(is|are|has|have|contains|does|can|cannot|may|must|needs)\b")
 _WHAT_TO_ENTER = re.compile(
     r"(\d|(at most|at least|one of|one character|an?)\b)(?!.*\b(is|are|has|have|must|cannot)\b)"
@@ -27,7 +29,7 @@ class FieldError:
     def sentence(self) -> str:
         """Return the message as a sentence for people who see it beside the field. Programs get it as it is, after the
         field's path."""
-        text = self.message.strip().replace("Input should be", "must be", 1)
+        text = quoted(self.message.strip()).replace("Input should be", "must be", 1)
         if _VERB.match(text):
             text = f"This {text}"
         elif _WHAT_TO_ENTER.match(text):
@@ -40,8 +42,9 @@ class FieldError:
 class Problem(Exception):
     """A refused request, explained to the person who sent it (RFC 9457).
 
-    `code` is stable, for programs; `detail` says what to do about it; `current` is the state that the request did not
-    know of, such as the version of a stale write. `retry_after` is the seconds after which to try again.
+    `code` is stable, for programs; `detail` says what to do about it, as a page shows it, and `str(problem)` with the
+    backticks that REST keeps; `current` is the state that the request did not know of, such as the version of a stale
+    write. `retry_after` is the seconds after which to try again.
     """
 
     status = 400
@@ -58,7 +61,7 @@ class Problem(Exception):
         retry_after: int | None = None,
     ) -> None:
         super().__init__(detail)
-        self.detail = detail
+        self.detail = quoted(detail)
         self.code = code or type(self).code
         self.errors = tuple(errors)
         self.current = current or {}

@@ -6,7 +6,7 @@ A check that reads a field which is wrong itself says nothing: what `read_partly
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError, create_model, model_validator
 
@@ -45,8 +45,8 @@ def all_checks() -> Iterator[Check]:
 def _together(refused: list[Problem]) -> Problem:
     if len(refused) == 1:
         return refused[0]
-    errors = [error for problem in refused for error in problem.errors or [FieldError("", problem.detail)]]
-    sentences = (text if (text := problem.detail).endswith((".", "?", "!")) else f"{text}." for problem in refused)
+    errors = [error for problem in refused for error in problem.errors or [FieldError("", str(problem))]]
+    sentences = (text if (text := str(problem)).endswith((".", "?", "!")) else f"{text}." for problem in refused)
     # What the caller can mend comes before what only the server can.
     first = min(refused, key=lambda problem: problem.status != 422)
     return type(first)(" ".join(sentences), code=first.code, errors=errors, current=first.current)
@@ -70,10 +70,12 @@ def read_partly(
 
     `unknown` are fields that were refused before, so that `given` lacks them. Raises an error that is of no field.
     """
+    whole: M | None = None
+    error: ValidationError | None = None
     try:
-        whole, error = model.model_validate(given), None
+        whole = model.model_validate(given)
     except ValidationError as refused:
-        whole, error = None, refused
+        error = refused
     wrong = {str(entry["loc"][0]) for entry in error.errors() if entry["loc"]} if error else set[str]()
     if whole is not None and not model.model_fields.keys() & set(unknown):
         return whole, None
@@ -88,13 +90,14 @@ def _without(model: type[M], wrong: frozenset[str]) -> type[M]:
     loose: dict[str, Any] = dict.fromkeys(wrong, (Any, None))
     rules = [name for name, one in model.__pydantic_decorators__.model_validators.items() if one.info.mode == "after"]
     none: dict[str, Any] = {name: model_validator(mode="after")(lambda read: read) for name in rules}
-    return create_model(model.__name__, __base__=(_Partial, model), __validators__=none, **loose)
+    bases = cast(tuple[type[M], ...], (_Partial, model))
+    return create_model(model.__name__, __base__=bases, __validators__=none, **loose)
 
 
 def _partial(model: type[M], given: Mapping[str, Any], wrong: set[str]) -> M:
     """Return the model as it is read without these fields, but for the valid parts of those that are models."""
     right = model.model_fields.keys() - wrong
-    read = _without(model, frozenset(wrong)).model_validate({name: given[name] for name in given if name in right})
+    read: M = _without(model, frozenset(wrong)).model_validate({name: given[name] for name in given if name in right})
     for name in wrong:
         del read.__dict__[name]
         inner, value = model.model_fields[name].annotation, given.get(name)

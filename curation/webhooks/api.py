@@ -4,13 +4,16 @@ from datetime import datetime
 from typing import ClassVar
 
 import orjson
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from curation.projects.access import enter
+from curation.projects.access import Access, enter
 from curation.projects.models import Scope
+from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.http.idempotency import store_instead
+from curation.web.ids import find
 from curation.web.lists.params import ListParams
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Webhook
@@ -100,9 +103,19 @@ def post_webhook(request: HttpRequest, slug: str, body: WebhookIn) -> HttpRespon
     return _with_secret(subscribe(access=access, url=body.url, events=body.events))
 
 
+@router.get("/projects/{slug}/webhooks/{webhook_id}", response=WebhookOut, summary="One webhook")
+def get_webhook(request: HttpRequest, response: HttpResponse, slug: str, webhook_id: str) -> dict[str, object]:
+    hook = webhook_of(enter(request, slug, Scope.ADMIN), webhook_id)
+    set_etag(response, _version(hook))
+    return _out(hook)
+
+
 @router.delete("/projects/{slug}/webhooks/{webhook_id}", response={204: None}, summary="Remove a webhook")
 def delete_webhook(request: HttpRequest, slug: str, webhook_id: str) -> Status[None]:
-    unsubscribe(access=enter(request, slug, Scope.ADMIN), webhook_id=webhook_id)
+    access = enter(request, slug, Scope.ADMIN)
+    with transaction.atomic():
+        _seen(request, access, webhook_id)
+        unsubscribe(access=access, webhook_id=webhook_id)
     return Status(204, None)
 
 
@@ -112,7 +125,9 @@ def delete_webhook(request: HttpRequest, slug: str, webhook_id: str) -> Status[N
 def post_webhook_rotate(request: HttpRequest, slug: str, webhook_id: str, body: RotationIn) -> HttpResponse:
     """Messages have a signature for each valid secret, so receivers can change at any time within `keep_hours`."""
     access = enter(request, slug, Scope.ADMIN)
-    return _with_secret(rotate_secret(access=access, webhook_id=webhook_id, keep_hours=body.keep_hours))
+    with transaction.atomic():
+        _seen(request, access, webhook_id)
+        return _with_secret(rotate_secret(access=access, webhook_id=webhook_id, keep_hours=body.keep_hours))
 
 
 @router.post("/projects/{slug}/webhooks/{webhook_id}/test", response=DeliveryOut, summary="Send a test event now")
@@ -159,9 +174,20 @@ def _out(hook: Webhook) -> dict[str, object]:
     }
 
 
+def _seen(request: HttpRequest, access: Access, webhook_id: str) -> None:
+    """Lock the webhook, and raise `Stale` unless `If-Match` names it as it is."""
+    hook = find(Webhook.objects.select_for_update().filter(project=access.project), webhook_id, "webhook")
+    seen_version(request, _version(hook), now=_out(hook))
+
+
+def _version(hook: Webhook) -> str:
+    return version_of([hook.url, hook.events, hook.previous_until])
+
+
 def _with_secret(hook: Webhook) -> HttpResponse:
     shown = {**_out(hook), "secret": hook.secret}
     response = HttpResponse(orjson.dumps(shown), status=201, content_type="application/json")
+    set_etag(response, _version(hook))
     # The response stored for a repeated `Idempotency-Key` must not contain the secret.
     store_instead(response, orjson.dumps({**shown, "secret": None}))
     return response

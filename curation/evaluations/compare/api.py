@@ -11,7 +11,7 @@ from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.reports import comparison_json, report
 from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.api import enter_evaluation
-from curation.evaluations.splits.api import enter_split
+from curation.evaluations.splits.api import enter_split, require_seen
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
@@ -66,6 +66,7 @@ def post_baseline(request: HttpRequest, evaluation_id: str, body: s.BaselineIn) 
 def delete_baseline(request: HttpRequest, split_id: str, kind: EvaluationKind = EvaluationKind.STATIC) -> Status[None]:
     """The baseline of its static screens, or with `kind=live` of its live episodes."""
     access, split = enter_split(request, split_id, Scope.RUN)
+    require_seen(request, split)
     unpin_baseline(access=access, split=split, kind=kind)
     return Status(204, None)
 

@@ -13,6 +13,7 @@ from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
 
 router = Router(tags=["splits"])
@@ -34,23 +35,23 @@ def post_split(request: HttpRequest, response: HttpResponse, slug: str, body: s.
 
 
 @router.get("/splits/{split_id}", response=s.SplitOut, summary="One split")
-def get_split(request: HttpRequest, split_id: str) -> Answer:
-    _, split = enter_split(request, split_id)
-    check = ContaminationCheck.objects.newest(split)
-    return s.split_out(split, check)
+def get_split(request: HttpRequest, response: HttpResponse, split_id: str) -> Answer:
+    return _answer(response, enter_split(request, split_id)[1])
 
 
 @router.patch("/splits/{split_id}", response=s.SplitOut, summary="Archive or unarchive a split")
-def patch_split(request: HttpRequest, split_id: str, body: ArchiveIn) -> Answer:
+def patch_split(request: HttpRequest, response: HttpResponse, split_id: str, body: ArchiveIn) -> Answer:
     access, split = enter_split(request, split_id, Scope.RUN)
+    require_seen(request, split)
     archive_split(access=access, split=split, archived=body.archived)
-    return s.split_out(split, ContaminationCheck.objects.newest(split))
+    return _answer(response, split)
 
 
 @router.delete("/splits/{split_id}", response={202: DeletionOut}, summary="Delete a split that nothing rests on")
 def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str) -> Status[DeletionOut]:
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     access, split = enter_split(request, split_id, Scope.RUN)
+    require_seen(request, split)
     return accepted(delete_split(access=access, split=split), response)
 
 
@@ -58,6 +59,20 @@ def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str
 def list_split_rows(request: HttpRequest, split_id: str, params: Query[SplitRowList]) -> Answer:
     _, split = enter_split(request, split_id)
     return params.page(params.rows(split)).response(s.split_row_out)
+
+
+def _answer(response: HttpResponse, split: Split) -> Answer:
+    set_etag(response, _version(split))
+    return s.split_out(split, ContaminationCheck.objects.newest(split))
+
+
+def require_seen(request: HttpRequest, split: Split) -> None:
+    """Raise `Stale` unless `If-Match` names the split as it is."""
+    seen_version(request, _version(split), now=s.split_out(split, None))
+
+
+def _version(split: Split) -> str:
+    return version_of([split.name, split.baseline_id, split.live_baseline_id, split.archived_at])
 
 
 def enter_split(request: HttpRequest, split_id: str, scope: str = Scope.READ) -> tuple[Access, Split]:

@@ -35,7 +35,7 @@ from curation.exports.pages.schemas import (
     recipe_out,
 )
 from curation.exports.recipes.recipe import Recipe, read_recipe
-from curation.exports.recipes.saved import delete_recipe, resolve_recipe, save_recipe
+from curation.exports.recipes.saved import delete_recipe, recipe_named, resolve_recipe, save_recipe
 from curation.exports.retention import keep_export
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -188,16 +188,34 @@ def list_recipes(request: HttpRequest, slug: str) -> Json:
     return {"data": [recipe_out(row) for row in saved], "next_cursor": None}
 
 
+@router.get("/projects/{slug}/recipes/{name}", response=RecipeOut, summary="One saved recipe")
+def get_recipe(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> Json:
+    saved = recipe_named(enter(request, slug, Scope.READ).project, name)
+    set_etag(response, version_of(saved.document))
+    return recipe_out(saved)
+
+
 @router.post("/projects/{slug}/recipes", response={200: RecipeOut, 201: RecipeOut}, summary="Save a recipe")
-def post_recipe(request: HttpRequest, slug: str, body: RecipeIn) -> Status[Json]:
-    """Replace the recipe of the same name (200), or add one (201)."""
+def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: RecipeIn) -> Status[Json]:
+    """Replace the recipe of the same name (200), or add one (201). A recipe that is not there matches no `If-Match`."""
     access = enter(request, slug, Scope.EXPORT)
-    saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
+    with transaction.atomic():
+        _seen_recipe(request, access, body.name)
+        saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
+    set_etag(response, version_of(saved.row.document))
     return Status(201 if saved.created else 200, recipe_out(saved.row))
 
 
 @router.delete("/projects/{slug}/recipes/{name}", response={204: None}, summary="Delete a saved recipe")
 def remove_recipe(request: HttpRequest, slug: str, name: str) -> Status[None]:
     access = enter(request, slug, Scope.EXPORT)
-    delete_recipe(access=access, name=name)
+    with transaction.atomic():
+        _seen_recipe(request, access, name)
+        delete_recipe(access=access, name=name)
     return Status(204, None)
+
+
+def _seen_recipe(request: HttpRequest, access: Access, name: str) -> None:
+    """Lock the recipe, and raise `Stale` unless `If-Match` names it as it is."""
+    saved = SavedRecipe.objects.select_for_update().filter(project=access.project, name=name).first()
+    seen_version(request, version_of(saved and saved.document), now=recipe_out(saved) if saved else None)

@@ -44,6 +44,14 @@ def delete_recipe(*, access: Access, name: str) -> None:
         record(actor=access.user, project=access.project, action="recipe.delete", subject=name)
 
 
+def recipe_named(project: Project, name: str) -> SavedRecipe:
+    """Return the saved recipe. Raises `NotFound`."""
+    saved = SavedRecipe.objects.filter(project=project, name=name).first()
+    if saved is None:
+        raise NotFound(f"There is no saved recipe {name!r}.")
+    return saved
+
+
 def resolve_recipe(project: Project, given: Recipe | str) -> Recipe:
     """Return the recipe itself, or the saved one of that name. Raises `Invalid`."""
     if isinstance(given, Recipe):

@@ -26,18 +26,19 @@ LISTS = {
 @project_page(Scope.RUN)
 def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     """POST with `then=preview` shows the source's first rows and stores its file; without, it starts the import."""
-    chosen = request.POST.get("kind") or request.GET.get("kind") or "turns"
-    title, view = LISTS.get(chosen, LISTS["turns"])
+    source = run_to_repeat(access.project, "import", request.GET.get("from"))
+    chosen = request.POST.get("kind") or (source.params["kind"] if source else request.GET.get("kind"))
+    title, view = LISTS.get(chosen or "turns", LISTS["turns"])
     context: dict[str, object] = {
         "list_title": title,
         "list_url": reverse(view, args=[access.project.slug]),
         "api_path": f"/api/v1/projects/{access.project.slug}/imports",
         "api_method": "POST",
+        "source": source,
     }
     if request.method == "GET":
-        source = run_to_repeat(access.project, "import", request.GET.get("from"))
         initial = again_from(source) if source else {"kind": request.GET.get("kind", "")}
-        context |= {"source": source, "stored_file": str(initial.get("upload", "")).rsplit("/", 1)[-1]}
+        context |= {"stored_file": str(initial.get("upload", "")).rsplit("/", 1)[-1]}
         return render(request, "imports/new.html", {**context, "form": ImportForm(initial=initial)})
     form = ImportForm(request.POST, request.FILES)
     if form.is_valid():

@@ -1,14 +1,25 @@
 """REST calls of a project's questions."""
 
-from django.http import HttpRequest
+from dataclasses import asdict
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from curation.labels.models import Question
 from curation.labels.questions import schemas as s
-from curation.labels.questions.change import add_question, change_question, delete_question, question_of, wording_of
+from curation.labels.questions.change import (
+    add_question,
+    change_question,
+    delete_question,
+    locked_question,
+    question_of,
+    wording_of,
+)
 from curation.labels.questions.counts import counted_questions
 from curation.projects.access import Access, enter
 from curation.projects.models import Scope
+from curation.web.http.etag import seen_version, set_etag, version_of
 
 router = Router(tags=["labels"])
 
@@ -20,28 +31,56 @@ def list_questions(request: HttpRequest, slug: str) -> dict[str, object]:
     return {"data": [s.QuestionOut.of(row) for row in counted_questions(access.project)]}
 
 
+@router.get("/projects/{slug}/questions/{question_id}", response=s.QuestionOut, summary="One question")
+def get_question(request: HttpRequest, response: HttpResponse, slug: str, question_id: str) -> dict[str, object]:
+    access = enter(request, slug, Scope.READ)
+    return _out(response, access, question_of(access, question_id))
+
+
 @router.post("/projects/{slug}/questions", response={201: s.QuestionOut}, summary="Add a question")
-def post_question(request: HttpRequest, slug: str, body: s.QuestionIn) -> Status[dict[str, object]]:
+def post_question(
+    request: HttpRequest, response: HttpResponse, slug: str, body: s.QuestionIn
+) -> Status[dict[str, object]]:
     access = enter(request, slug, Scope.ADMIN)
-    return Status(201, _out(access, add_question(access=access, wording=body.wording())))
+    return Status(201, _out(response, access, add_question(access=access, wording=body.wording())))
 
 
 @router.patch("/projects/{slug}/questions/{question_id}", response=s.QuestionOut, summary="Change or archive one")
-def patch_question(request: HttpRequest, slug: str, question_id: str, body: s.QuestionChange) -> dict[str, object]:
+def patch_question(
+    request: HttpRequest, response: HttpResponse, slug: str, question_id: str, body: s.QuestionChange
+) -> dict[str, object]:
     """A question with answers keeps its wording (409 `has_answers`): only `required` and `archived` change."""
     access = enter(request, slug, Scope.ADMIN)
     given = body.model_dump(exclude_none=True)
     archived = given.pop("archived", None)
-    wording = wording_of(question_of(access, question_id), **given) if given else None
-    return _out(access, change_question(access=access, question_id=question_id, wording=wording, archived=archived))
+    with transaction.atomic():
+        question = _seen(request, access, question_id)
+        wording = wording_of(question, **given) if given else None
+        changed = change_question(access=access, question_id=question_id, wording=wording, archived=archived)
+    return _out(response, access, changed)
 
 
 @router.delete("/projects/{slug}/questions/{question_id}", response={204: None}, summary="Delete an unanswered one")
 def delete_project_question(request: HttpRequest, slug: str, question_id: str) -> Status[None]:
     """409 `has_answers` where somebody has answered it: archive it instead."""
-    delete_question(access=enter(request, slug, Scope.ADMIN), question_id=question_id)
+    access = enter(request, slug, Scope.ADMIN)
+    with transaction.atomic():
+        _seen(request, access, question_id)
+        delete_question(access=access, question_id=question_id)
     return Status(204, None)
 
 
-def _out(access: Access, question: Question) -> dict[str, object]:
+def _seen(request: HttpRequest, access: Access, question_id: str) -> Question:
+    """The question under a lock, if `If-Match` names it as it is."""
+    question = locked_question(access, question_id)
+    seen_version(request, _version(question), now=asdict(wording_of(question)))
+    return question
+
+
+def _version(question: Question) -> str:
+    return version_of([asdict(wording_of(question)), question.archived_at])
+
+
+def _out(response: HttpResponse, access: Access, question: Question) -> dict[str, object]:
+    set_etag(response, _version(question))
     return next(s.QuestionOut.of(row) for row in counted_questions(access.project) if row.question.pk == question.pk)

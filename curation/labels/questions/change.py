@@ -60,7 +60,7 @@ def change_question(
     """Change what is given. A question that has an answer keeps its wording: only `required` and `archived` change."""
     access.require(Scope.ADMIN)
     with transaction.atomic():
-        question = _locked(access, question_id)
+        question = locked_question(access, question_id)
         before = {name: getattr(question, name) for name in (*OF_ANSWERS, "required")}
         after = check_wording(wording) if wording else before
         if any(before[name] != after[name] for name in OF_ANSWERS) and _is_answered(question):
@@ -89,7 +89,7 @@ def delete_question(*, access: Access, question_id: str) -> None:
     """Delete a question that nobody has answered; `Conflict` for one with answers."""
     access.require(Scope.ADMIN)
     with transaction.atomic():
-        question = _locked(access, question_id)
+        question = locked_question(access, question_id)
         if _is_answered(question):
             raise Conflict(f"{question.title!r} has answers. Archive it instead.", code="has_answers")
         question.delete()
@@ -105,7 +105,7 @@ def question_of(access: Access, question_id: str) -> Question:
     return find(Question.objects.filter(project=access.project), question_id, "question")
 
 
-def _locked(access: Access, question_id: str) -> Question:
+def locked_question(access: Access, question_id: str) -> Question:
     return find(Question.objects.filter(project=access.project).select_for_update(), question_id, "question")
 
 

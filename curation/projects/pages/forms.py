@@ -16,6 +16,7 @@ from curation.projects.settings.fields import Section
 from curation.projects.settings.patch import Json, flatten
 from curation.projects.tokens.issue import check_token
 from curation.web.forms import ProblemForm
+from curation.web.text.quotes import quoted
 
 SEPARATOR = "__"  # `thresholds.final` is the field `thresholds__final`
 
@@ -109,7 +110,7 @@ class SettingsForm(ProblemForm):
         """(title, description, fields) of each section."""
         rows = []
         for name, info in ProjectSettings.model_fields.items():
-            about = _plain((info.annotation.__doc__ or "").strip()) if info.annotation else ""
+            about = quoted((info.annotation.__doc__ or "").strip()) if info.annotation else ""
             bound = [self[field] for field in self.fields if field.startswith(f"{name}{SEPARATOR}")]
             rows.append((name.capitalize(), about, bound))
         return rows
@@ -185,11 +186,6 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _plain(text: str) -> str:
-    """Markdown of the OpenAPI document as plain text."""
-    return text.replace("`", "")
-
-
 def _info(path: str) -> FieldInfo:
     section, key = path.split(".")
     kind = ProjectSettings.model_fields[section].annotation
@@ -205,7 +201,7 @@ def _words_of(info: FieldInfo) -> list[str]:
 
 
 def _field(info: FieldInfo, value: Json) -> forms.Field:
-    shown: dict[str, Any] = {"label": info.title or "", "help_text": _plain(info.description or ""), "initial": value}
+    shown: dict[str, Any] = {"label": info.title or "", "help_text": quoted(info.description or ""), "initial": value}
     kind = info.annotation
     if get_origin(kind) is Literal:
         words = get_args(kind)

@@ -1,5 +1,6 @@
 """REST calls: assignments, targets, second opinions."""
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -24,8 +25,9 @@ from curation.review.assignments.workload import set_target, workloads
 from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
-from curation.web.http.etag import set_etag
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.problems import NotFound
 
 router = Router(tags=["review"])
 
@@ -55,8 +57,15 @@ def post_assignment(request: HttpRequest, slug: str, body: AssignmentIn) -> Stat
         shared=body.shared,
         until=body.until,
     )
-    out = AssignmentOut.of(done.assignment, parts_of([done.assignment])[done.assignment.pk])
+    out = _assignment_out(done.assignment)
     return Status(201, AssignmentCreatedOut(**out.model_dump(), left_out=done.left_out))
+
+
+@router.get("/assignments/{assignment_id}", response=AssignmentOut, summary="One assignment")
+def get_assignment(request: HttpRequest, response: HttpResponse, assignment_id: str) -> AssignmentOut:
+    out = _assignment_out(_assignment(request, assignment_id)[1])
+    set_etag(response, out.version())
+    return out
 
 
 @router.delete("/assignments/{assignment_id}", response={204: None}, summary="Withdraw an assignment")
@@ -64,7 +73,11 @@ def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
     """Its undecided samples are in everybody's queue again. Of a request for a second opinion, a decision that waits
     only for that settles its sample again. Needs the scope `run`, or `review` for a request that you made."""
     access, assignment = _assignment(request, assignment_id)
-    withdraw_assignment(access=access, assignment=assignment)
+    with transaction.atomic():
+        Assignment.objects.select_for_update().get(pk=assignment.pk)
+        out = _assignment_out(assignment)
+        seen_version(request, out.version(), now=out.model_dump())
+        withdraw_assignment(access=access, assignment=assignment)
     return Status(204, None)
 
 
@@ -74,11 +87,26 @@ def list_targets(request: HttpRequest, slug: str) -> WorkloadsOut:
     return WorkloadsOut(data=[WorkloadOut.of(row) for row in workloads(enter(request, slug, Scope.READ))])
 
 
+@router.get("/projects/{slug}/targets/{username}", response=WorkloadOut, summary="One person's target and pace")
+def get_target(request: HttpRequest, response: HttpResponse, slug: str, username: str) -> WorkloadOut:
+    """Without the scope `run` only your own."""
+    out = _workload(enter(request, slug, Scope.READ), username)
+    set_etag(response, out.version())
+    return out
+
+
 @router.put("/projects/{slug}/targets/{username}", response=WorkloadOut, summary="Set a person's target")
-def put_target(request: HttpRequest, slug: str, username: str, body: TargetIn) -> WorkloadOut:
+def put_target(request: HttpRequest, response: HttpResponse, slug: str, username: str, body: TargetIn) -> WorkloadOut:
     """Needs the scope `run`."""
     access = enter(request, slug, Scope.RUN)
-    return WorkloadOut.of(set_target(access=access, username=username, per_day=body.per_day, total=body.total))
+    with transaction.atomic():
+        if "If-Match" in request.headers:
+            Project.objects.select_for_update().get(pk=access.project.pk)
+            now = _workload(access, username)
+            seen_version(request, now.version(), now=now.model_dump())
+        out = WorkloadOut.of(set_target(access=access, username=username, per_day=body.per_day, total=body.total))
+    set_etag(response, out.version())
+    return out
 
 
 @router.post(
@@ -101,6 +129,17 @@ def post_second_opinion(
         assignment=str(done.assignment_id),
     )
     return Status(201, out)
+
+
+def _workload(access: Access, username: str) -> WorkloadOut:
+    for row in workloads(access):
+        if row.username == username:
+            return WorkloadOut.of(row)
+    raise NotFound(f"{username!r} is nobody who may review {access.project.slug}.")
+
+
+def _assignment_out(row: Assignment) -> AssignmentOut:
+    return AssignmentOut.of(row, parts_of([row])[row.pk])
 
 
 def _assignment(request: HttpRequest, given: str) -> tuple[Access, Assignment]:

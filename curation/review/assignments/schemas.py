@@ -8,6 +8,7 @@ from pydantic import Field
 from curation.assignments.models import Assignment
 from curation.review.assignments.workload import Workload
 from curation.review.schemas import Request
+from curation.web.http.etag import version_of
 
 
 class ShareIn(Request):
@@ -53,6 +54,11 @@ class AssignmentOut(Schema):
         shown = {name: getattr(row, name) for name in ("created_at", "query", "shared", "second_opinion", "until")}
         return cls(id=str(row.pk), created_by=row.created_by.get_username(), people=parts, **shown)
 
+    def version(self) -> str:
+        """What people decide since is no other version."""
+        people = [(part.username, part.samples) for part in self.people]
+        return version_of([self.query, self.shared, self.second_opinion, self.until, people])
+
 
 class AssignmentCreatedOut(AssignmentOut):
     left_out: int = Field(
@@ -92,6 +98,10 @@ class WorkloadOut(Schema):
     @classmethod
     def of(cls, row: Workload) -> "WorkloadOut":
         return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+    def version(self) -> str:
+        """Only a target can be overwritten."""
+        return version_of([self.per_day, self.target])
 
 
 class WorkloadsOut(Schema):

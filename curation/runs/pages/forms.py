@@ -18,6 +18,7 @@ from curation.web.forms import JsonField, ProblemForm
 from curation.web.ids import find
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.form_field import FilterField
+from curation.web.text.quotes import quoted
 
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
@@ -139,7 +140,7 @@ def _field(
     choices: Sequence[tuple[str, str]] | None,
 ) -> forms.Field:
     kind = _plain(info.annotation)
-    help_text = info.description or HELP.get(name, "")
+    help_text = quoted(info.description or HELP.get(name, ""))
     common: dict[str, Any] = {"required": False, "label": label_of(name), "help_text": help_text}
     if choices is not None:
         return forms.ChoiceField(choices=[("", "–"), *choices], **common)

@@ -11,6 +11,7 @@ from typing import Any
 
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.web.problems import FieldError
+from curation.web.text.quotes import quoted
 
 Document = Mapping[str, Any]
 Options = Sequence[tuple[str, str]]
@@ -102,7 +103,7 @@ def form_of(
     as_json = as_json or not plain
     placed = _Placed(() if as_json else errors)
     fields = {
-        _key(path): FormField(_id(path), label, _text(_value(document, path)), placed.at(path), help=text)
+        _key(path): FormField(_id(path), label, _text(_value(document, path)), placed.at(path), help=quoted(text))
         for path, (label, text) in TEXTS.items()
     } | {
         _key(path): _choice(path, label, options, _text(_value(document, path)), placed)
@@ -145,7 +146,7 @@ class _Placed:
     def at(self, path: str) -> tuple[str, ...]:
         found = [error for error in self._errors if error.path == path]
         self._errors = [error for error in self._errors if error.path != path]
-        return tuple(error.message for error in found)
+        return tuple(quoted(error.message) for error in found)
 
     def rest(self) -> tuple[str, ...]:
         return _lines(self._errors)
@@ -227,4 +228,4 @@ def _text(value: object) -> str:
 
 
 def _lines(errors: Sequence[FieldError]) -> tuple[str, ...]:
-    return tuple(map(str, errors))
+    return tuple(quoted(str(error)) for error in errors)

@@ -6,6 +6,7 @@ without a version is the hash. `If-Match` compares the version in either.
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import TypeVar
 
 import orjson
@@ -32,13 +33,16 @@ def set_etag(response: HttpResponse, version: int | str) -> None:
     response["ETag"] = f'"{version}"'
 
 
-def seen_version(request: HttpRequest, version: V) -> V | None:
+def seen_version(request: HttpRequest, version: V, *, now: Mapping[str, object] | None = None) -> V | None:
     """Return the row's `version` if the request's `If-Match` names it, so that it can be checked again under a lock;
-    None without the header or for `*`, when nothing is checked. Raises `Stale` where the header names something else.
+    None without the header or for `*`, when nothing is checked. Raises `Stale` where the header names something else;
+    its `current` has the version, and what the row is `now`.
     """
     match = matches(request, version)
     if match is False:
-        raise Stale.version(request.headers["If-Match"], version)
+        stale = Stale.version(request.headers["If-Match"], version)
+        stale.current |= now or {}
+        raise stale
     return version if match else None
 
 

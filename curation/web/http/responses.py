@@ -72,7 +72,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
         "type": f"urn:winnow:problem:{problem.code}",
         "title": problem.title,
         "status": problem.status,
-        "detail": problem.detail,
+        "detail": str(problem),
         "code": problem.code,
         "errors": [{"path": e.path, "message": e.message} for e in problem.errors],
         "request_id": request.META.get("winnow.request_id", ""),
@@ -92,7 +92,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 def _status_message(problem: Problem) -> bytes:
     """Return a `google.rpc.Status` with the detail as its field 2, in protobuf. OTLP leaves the other fields empty."""
-    text = problem.detail.encode(errors="replace")
+    text = str(problem).encode(errors="replace")
     length, rest = bytearray(), len(text)
     while rest > 0x7F:
         length.append(0x80 | rest & 0x7F)

@@ -14,6 +14,7 @@ from curation.web.forms import PartError, PartsField
 from curation.web.lists.filters import RowFilter, split_words
 from curation.web.lists.pages import Choices
 from curation.web.problems import Problem
+from curation.web.text.quotes import quoted
 
 # The name of a field's checkboxes ends so: those that are checked are alternatives.
 ANY = ".any"
@@ -69,7 +70,7 @@ class _FilterInputs(forms.Widget):
             id=id,
             name=f"{name}.{field}{ANY if choices else ''}",
             label=self.filter.label_of(field),
-            help=(info.description or "") if info else "",
+            help=quoted(info.description or "") if info else "",
             values=values if choices else values or ("",),
             choices=choices,
             errors=errors,

@@ -59,7 +59,7 @@ def test_the_form_shows_an_error_beside_its_field(client: Client) -> None:
     make_endpoint(project, "echo", model="scripted/echo")
     url = reverse("evaluation-new", args=[project.slug])
     refused = client.post(url, {"models": ["echo"], "family": "aws"})
-    assert refused.status_code == 422 and "Give a `split` or a `file`" in refused.content.decode()
+    assert refused.status_code == 422 and "Give a “split” or a “file”" in refused.content.decode()
     assert client.post(url, {"models": ["nobody"], "family": "aws"}).status_code == 422
     assert not Run.objects.filter(kind="evaluate").exists()
 

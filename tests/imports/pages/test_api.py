@@ -256,7 +256,7 @@ def test_the_page_says_what_is_missing(client: Client, user: User, project: Proj
     refused = client.post(reverse("import-new", args=["acme"]), {"kind": "turns"})
 
     assert refused.status_code == 422
-    assert "Give either a file or a `source`" in refused.content.decode()
+    assert "Give either a file or a “source”" in refused.content.decode()
     assert not Run.objects.exists()
 
 

@@ -123,7 +123,7 @@ def test_only_a_held_scenario_is_cleared(client: Client, project: Project) -> No
 def test_the_page_shows_the_mismatch_and_clears_it(client: Client, project: Project) -> None:
     row = held(project)
     page = client.get(reverse("scenario-page", args=["shell", row.pk])).content.decode()
-    assert "the announcement is of kind `motd`" in page and "Unchecked" in page and 'name="comment"' in page
+    assert "the announcement is of kind “motd”" in page and "Unchecked" in page and 'name="comment"' in page
     url = reverse("scenario-clear-axes", args=["shell", row.pk])
     stale = client.post(url, {"axis": ["announcement"], "comment": "fine", "version": "9"}, follow=True)
     assert Scenario.objects.get().status == "held", stale.content
