@@ -42,8 +42,10 @@ VERSIONED = {
 }
 # Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
 WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}
-# Reads that answer with a file, by the media types that it may have. Generators of clients know no ZIP.
+# Reads that answer with a file, by the media types that it may have.
 FILES = {
+    # Generators of clients know no ZIP: to them it is bytes.
+    "download_bundles": (OTHER_MEDIA_TYPE, "application/zip"),
     **dict.fromkeys(("export_audit", "export_server_audit"), ("application/jsonl", "text/csv")),
     "get_bundle": ("application/json",),
     "evaluation_file": ("application/json",),

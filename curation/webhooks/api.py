@@ -114,7 +114,8 @@ def get_webhook(request: HttpRequest, response: HttpResponse, slug: str, webhook
 def delete_webhook(request: HttpRequest, slug: str, webhook_id: str) -> Status[None]:
     access = enter(request, slug, Scope.ADMIN)
     with transaction.atomic():
-        _seen(request, access, webhook_id)
+        hook = _locked(access, webhook_id)
+        seen_version(request, _version(hook), now=_out(hook))
         unsubscribe(access=access, webhook_id=webhook_id)
     return Status(204, None)
 
@@ -126,7 +127,8 @@ def post_webhook_rotate(request: HttpRequest, slug: str, webhook_id: str, body: 
     """Messages have a signature for each valid secret, so receivers can change at any time within `keep_hours`."""
     access = enter(request, slug, Scope.ADMIN)
     with transaction.atomic():
-        _seen(request, access, webhook_id)
+        hook = _locked(access, webhook_id)
+        seen_version(request, _version(hook), now=_out(hook))
         return _with_secret(rotate_secret(access=access, webhook_id=webhook_id, keep_hours=body.keep_hours))
 
 
@@ -174,10 +176,8 @@ def _out(hook: Webhook) -> dict[str, object]:
     }
 
 
-def _seen(request: HttpRequest, access: Access, webhook_id: str) -> None:
-    """Lock the webhook, and raise `Stale` unless `If-Match` names it as it is."""
-    hook = find(Webhook.objects.select_for_update().filter(project=access.project), webhook_id, "webhook")
-    seen_version(request, _version(hook), now=_out(hook))
+def _locked(access: Access, webhook_id: str) -> Webhook:
+    return find(Webhook.objects.select_for_update().filter(project=access.project), webhook_id, "webhook")
 
 
 def _version(hook: Webhook) -> str:

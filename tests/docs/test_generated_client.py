@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from pytest_django.live_server_helper import LiveServer
@@ -63,6 +64,9 @@ def test_it_makes_a_project_a_scenario_and_a_run_and_reads_a_404(generated: str,
     row = Project.objects.get(slug="made")
     scenario = call("scenarios.create_scenario", slug="made", body=models.Bundle.from_dict(EXAMPLE))
     assert scenario.id and row.scenarios.get().name == EXAMPLE["name"]
+
+    archive = ZipFile(call("scenarios.download_bundles", slug="made").payload)
+    assert [json.loads(archive.read(name))["name"] for name in archive.namelist()] == [EXAMPLE["name"]]
 
     make_prompt(row)
     make_endpoint(row, "king")

@@ -11,10 +11,12 @@ from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.reports import comparison_json, report
 from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.api import enter_evaluation
-from curation.evaluations.splits.api import enter_split, require_seen
+from curation.evaluations.splits.api import enter_split, split_version
+from curation.evaluations.splits.schemas import split_out
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
+from curation.web.http.etag import seen_version
 from curation.web.lists.params import ListParams
 
 router = Router(tags=["evaluations"])
@@ -66,7 +68,7 @@ def post_baseline(request: HttpRequest, evaluation_id: str, body: s.BaselineIn) 
 def delete_baseline(request: HttpRequest, split_id: str, kind: EvaluationKind = EvaluationKind.STATIC) -> Status[None]:
     """The baseline of its static screens, or with `kind=live` of its live episodes."""
     access, split = enter_split(request, split_id, Scope.RUN)
-    require_seen(request, split)
+    seen_version(request, split_version(split), now=split_out(split, None))
     unpin_baseline(access=access, split=split, kind=kind)
     return Status(204, None)
 

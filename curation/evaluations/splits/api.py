@@ -42,7 +42,7 @@ def get_split(request: HttpRequest, response: HttpResponse, split_id: str) -> An
 @router.patch("/splits/{split_id}", response=s.SplitOut, summary="Archive or unarchive a split")
 def patch_split(request: HttpRequest, response: HttpResponse, split_id: str, body: ArchiveIn) -> Answer:
     access, split = enter_split(request, split_id, Scope.RUN)
-    require_seen(request, split)
+    seen_version(request, split_version(split), now=s.split_out(split, None))
     archive_split(access=access, split=split, archived=body.archived)
     return _answer(response, split)
 
@@ -51,7 +51,7 @@ def patch_split(request: HttpRequest, response: HttpResponse, split_id: str, bod
 def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str) -> Status[DeletionOut]:
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     access, split = enter_split(request, split_id, Scope.RUN)
-    require_seen(request, split)
+    seen_version(request, split_version(split), now=s.split_out(split, None))
     return accepted(delete_split(access=access, split=split), response)
 
 
@@ -62,16 +62,11 @@ def list_split_rows(request: HttpRequest, split_id: str, params: Query[SplitRowL
 
 
 def _answer(response: HttpResponse, split: Split) -> Answer:
-    set_etag(response, _version(split))
+    set_etag(response, split_version(split))
     return s.split_out(split, ContaminationCheck.objects.newest(split))
 
 
-def require_seen(request: HttpRequest, split: Split) -> None:
-    """Raise `Stale` unless `If-Match` names the split as it is."""
-    seen_version(request, _version(split), now=s.split_out(split, None))
-
-
-def _version(split: Split) -> str:
+def split_version(split: Split) -> str:
     return version_of([split.name, split.baseline_id, split.live_baseline_id, split.archived_at])
 
 

@@ -200,7 +200,8 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
     """Replace the recipe of the same name (200), or add one (201). A recipe that is not there matches no `If-Match`."""
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
-        _seen_recipe(request, access, body.name)
+        before = _locked_recipe(access, body.name)
+        seen_version(request, version_of(before and before.document), now=before and recipe_out(before))
         saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
     set_etag(response, version_of(saved.row.document))
     return Status(201 if saved.created else 200, recipe_out(saved.row))
@@ -210,12 +211,11 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
 def remove_recipe(request: HttpRequest, slug: str, name: str) -> Status[None]:
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
-        _seen_recipe(request, access, name)
+        before = _locked_recipe(access, name)
+        seen_version(request, version_of(before and before.document), now=before and recipe_out(before))
         delete_recipe(access=access, name=name)
     return Status(204, None)
 
 
-def _seen_recipe(request: HttpRequest, access: Access, name: str) -> None:
-    """Lock the recipe, and raise `Stale` unless `If-Match` names it as it is."""
-    saved = SavedRecipe.objects.select_for_update().filter(project=access.project, name=name).first()
-    seen_version(request, version_of(saved and saved.document), now=recipe_out(saved) if saved else None)
+def _locked_recipe(access: Access, name: str) -> SavedRecipe | None:
+    return SavedRecipe.objects.select_for_update().filter(project=access.project, name=name).first()

@@ -54,7 +54,8 @@ def patch_question(
     given = body.model_dump(exclude_none=True)
     archived = given.pop("archived", None)
     with transaction.atomic():
-        question = _seen(request, access, question_id)
+        question = locked_question(access, question_id)
+        seen_version(request, _version(question), now=asdict(wording_of(question)))
         wording = wording_of(question, **given) if given else None
         changed = change_question(access=access, question_id=question_id, wording=wording, archived=archived)
     return _out(response, access, changed)
@@ -65,16 +66,10 @@ def delete_project_question(request: HttpRequest, slug: str, question_id: str) -
     """409 `has_answers` where somebody has answered it: archive it instead."""
     access = enter(request, slug, Scope.ADMIN)
     with transaction.atomic():
-        _seen(request, access, question_id)
+        question = locked_question(access, question_id)
+        seen_version(request, _version(question), now=asdict(wording_of(question)))
         delete_question(access=access, question_id=question_id)
     return Status(204, None)
-
-
-def _seen(request: HttpRequest, access: Access, question_id: str) -> Question:
-    """The question under a lock, if `If-Match` names it as it is."""
-    question = locked_question(access, question_id)
-    seen_version(request, _version(question), now=asdict(wording_of(question)))
-    return question
 
 
 def _version(question: Question) -> str:
