@@ -201,7 +201,7 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
         before = _locked_recipe(access, body.name)
-        seen_version(request, version_of(before and before.document), now=before and recipe_out(before))
+        seen_version(request, version_of(before and before.document), now=recipe_out(before) if before else None)
         saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
     set_etag(response, version_of(saved.row.document))
     return Status(201 if saved.created else 200, recipe_out(saved.row))
@@ -212,7 +212,7 @@ def remove_recipe(request: HttpRequest, slug: str, name: str) -> Status[None]:
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
         before = _locked_recipe(access, name)
-        seen_version(request, version_of(before and before.document), now=before and recipe_out(before))
+        seen_version(request, version_of(before and before.document), now=recipe_out(before) if before else None)
         delete_recipe(access=access, name=name)
     return Status(204, None)
 
