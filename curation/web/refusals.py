@@ -24,22 +24,26 @@ class NotKnown(Exception):
 def all_checks() -> Iterator[Check]:
     """Collect what checks refuse that do not depend on each other, then raise all of it as one `Problem`.
 
-    In it, `with check(): …` is one check. Its code and status are those of the first refusal.
+    In it, `with check(): …` is one check. The code and status are those of the first refusal. Raises `NotKnown` if
+    nothing is refused, and a check could not be made.
     """
     refused: list[Problem] = []
+    unknown: list[NotKnown] = []
 
     @contextmanager
     def check() -> Iterator[None]:
         try:
             yield
-        except NotKnown:
-            pass  # the field's own error is among the refusals
+        except NotKnown as missing:
+            unknown.append(missing)
         except Problem as problem:
             refused.append(problem)
 
     yield check
     if refused:
         raise _together(refused) from None
+    if unknown:  # what follows these checks cannot be known either
+        raise unknown[0]
 
 
 def _together(refused: list[Problem]) -> Problem:

@@ -229,5 +229,6 @@ def _calls(models: list[EvaluatedModel]) -> tuple[ModelCall, ...]:
 def _params(model: EvaluatedModel) -> str:
     params = {**DEFAULTS, **model.call_params}
     return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in sorted(params.items())
+        f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        for name, value in sorted(params.items())
     )

@@ -11,4 +11,4 @@ _CODE = re.compile(r"`([^`\n]+)`")
 @register.filter(is_safe=True)
 def quoted(text: str) -> str:
     """Return a sentence for a page: "Give a “split” or a “file”."."""
-    return _CODE.sub(r"“\1”", text)
+    return _CODE.sub(r"“\1”", str(text))
