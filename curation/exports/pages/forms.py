@@ -127,19 +127,15 @@ class RecipeForm(ProblemForm):
     def check(self) -> None:
         self._read(unknown={_PARTS_OF.get(name, name) for name in self.errors})
 
-    def recipe(self) -> Recipe | None:
-        """Return the recipe, or None with each error at its field."""
+    def recipe(self, *, to_export: bool = True) -> Recipe | None:
+        """Return the recipe, or None with each error at its field. One that is not `to_export` may match nothing."""
         if self.is_valid():
             with self.shows_problem():
-                return self._read()
+                return self._read() if to_export else read_recipe(self._document(()))
         return None
 
     def _read(self, *, unknown: Collection[str] = ()) -> Recipe:
-        """A recipe that is only saved may match nothing yet."""
-        document = self._document(unknown)
-        if "save" in self.data and not unknown:
-            return read_recipe(document)
-        return recipe_to_export(self._project, document, unknown=unknown)
+        return recipe_to_export(self._project, self._document(unknown), unknown=unknown)
 
     def _place(self, path: str) -> str:
         return "train" if path.partition(".")[0] == "splits" else super()._place(path)

@@ -19,6 +19,7 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.projects.settings.guidelines import guidelines_html
 from curation.runs.models import LIVE
+from curation.samples.models import Sample
 from curation.web.text.figures import counted, percent
 from judging.contamination.levels import Level
 
@@ -76,6 +77,7 @@ class CountsView:
     sample_rows: list[RenderedRow] = field(default_factory=list)
     endings: list[EndingLine] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    next_step: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,25 @@ def preview_view(project: Project, found: Preview) -> CountsView:
     if not found.exact:
         note = f"Rows and reasons are of the first {found.checked:,} of {found.approved:,} approved samples."
     view = _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
-    return replace(view, sample_rows=found.rows, contaminated=[line_of_match(*one) for one in found.contaminated])
+    return replace(
+        view,
+        next_step=_next_step(project, found),
+        sample_rows=found.rows,
+        contaminated=[line_of_match(*one) for one in found.contaminated],
+    )
+
+
+def _next_step(project: Project, found: Preview) -> tuple[str, str]:
+    """What makes rows, where an export would have none."""
+    if found.counts["exported"]:
+        return ("", "")
+    if found.approved:
+        return ("Open the approved samples", f"{reverse('sample-list', args=[project.slug])}?status=approved")
+    if found.counts["samples"]:
+        return ("Open the queue", reverse("queue", args=[project.slug]))
+    if Sample.objects.of(project).exists():
+        return ("Look at the samples", reverse("sample-list", args=[project.slug]))
+    return ("Import samples", f"{reverse('import-new', args=[project.slug])}?kind=samples")
 
 
 def _file_url(export: Export, name: str) -> str:

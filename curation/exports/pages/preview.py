@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from curation.exports.files.counts import EXAMPLES, Counts
 from curation.exports.files.write import frozen_entry, frozen_row
@@ -19,7 +20,8 @@ from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.samples.blind import refuse_hidden, refuse_pending
-from curation.samples.models import Status
+from curation.samples.models import Sample, Status
+from curation.web.text.figures import counted
 
 MAX_CHECKED = 5_000
 # Of each format.
@@ -94,8 +96,11 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
             counts.skipped[reason.value] += count
             first = rows.order_by("pk").values_list("pk", flat=True)[:EXAMPLES]
             counts.examples[reason.value] = [str(pk) for pk in first]
+    shown_counts: dict[str, Any] = {**counts.as_json(recipe, project.settings.balance), "samples": samples}
+    if nothing := why_nothing(project, samples=samples, approved=of_them, exported=counts.exported):
+        shown_counts["warnings"] = [nothing, *shown_counts["warnings"]]
     return Preview(
-        counts={**counts.as_json(recipe, project.settings.balance), "samples": samples},
+        counts=shown_counts,
         approved=of_them,
         checked=counts.samples,
         exact=counts.samples == of_them,
@@ -106,6 +111,22 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
         since=since,
         changes=None if since is None else compare_with_now(before=since, now=now, until=until),
     )
+
+
+def why_nothing(project: Project, *, samples: int, approved: int, exported: int) -> str:
+    """Return why an export would have no rows, and what to do; empty if it would have some."""
+    if exported:
+        return ""
+    if approved:
+        why = (
+            f"{counted(approved, 'approved sample')} {'is' if approved == 1 else 'are'} left out, for the reasons below"
+        )
+        return f"0 rows match: {why}."
+    if samples:
+        return f"0 rows match: none of {counted(samples, 'matching sample')} is approved. Review them first."
+    if Sample.objects.of(project).exists():
+        return "0 rows match: no sample matches the filter. Change it, or leave it empty to take all."
+    return "0 rows match: the project has no samples yet. Import samples, or launch a duel or a rollout."
 
 
 def _count(

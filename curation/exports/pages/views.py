@@ -57,7 +57,7 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
         form = RecipeForm(access.project, initial=_initial(request, access))
         return _form_page(request, access, form)
     form = RecipeForm(access.project, request.POST)
-    recipe = form.recipe()
+    recipe = form.recipe(to_export="save" not in request.POST)
     if recipe is None:
         return _form_page(request, access, form, status=422)
     name = request.POST.get("name", "").strip()
@@ -90,7 +90,7 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the counts for the current values of the form, and what changed since the export that the form was
     opened from, or else since the last one of the recipe."""
     form = RecipeForm(access.project, request.POST)
-    recipe = form.recipe()
+    recipe = form.recipe(to_export=False)
     if recipe is None:
         return render(request, "exports/_preview.html", {"counts": None, "form": form})
     refuse_told_by(access, recipe)

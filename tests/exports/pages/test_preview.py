@@ -1,16 +1,21 @@
 """The preview of a recipe: the first rows as a trainer reads them, row lengths and warnings."""
 
+import html
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from curation.exports.formats import FORMATS
+from curation.exports.models import Export
 from curation.exports.pages.preview import preview
 from curation.exports.pages.rendered import RenderedRow
 from curation.exports.recipes.recipe import Recipe
+from curation.projects.models import Role
 from tests.exports.exporting import make_approved, make_kept, run_export
-from tests.factories import CHALLENGER, KING, make_member, make_project
+from tests.exports.pages.test_views import FORM
+from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,3 +88,30 @@ def test_the_fragment_shows_the_rows() -> None:
     assert "First rows of dpo, as a trainer reads them" in page
     assert "&lt;|im_start|&gt;assistant" in page
     assert "up to 512" in page
+
+
+def test_a_recipe_without_rows_says_why_before_it_is_exported_and_what_is_next(client: Client) -> None:
+    project = make_project()
+    user = make_member(project, role=Role.CURATOR)
+    client.force_login(user)
+    headers = make_bearer(user)
+    wanted = {"formats": ["sft-messages"]}
+
+    def said(**given: str) -> tuple[str, str]:
+        url = f"/api/v1/projects/{project.slug}/exports/preview"
+        body = {"recipe": {**wanted, "filter": {name.removeprefix("filter."): text for name, text in given.items()}}}
+        answer = client.post(url, body, content_type="application/json", headers=headers).json()
+        page = client.post(
+            reverse("export-preview", args=[project.slug]), FORM | {"filter.status": ""} | given
+        ).content.decode()
+        assert answer["warnings"][0] in html.unescape(page)
+        return answer["warnings"][0], page
+
+    warning, page = said()
+    assert warning.startswith("0 rows match: the project has no samples") and "/imports/new/?kind=samples" in page
+    sample = make_duel(project).sample
+    warning, page = said()
+    assert "none of 1 matching sample is approved" in warning and f'href="/p/{project.slug}/queue/' in page
+    warning, _ = said(**{"filter.repo": "nowhere"})
+    assert "no sample matches the filter" in warning
+    assert sample is not None and not Export.objects.exists()
