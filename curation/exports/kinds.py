@@ -9,7 +9,7 @@ from curation.exports.files.write import Written, write
 from curation.exports.hygiene.embed import EmbedStage, Tasks
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
-from curation.exports.models import Export, ExportFile
+from curation.exports.models import Export, ExportFile, FrozenRow
 from curation.exports.recipes.recipe import Recipe, recipe_errors
 from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
@@ -18,11 +18,14 @@ from curation.projects.models import Project, Scope
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
+from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
 from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
+
+SKIPPED_AT_ONCE = 10_000
 
 
 class ExportParams(BaseModel):
@@ -107,6 +110,11 @@ def _publish(export: Export, written: Written) -> Json:
         )
         for file in written.files
     )
+    frozen = FrozenRow.objects.filter(export=export)
+    frozen.filter(skipped=True).update(skipped=False)  # by an attempt before
+    for start in range(0, len(written.skipped), SKIPPED_AT_ONCE):
+        ids = written.skipped[start : start + SKIPPED_AT_ONCE]
+        frozen.filter(sample_id__in=IdList(list(ids))).update(skipped=True)
     Export.objects.filter(pk=export.pk).update(
         ready=True, counts=written.counts, examples=written.examples, manifest_sha256=written.manifest_sha256
     )

@@ -123,6 +123,9 @@ class FrozenRow(models.Model):
     duplicate_of = models.BigIntegerField(null=True)
     over_cap = models.CharField(max_length=60, blank=True, default="")
     contaminated = models.CharField(max_length=100, blank=True, default="")
+    skipped = models.BooleanField(
+        default=False, db_default=False, help_text="Once the export is ready: it has no row in the files."
+    )
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["export", "sample_id"], name="frozen_row_once")]
@@ -134,6 +137,8 @@ class FrozenRow(models.Model):
                 name="frozen_duplicates",
                 condition=models.Q(duplicate_of__isnull=False),
             ),
+            # The samples that left.
+            models.Index(fields=["export", "sample_id"], name="frozen_exported", condition=models.Q(skipped=False)),
         ]
 
     def __str__(self) -> str:

@@ -1,14 +1,19 @@
 """The ways by which samples are made, each as a funnel of steps with rates."""
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import BooleanField, Case, Count, When
 
+from curation.exports.models import Export, FrozenRow
 from curation.projects.models import Project
 from curation.samples.models import Bucket, Kind, Sample, Status
 
 ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_field=BooleanField())
+
+
+EXPORTED = "Exported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,10 @@ class Step:
     count: int
     of: str | None = None
     rate: float | None = None
+
+    @property
+    def is_exported(self) -> bool:
+        return self.name == EXPORTED
 
     @property
     def percent(self) -> float | None:
@@ -40,9 +49,11 @@ class _Samples:
     good: int = 0
     decided: int = 0
     approved: int = 0
+    exported: int = 0
 
     def plus(self, status: str, bucket: str, number: int) -> "_Samples":
-        return _Samples(
+        return replace(
+            self,
             total=self.total + number,
             parsed=self.parsed + number * (bucket not in ("", Bucket.UNPARSED)),
             good=self.good + number * (bucket in (Bucket.FINAL, Bucket.REFINED)),
@@ -51,7 +62,9 @@ class _Samples:
         )
 
     def review(self) -> Iterable[tuple[str, int, str | None]]:
-        return ("Decided", self.decided, "Samples"), ("Approved", self.approved, "Decided")
+        """What was exported may have another status by now, so it is no share of what is approved."""
+        found: list[tuple[str, int, str | None]] = [("Decided", self.decided, "Samples")]
+        return [*found, ("Approved", self.approved, "Decided"), (EXPORTED, self.exported, None)]
 
 
 def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = False) -> list[Pipeline]:
@@ -67,6 +80,13 @@ def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = Fals
             duels = duels.plus(status, bucket, number)
         else:
             sessions = sessions.plus(status, bucket, number)
+    for alone, kind, number in _exported(project):
+        if alone:
+            imported = replace(imported, exported=number)
+        elif kind == Kind.TURN:
+            duels = replace(duels, exported=number)
+        else:
+            sessions = replace(sessions, exported=number)
     found = []
     if funnel["prompts"]:
         steps: list[tuple[str, int, str | None]] = [
@@ -92,6 +112,16 @@ def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = Fals
     if imported.total:
         found.append(_pipeline("Imported samples", [("Samples", imported.total, None), *imported.review()]))
     return found
+
+
+def _exported(project: Project) -> Iterable[tuple[bool, str, int]]:
+    """Count the samples with rows in finished exports, each once: (whether imported, kind, count)."""
+    left = FrozenRow.objects.filter(export__in=Export.objects.filter(project=project, ready=True), skipped=False)
+    rows = Sample.objects.of(project).order_by().filter(pk__in=left.values("sample_id")).annotate(alone=ALONE)
+    by_kind: dict[tuple[bool, str], int] = defaultdict(int)
+    for alone, kind, number in rows.values_list("alone", "kind").annotate(n=Count("id")):
+        by_kind[alone, "" if alone else kind] += number
+    return [(alone, kind, number) for (alone, kind), number in by_kind.items()]
 
 
 def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> Pipeline:

@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -31,12 +32,14 @@ _PROGRESS_EVERY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files of one attempt. They cannot be downloaded before the attempt is published."""
+    """The files of one attempt. They cannot be downloaded before the attempt is published. `skipped` are the ids of the
+    samples without a row."""
 
     files: tuple[WrittenFile, ...]
     counts: dict[str, object]
     examples: dict[str, list[str]]
     manifest_sha256: str
+    skipped: Sequence[int]
 
 
 def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
@@ -52,7 +55,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
 def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], None]) -> Written:
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"])
-    counts = Counts(plan=export.plan)
+    counts, skipped = Counts(plan=export.plan), array("q")
     with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
@@ -64,6 +67,8 @@ def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], No
                 for filtered in export_filter.apply(chunk):
                     consistency.keep(filtered)
                     counts.add(filtered)
+                    if not filtered.lines:
+                        skipped.append(filtered.sample.sample_id)
                     _add(files, filtered, origins.get(filtered.sample.sample_id))
                 files.flush()
                 if time.monotonic() - saved > _PROGRESS_EVERY:
@@ -79,7 +84,7 @@ def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], No
         files.write(CARD, card(export.project, recipe, counts, files.close(), columns).encode())
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
-        return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256)
+        return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256, skipped)
 
 
 def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:

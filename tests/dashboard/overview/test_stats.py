@@ -12,9 +12,12 @@ from curation.dashboard.overview.stats import project_stats
 from curation.projects.access import access_of
 from curation.projects.models import Project
 from curation.review.models import Decision
+from curation.runs.launch import launch
 from curation.runs.models import Call
+from curation.samples.models import Flag
 from curation.trajectories.models import Trajectory
 from curation.trajectories.rollout.balance import terminal_balance
+from tests.exports.exporting import make_approved, make_kept, run_export
 from tests.factories import (
     make_bearer,
     make_duel,
@@ -107,7 +110,37 @@ def test_each_pipeline_in_use_is_a_funnel_with_rates() -> None:
     assert steps["Duels"] == (2, None, None)
     assert steps["Final or refined"] == (1, "Parsed", 0.5)
     assert (steps["Decided"], steps["Approved"]) == ((1, "Samples", 0.5), (1, "Decided", 1.0))
-    assert [(step.count, step.rate) for step in imported.steps] == [(1, None), (1, 1.0), (0, 0.0)]
+    assert [(step.count, step.rate) for step in imported.steps] == [(1, None), (1, 1.0), (0, 0.0), (0, None)]
+
+
+def test_each_funnel_ends_with_the_samples_that_left_in_finished_exports(client: Client) -> None:
+    """Each once, whatever the number of exports and rows; not those that an export skipped."""
+    user = make_user()
+    project = make_project(user=user)
+    client.force_login(user)
+    for text in ("cat a.py", "cat b.py"):
+        make_approved(project, challenger=text)
+    leak = make_approved(project, challenger="cat c.py")
+    leak.flags = Flag.LEAK.value
+    leak.save()
+    make_kept(project)
+    make_approved(make_project())
+    recipe = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}}
+
+    def ends() -> dict[str, tuple[str, int, object]]:
+        cache.clear()
+        found = project_stats(project).pipelines
+        return {one.name: (one.steps[-1].name, one.steps[-1].count, one.steps[-1].rate) for one in found}
+
+    assert ends()["Duels of single turns"] == ("Exported", 0, None)
+    launch(project=project, kind="export", params={"recipe": recipe}, user=None)
+    assert ends()["Duels of single turns"] == ("Exported", 0, None), "it is not written"
+    for _ in range(2):
+        run_export(project, recipe)
+    assert ends() == {"Duels of single turns": ("Exported", 2, None), "Rollouts of scenarios": ("Exported", 1, None)}
+    cache.clear()
+    page = client.get(f"/p/{project.slug}/").content.decode()
+    assert page.count(f'<a href="/p/{project.slug}/exports/">Exported</a>') == 2
 
 
 def test_calls_are_counted_by_day_and_model() -> None:
