@@ -325,3 +325,14 @@ class TestRecognition:
         found = client.post(path, {"kind": "turns", "file": file}, headers=make_bearer(user)).json()
         assert [(one["kind"], one["rows"]) for one in found["kinds"]][0] == ("eval_rows", 1)
         assert (found["kind"], found["title"]) == ("turns", "Agent turns")
+
+
+def test_an_import_again_leads_back_to_the_list_of_its_rows(client: Client, user: User, project: Project) -> None:
+    client.force_login(user)
+    params = {"kind": "scenarios", "source": "https://example.org/rows.jsonl"}
+    run = Run.objects.create(project=project, kind="import", params=params, state="succeeded")
+    page = client.get(reverse("import-new", args=["acme"]), {"from": run.pk}).content.decode()
+    crumb = f'<a href="{reverse("scenario-list", args=["acme"])}">Scenarios</a><span>Import</span>'
+    assert crumb in page
+    refused = client.post(f"{reverse('import-new', args=['acme'])}?from={run.pk}", {"kind": "", "source": ""})
+    assert refused.status_code == 422 and crumb in refused.content.decode()

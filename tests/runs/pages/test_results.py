@@ -79,7 +79,7 @@ def test_a_page_says_in_words_what_came_out(client: Client, project: Project, ki
 
 def test_parameters_are_rows_of_words(client: Client, project: Project) -> None:
     export = shown(client, make_run(project, kind="export", **CASES["export"]))
-    filtered = '<a href="/p/acme/samples/?status=approved">status approved</a>'
+    filtered = '<a href="/p/acme/samples/?status=approved">status Approved</a>'
     for label, words in {"Formats": "dpo", "Filter": filtered, "Splits": "train 0.9, val 0.1"}.items():
         assert f'<dt>{label}</dt><dd class="break">{words}</dd>' in export
     assert "Held out" not in export
