@@ -39,7 +39,7 @@ urlpatterns = [
     path(
         f"{SAMPLE}second-opinion/<int:assignment>/withdraw/",
         assignment_views.second_opinion_withdraw,
-        name="second-opinion-withdraw",
+        name="sample-second-opinion-withdraw",
     ),
     path(f"{SAMPLE}adjudicate/", agreement_views.sample_adjudicate, name="sample-adjudicate"),
     path(SAMPLE, views.sample_page, name="sample-page"),

@@ -181,7 +181,7 @@ NO_PAGES = {
         "sample-draft",
         "sample-clear",
     ),
-    *("target-set", "sample-second-opinion", "second-opinion-withdraw", "assignment-withdraw"),
+    *("target-set", "sample-second-opinion", "sample-second-opinion-withdraw", "assignment-withdraw"),
     *("sample-suggest", "sample-suggestion", "sample-suggestion-use", "answer-editor-diff"),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
     *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),

@@ -52,7 +52,7 @@ NOUNS = {
 # Parts of an address that say no row, or one of the rows.
 PARTS = {
     "index": "0", "turn": "0", "part": "env", "noun": "run", "batch": "none", "episode": "episode_id", "call": "1",
-    "suggestion": "suggestion_id", "secret": "none",
+    "suggestion": "suggestion_id", "assignment": "assignment_id", "secret": "none",
     "invitation_id": "invitation_id", "token_id": "token_id", "username": "username", "name": "judge",
     "sha256": "sha256", "verb": "cancel", "slug": "slug",
 }  # fmt: skip

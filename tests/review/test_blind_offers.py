@@ -107,7 +107,7 @@ def test_a_refusal_keeps_the_project_and_says_why(client: Client, me: Access, pr
 def test_a_refusal_for_the_role_and_a_missing_row_keep_the_project(client: Client, me: Access) -> None:
     refused, missing = client.get("/p/billing/runs/new/"), client.get("/p/billing/runs/99999/")
     assert (refused.status_code, missing.status_code) == (403, 404)
-    assert "This needs the scope `run`. Your role in billing is reviewer." in refused.content.decode()
+    assert "This needs the scope “run”. Your role in billing is reviewer." in refused.content.decode()
     for answer in (refused, missing):
         assert 'data-goto="q"' in answer.content.decode()
 
