@@ -143,7 +143,7 @@ def _drive(
                 takes.append(spent)
                 time.sleep(reading * pauses.uniform(0.5, 1.5))
                 sample = got["sample"]
-                body = {"action": "approve", "preference": "draw", "version": sample["version"], "seconds": 1}
+                body = {"action": "approve", "version": sample["version"], "seconds": 1}
                 decides.append(client("POST", f"/samples/{sample['id']}/decisions", body, 201)[0])
                 ids.append((number, sample["id"]))
         except BaseException as error:

@@ -113,17 +113,13 @@ def post_decision(
     """Needs no lease, unless someone else has one on the sample. A stale `If-Match` or `version`: 412.
 
     Where several people decide (`settings.review.overlap`), a decision may wait for others (`waits`). The decision of a
-    curator on a disputed sample adjudicates it.
-
-    An approval without `preference` keeps the challenger's answer. A reviewer from whom the sides of the sample are
-    hidden says `left`, `right` or `draw`: else it is 422."""
+    curator on a disputed sample adjudicates it."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = decide(
         access=access,
         sample_id=sample.pk,
         action=body.action,
         version=s.seen_version(request, sample, body.version),
-        needs_preference=True,
         preference=body.preference or "",
         reason=body.reason,
         comment=body.comment,

@@ -43,8 +43,7 @@ class Caller:
         return self.send(f"/samples/{sample.pk}/labels", {"labels": labels}, status=status)
 
     def approve(self, sample: Sample, status: int = 201) -> Any:
-        body = {"action": "approve", "preference": "draw"}
-        return self.send(f"/samples/{sample.pk}/decisions", body, status=status)
+        return self.send(f"/samples/{sample.pk}/decisions", {"action": "approve"}, status=status)
 
     def listed(self, label: str) -> list[str]:
         return [row["id"] for row in self.get(f"/projects/{self.slug}/samples", label=label)["data"]]

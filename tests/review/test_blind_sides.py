@@ -138,9 +138,9 @@ def test_the_sides_exchanged_are_the_same_to_a_blind_reviewer(reference: bool) -
 
 @pytest.mark.parametrize("challenger_left", [True, False])
 def test_a_decision_that_waits_says_nothing_of_the_side_that_it_kept(challenger_left: bool) -> None:
-    """Of a draw the challenger's answer is kept; its hash would name it."""
+    """Approved without a preference the challenger's answer is kept; its hash would name it."""
     review = Review(reference=False, overlap=2, overlap_on="all")
     review.put(challenger_left=challenger_left)
-    answer = review.call("POST", f"samples/{review.sample}/decisions", action="approve", preference="draw")
+    answer = review.call("POST", f"samples/{review.sample}/decisions", action="approve")
     assert answer.startswith("201") and '"waits":true' in answer
     assert all(f'"{name}":null' in answer for name in ("text_sha256", "revision", "pick", "seat"))

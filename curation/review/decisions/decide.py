@@ -20,7 +20,7 @@ from curation.review.decisions.opinions import decision_to_keep, enter_opinion, 
 from curation.review.decisions.state import change, fields_after, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import DECIDING, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
-from curation.review.queue.seats import pick_of, refuse_no_preference, seats_meant
+from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Kind, Sample, Status
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
@@ -49,15 +49,13 @@ def decide(
     comment: str = "",
     seconds: float | None = None,
     keep: int | None = None,
-    needs_preference: bool = False,
 ) -> Decided:
     """Write the decision, the sample's new status and version, and end the lease, all in one transaction.
 
     approve, reject and refine settle the sample; where several people decide, they may wait for others (`opinions`).
     skip gives it back. flag gives it back undecided with its reason in the log, and raises the version, since others
     must read it before they decide. `page_left` names the answer on the page's left, None for a script. `keep`
-    adjudicates: it is the id of the decision that is right. `needs_preference`: nobody who does not see the sides
-    approves without one, as the page asks them. Refused: `Stale` where `version` is not the present one;
+    adjudicates: it is the id of the decision that is right. Refused: `Stale` where `version` is not the present one;
     `Conflict` where another reviewer has the sample, or where another has
     settled it and no version was sent; `Invalid` for an approval before the caller has answered the project's required
     questions. For a decision to keep the answers of its reviewer count too.
@@ -74,8 +72,6 @@ def decide(
         _refuse_accident(sample, access, action, version)
         if action == Action.APPROVE and keep is None:
             refuse_unanswered(access.project, sample, [access.user])
-            if needs_preference and not preference:
-                refuse_no_preference(access, sample)
         if preference and sample.kind != Kind.TURN:
             text = "A trajectory has no sides to prefer."
             raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])

@@ -9,7 +9,7 @@ from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
 from curation.review.models import SETTLING, Action, Decision, Lease, Pick
 from curation.samples.blind import reviews_blind
-from curation.samples.models import Kind, Sample, Status
+from curation.samples.models import Sample, Status
 from curation.web.problems import FieldError, Invalid
 
 LEFT, RIGHT = "left", "right"
@@ -129,15 +129,6 @@ def seats_meant(
         return seats_of(lease) if lease else None
     left = side_of_token(access, sample, page_left)
     return Seats.KING_LEFT if left == Pick.KING else Seats.CHALLENGER_LEFT
-
-
-def refuse_no_preference(access: Access, sample: Sample) -> None:
-    """Refuse an approval that names no answer where the reviewer cannot know that the challenger's would be meant."""
-    if reviews_blind(access) and sample.kind == Kind.TURN and hides_sides(access, sample):
-        raise _wrong(
-            "Pick left, right or draw: `preference` says which of the two answers is approved. Until the sample is "
-            "decided you do not see which is the challenger's, so none is approved without a word."
-        )
 
 
 def names_side(preference: str) -> bool:

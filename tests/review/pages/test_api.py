@@ -108,7 +108,7 @@ def test_a_decision_is_answered_as_the_contract_says_and_logged(call: Caller, pr
 @pytest.mark.parametrize("how", ["header", "body"])
 def test_a_stale_decision_is_412_and_overwrites_nothing(call: Caller, project: Project, how: str) -> None:
     sample = judged(project)
-    call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve", "preference": "draw"})
+    call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
     body = {"action": "reject"} | ({"version": 1} if how == "body" else {})
     headers = {"If-Match": '"1"'} if how == "header" else {}
     answer = call("POST", f"/samples/{sample.pk}/decisions", body, **headers)
@@ -122,7 +122,7 @@ def test_a_stale_decision_is_412_and_overwrites_nothing(call: Caller, project: P
 def test_an_if_match_that_does_not_name_the_version_is_412(call: Caller, project: Project, given: str) -> None:
     show_all(project)
     sample = judged(project)
-    call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve", "preference": "draw"})
+    call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"})
     for path, body in (
         ("decisions", {"action": "reject"}),
         ("revisions", {"text": "x"}),
@@ -135,33 +135,10 @@ def test_an_if_match_that_does_not_name_the_version_is_412(call: Caller, project
     assert sample.status == "approved" and not Revision.objects.exists()
 
 
-def test_a_reviewer_who_sees_no_sides_says_which_answer_is_approved(
-    call: Caller, client: Client, project: Project
-) -> None:
-    sample = judged(project)
-    path = f"/samples/{sample.pk}/decisions"
-    refused = call("POST", path, {"action": "approve"})
-    assert refused.status_code == 422 and refused.json()["errors"][0]["path"] == "preference"
-    assert "Pick left, right or draw" in refused.json()["detail"]
-    sample.refresh_from_db()
-    assert sample.status == "pending" and not Decision.objects.exists()
-    assert call("POST", path, {"action": "reject"}).status_code == 201
-    other = judged(project)
-    call("POST", "/projects/billing/queue/next")
-    assert (
-        call("POST", f"/samples/{other.pk}/decisions", {"action": "approve", "preference": "left"}).status_code == 201
-    )
-    third = judged(project)
-    admin = Caller(client, project, Role.ADMIN)
-    assert admin("POST", f"/samples/{third.pk}/decisions", {"action": "approve"}).status_code == 201
-
-
 @pytest.mark.parametrize("given", ['"1"', '"7", "1"', 'W/"1"', "*"])
 def test_an_if_match_that_names_the_version_is_followed(call: Caller, project: Project, given: str) -> None:
     sample = judged(project)
-    answer = call(
-        "POST", f"/samples/{sample.pk}/decisions", {"action": "approve", "preference": "draw"}, **{"If-Match": given}
-    )
+    answer = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **{"If-Match": given})
     assert answer.status_code == 201
 
 
@@ -265,8 +242,8 @@ def test_bulk_of_nothing_known_is_refused(call: Caller) -> None:
 def test_the_same_idempotency_key_decides_once(call: Caller, project: Project) -> None:
     sample = judged(project)
     key = {"Idempotency-Key": "k1"}
-    first = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve", "preference": "draw"}, **key)
-    again = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve", "preference": "draw"}, **key)
+    first = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **key)
+    again = call("POST", f"/samples/{sample.pk}/decisions", {"action": "approve"}, **key)
     assert first.json() == again.json() and Decision.objects.count() == 1
     assert call("POST", f"/samples/{sample.pk}/decisions", {"action": "reject"}, **key).status_code == 409
 
