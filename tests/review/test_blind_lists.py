@@ -13,22 +13,10 @@ from curation.review.decisions.decide import decide
 from curation.runs.models import Call, Item, Run
 from curation.samples.models import Look, Sample
 from curation.trajectories.models import Trajectory
-from tests.factories import make_bearer, make_duel, make_member, make_project, make_scenario, make_trajectory
+from tests.factories import make_bearer, make_duel, make_member, make_scenario, make_trajectory
 from tests.review.rows import reviewer_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing")
-
-
-@pytest.fixture
-def me(client: Client, project: Project) -> Access:
-    found = reviewer_of(project)
-    client.force_login(found.user)
-    return found
 
 
 @pytest.fixture

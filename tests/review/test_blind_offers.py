@@ -10,22 +10,9 @@ from curation.projects.models import Project, Role
 from curation.review.decisions.decide import decide
 from curation.samples.models import SavedView
 from tests.factories import make_duel, make_member, make_project, make_run
-from tests.review.rows import reviewer_of
 
 pytestmark = pytest.mark.django_db
 HIDDEN = ("bucket", "score_min", "score_max", "score_below", "action_style", "panel")
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing")
-
-
-@pytest.fixture
-def me(client: Client, project: Project) -> Access:
-    found = reviewer_of(project)
-    client.force_login(found.user)
-    return found
 
 
 def samples(client: Client, query: str = "") -> str:

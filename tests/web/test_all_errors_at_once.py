@@ -8,7 +8,7 @@ from django.test import Client
 
 from curation.projects.models import Project, Role
 from curation.runs.models import Run
-from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
+from tests.factories import make_bearer, make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -70,16 +70,6 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"count": "whole number", "source": "Give either", "windows": ""},
     ),
 ]
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    user = make_user("ada")
-    client.force_login(user)
-    project = make_project("acme", user=user)
-    for name in ("king", "challenger", "judge"):
-        make_endpoint(project, name, model=f"scripted/{name}")
-    return project
 
 
 @pytest.mark.parametrize(("address", "sent", "said"), REFUSED)

@@ -10,7 +10,7 @@ from curation.exports.models import SavedRecipe
 from curation.projects.models import Project
 from curation.runs.kinds import listed_kinds
 from curation.runs.models import Run
-from tests.factories import make_endpoint, make_project, make_run, make_user
+from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -27,16 +27,6 @@ LISTS = {
     "replay": ("trajectories", {"outcome", "replay"}),
     "pairs": ("trajectories", {"outcome", "replay"}),
 }
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    user = make_user("ada")
-    client.force_login(user)
-    project = make_project("acme", user=user)
-    for name in ("king", "challenger", "judge"):
-        make_endpoint(project, name, model=f"scripted/{name}")
-    return project
 
 
 def _page(client: Client, url: str) -> str:

@@ -56,9 +56,9 @@ def decide(
     skip gives it back. flag gives it back undecided with its reason in the log, and raises the version, since others
     must read it before they decide. `page_left` names the answer on the page's left, None for a script. `keep`
     adjudicates: it is the id of the decision that is right. Refused: `Stale` where `version` is not the present one;
-    `Conflict` where another reviewer has the sample, or where another has
-    settled it and no version was sent; `Invalid` for an approval before the caller has answered the project's required
-    questions. For a decision to keep the answers of its reviewer count too.
+    `Conflict` where another reviewer has the sample, or has settled it and no version was sent; `Invalid` for an
+    approval before the caller has answered the project's required questions. For a decision to keep the answers of its
+    reviewer count too.
     """
     refuse_wrong_input(action, DECISIONS, reason, comment, seconds)
     with transaction.atomic():

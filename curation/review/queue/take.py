@@ -60,7 +60,7 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
 
 def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
     """Samples that anyone decided since then, and undecided ones that wait for others or for someone who adjudicates.
-    Whatever others decide leaves `open_count` and comes here, so the sum of both never falls by it."""
+    What others decide leaves `open_count` and comes here, so the sum of both never falls by it."""
     rows = Sample.objects.of(project).order_by()
     decided = rows.filter(decided_at__gte=since)
     several = rows.filter(HasOpinions(F("opinions")), status=Status.PENDING)

@@ -114,7 +114,7 @@ def test_each_pipeline_in_use_is_a_funnel_with_rates() -> None:
 
 
 def test_each_funnel_ends_with_the_samples_that_left_in_finished_exports(client: Client) -> None:
-    """Each once, whatever the number of exports and rows; not those that an export skipped."""
+    """Each once, in any number of exports and rows; not those that an export skipped."""
     user = make_user()
     project = make_project(user=user)
     client.force_login(user)

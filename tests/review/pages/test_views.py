@@ -260,6 +260,16 @@ def test_heartbeat_keeps_the_sample_and_names_who_took_it(client: Client, me: Ac
     assert f"in review by {other.user.username}" in page and "hx-post" not in page
 
 
+def test_a_heartbeat_claims_a_sample_again_that_was_given_back(client: Client, me: Access, project: Project) -> None:
+    sample = judged(project)
+    open_queue(client)
+    seats = Lease.objects.get().swapped
+    Lease.objects.all().delete()
+    assert "in review by you" in body(client.post(url("lease-heartbeat", sample.pk)))
+    lease = Lease.objects.get()
+    assert (lease.reviewer, lease.swapped) == (me.user, seats)
+
+
 def test_leaving_the_page_releases_only_what_that_page_knew(client: Client, me: Access, project: Project) -> None:
     sample = judged(project)
     client.post(url("sample-page", sample.pk))
