@@ -42,7 +42,7 @@ from curation.llm.client.errors import (
 from curation.llm.client.passed_streams import OWN_STREAMS
 from curation.llm.client.pricing import cost_of, rounded
 from curation.llm.client.read import read_answer
-from curation.llm.client.streams import BrokenAnswer, Progress, RefusedAnswer, progress_of_call
+from curation.llm.client.streams import BROKE_OFF, BrokenAnswer, Progress, RefusedAnswer, progress_of_call
 from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import CheckedTransport
@@ -238,7 +238,7 @@ async def _put_together(stream: Any, progress: Progress) -> Any:
         if progress.first_token_at is None and any(said):
             progress.first_token_at = time.perf_counter()
     if not progress.has_end and stream.received_finish_reason is None:
-        raise BrokenAnswer("the stream broke off")
+        raise BrokenAnswer(BROKE_OFF)
     answer: Any = litellm.stream_chunk_builder(stream.chunks)
     if answer is None:
         raise BrokenAnswer("the stream has no answer in it")

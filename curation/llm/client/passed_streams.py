@@ -10,7 +10,16 @@ import httpx
 from pydantic import JsonValue
 
 from curation.llm.client import streams
-from curation.llm.client.streams import TOO_LONG, BrokenAnswer, Events, Progress, RefusedAnswer, status_of, words_of
+from curation.llm.client.streams import (
+    BROKE_OFF,
+    TOO_LONG,
+    BrokenAnswer,
+    Events,
+    Progress,
+    RefusedAnswer,
+    status_of,
+    words_of,
+)
 
 # LiteLLM's names of the providers whose streams have such a form.
 OWN_STREAMS = frozenset(
@@ -58,7 +67,7 @@ class PassedStream(httpx.AsyncByteStream):
     """The bytes of an answer as they arrive, within the limit and checked."""
 
     def __init__(self, response: httpx.Response, progress: Progress) -> None:
-        self._response = response
+        self._response, self._progress = response, progress
         kind = response.headers.get("content-type", "")
         has_events = kind.startswith("text/event-stream") or "ndjson" in kind
         self._events = PassedEvents(kind, progress) if has_events else None
@@ -77,6 +86,8 @@ class PassedStream(httpx.AsyncByteStream):
                     return
             if self._events is not None:
                 self._events.add(b"\n\n")
+                if not self._progress.has_end:
+                    raise BrokenAnswer(BROKE_OFF)
         finally:
             await self._response.aclose()
 

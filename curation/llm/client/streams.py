@@ -18,6 +18,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 MAX_BYTES = 32 * 1024 * 1024
 # The chunks of a stream are much longer than the text in them.
 MAX_STREAM_BYTES = 8 * MAX_BYTES
+BROKE_OFF = "the stream broke off"
 TOO_LONG = f"the answer is longer than {MAX_BYTES // 2**20} MiB"
 # A tool call takes about this much memory besides its arguments.
 CALL_BYTES = 500
@@ -175,7 +176,7 @@ class StreamedAnswer(Events):
         if self._failure:
             return self._failure
         if not self.finish_reason:
-            raise BrokenAnswer("the stream ended without a finish reason" if self.is_done else "the stream broke off")
+            raise BrokenAnswer("the stream ended without a finish reason" if self.is_done else BROKE_OFF)
         message: dict[str, JsonValue] = {"role": "assistant", "content": "".join(self._text) or None}
         if self._thinking:
             message["reasoning_content"] = "".join(self._thinking)
