@@ -13,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE, WARM = 500, 30.0
-# Only what live environments, S3, agents and the tests of exports need. LiteLLM itself brings boto3.
-EXTRAS = ("mcp", "openenv", "pyarrow", "storages")
+# Only what the extras and tests need. LiteLLM itself brings boto3.
+EXTRAS = ("authlib", "mcp", "openenv", "psycopg", "pyarrow", "scipy", "storages")
 
 
 def main() -> int:

@@ -153,6 +153,8 @@ def issuer(name: str) -> str:
     local = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if value and not (parts.hostname and (parts.scheme == "https" or local)):
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an https:// URL")
+    if value:
+        require_extra("oidc", "authlib", for_=f"{name} names an OpenID Connect provider")
     return value
 
 
@@ -175,6 +177,19 @@ def group_roles(name: str) -> dict[str, dict[str, frozenset[str]]]:
     return found
 
 
+def require_extra(extra: str, *modules: str, for_: str) -> None:
+    """Stop if a module of an extra is not installed; `for_` says what needs it."""
+    if any(find_spec(module) is None for module in modules):
+        raise ImproperlyConfigured(f"{for_}, which needs: pip install 'winnow-curation[{extra}]'")
+
+
+def database_url(name: str, default: str) -> str:
+    value = url(name, default, schemes={"sqlite", "postgres", "postgresql"})
+    if not value.startswith("sqlite:"):
+        require_extra("postgres", "psycopg", for_=f"{name} names a PostgreSQL server")
+    return value
+
+
 def storage(name: str, value: str) -> tuple[str, dict[str, Any]]:
     """Return `MEDIA_ROOT` and the default storage for `file:///folder` or `s3://bucket/prefix`."""
     scheme, _, rest = value.partition("://")
@@ -185,7 +200,6 @@ def storage(name: str, value: str) -> tuple[str, dict[str, Any]]:
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise ImproperlyConfigured(f"{name} must name a bucket: s3://bucket or s3://bucket/prefix")
-    if find_spec("storages") is None or find_spec("boto3") is None:
-        raise ImproperlyConfigured(f"{name} names a bucket, which needs: pip install 'winnow-curation[s3]'")
+    require_extra("s3", "storages", "boto3", for_=f"{name} names a bucket")
     options = {"bucket_name": bucket, "location": prefix.strip("/"), "default_acl": None}
     return "", {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}

@@ -161,9 +161,7 @@ TEMPLATES = [
 ]
 
 # --- database --------------------------------------------------------------------------------------------------------
-DATABASE_URL = env.url(
-    "DATABASE_URL", f"sqlite:///{WINNOW_DATA / 'winnow.sqlite3'}", schemes={"sqlite", "postgres", "postgresql"}
-)
+DATABASE_URL = env.database_url("DATABASE_URL", f"sqlite:///{WINNOW_DATA / 'winnow.sqlite3'}")
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = "config.sqlite3"

@@ -17,6 +17,8 @@ BUILD = (
     "requirements/data.in",
     "requirements/live.in",
     "requirements/mcp.in",
+    "requirements/oidc.in",
+    "requirements/postgres.in",
     "requirements/s3.in",
     "requirements/telemetry.in",
 )

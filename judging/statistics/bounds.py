@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from judging.statistics.distributions import normal_cdf, t_quantile
+
 Floats = NDArray[np.float64]
 
 # Draws held in memory at once: 2 million counts are 16 MB, their indexes as much again.
@@ -106,8 +108,6 @@ def _ratios(totals: Floats, columns: int) -> Floats:
 
 
 def _bound(sums: Floats, sizes: Floats, means: Floats, quantile: float) -> float:
-    from scipy import special  # half a second, which no process should pay at its start
-
     filled = sizes > 0
     count = int(filled.sum())
     if not count:
@@ -118,8 +118,8 @@ def _bound(sums: Floats, sizes: Floats, means: Floats, quantile: float) -> float
         return round(mean, DECIMALS)
     drawn = means[~np.isnan(means)]
     spread = math.sqrt(count / (count - 1))
-    t = float(special.stdtrit(count - 1, quantile))
-    bound = float(np.quantile(drawn, float(special.ndtr(spread * t))))
+    t = t_quantile(count - 1, quantile)
+    bound = float(np.quantile(drawn, normal_cdf(spread * t)))
     if count < FEW_CLUSTERS:
         bound = min(bound, mean + t * spread * float(drawn.std()))
     return round(bound, DECIMALS)

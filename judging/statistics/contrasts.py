@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from judging.statistics.distributions import normal_cdf, normal_quantile, t_cdf
 from judging.statistics.readings import Floats, PanelReadings, Readings
 
 
@@ -14,20 +15,18 @@ def signed(values: Floats, clusters: NDArray[np.intp]) -> float:
 
     p is at least that of all signs alike, 2 ** -clusters, which is what sums without any spread prove.
     """
-    from scipy import special
-
     sums = np.bincount(clusters, np.nan_to_num(values))
     squares, count = float((sums**2).sum()), int(np.count_nonzero(sums))
     if squares < 1e-18 or count < 2:
         return 0.0
     z = float(sums.sum()) / math.sqrt(squares)
     t = abs(z) * math.sqrt((count - 1) / max(count - z * z, 1e-9))
-    p = max(float(special.stdtr(count - 1, -t)), math.pow(0.5, min(count, 1000)))
-    return math.copysign(-float(special.ndtri(p)), z)
+    p = max(t_cdf(count - 1, -t), math.pow(0.5, min(count, 1000)))
+    return math.copysign(-normal_quantile(p), z)
 
 
 def upper(z: float) -> float:
-    return 0.5 * math.erfc(z / math.sqrt(2))
+    return normal_cdf(-z)
 
 
 def majority(ps: Sequence[float]) -> float:

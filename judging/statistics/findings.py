@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.contrasts import agreement, consistency, majority, regress, signed, two_sided, upper
+from judging.statistics.distributions import binomial_tail
 from judging.statistics.judges import first_share, own_family_rate, preferred, win_rate
 from judging.statistics.readings import Floats, PanelReadings, Readings
 
@@ -158,11 +159,9 @@ class _Judge:
         return signed(values, self.panel.clusters)
 
     def _unparsed(self) -> _Test:
-        from scipy import special
-
         asked = int(self.judge.attempts.sum())
         missing = asked - int((~np.isnan(self.judge.seats[:, :, 0])).sum())
-        p = float(special.bdtrc(missing - 1, asked, UNPARSED)) if missing else 1.0
+        p = binomial_tail(missing, asked, UNPARSED)
         sentence = f"does not give a verdict that can be read: {_percent(missing / asked)} of {asked} replies"
         return self._test(Flaw.UNPARSED, p, missing > UNPARSED * asked, lambda: sentence)
 
@@ -321,11 +320,9 @@ def _same_seats(one: Readings, two: Readings) -> Floats:
 
 def _copy_p(one: Readings, two: Readings) -> float:
     """Return p against agreement in at most `SAME` of the dimensions, readings counted as wholes."""
-    from scipy import special
-
     same = _same_seats(one, two)
     # Of variables between 0 and 1 with one mean those that are 0 or 1 vary most, so the binomial tail is cautious.
-    return float(special.bdtrc(int(same.sum()) - 1, len(same), SAME)) if len(same) and same.sum() >= 1 else 1.0
+    return binomial_tail(int(same.sum()), len(same), SAME)
 
 
 def _is_copy(one: Readings, two: Readings, panel: PanelReadings) -> bool:

@@ -8,6 +8,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from judging.statistics.distributions import binomial_cdf, normal_cdf, normal_quantile, t_quantile
 from judging.statistics.rates import Interval
 from judging.statistics.sign_flip import sign_flip
 
@@ -59,10 +60,8 @@ class Difference:
         """
         if not math.isfinite(self.ratio):
             return None
-        from scipy import special
-
         level = CLEAR_BELOW / max(1, comparisons)
-        z = float(special.ndtri(1 - level / 2))
+        z = normal_quantile(1 - level / 2)
         return max(math.ceil(z * z * self.ratio), math.floor(math.log2(2 / level)) + 1)
 
 
@@ -86,9 +85,7 @@ def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> McNemar:
     lost = sum(old and not new for old, new in pairs)
     if gained + lost == 0:
         return McNemar(0, 0, 1.0)
-    from scipy import special  # half a second, which no process should pay at its start
-
-    return McNemar(gained, lost, min(1.0, 2 * float(special.bdtr(min(gained, lost), gained + lost, 0.5))))
+    return McNemar(gained, lost, min(1.0, 2 * binomial_cdf(min(gained, lost), gained + lost, 0.5)))
 
 
 def difference(
@@ -154,9 +151,7 @@ def _means(sums: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.f
 
 
 def _percentiles(means: NDArray[np.float64], count: int, alpha: float) -> Interval:
-    from scipy import special
-
-    tail = float(special.ndtr(math.sqrt(count / (count - 1)) * special.stdtrit(count - 1, alpha / 2)))
+    tail = normal_cdf(math.sqrt(count / (count - 1)) * t_quantile(count - 1, alpha / 2))
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(round(float(low), _DECIMALS), round(float(high), _DECIMALS))
 

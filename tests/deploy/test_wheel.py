@@ -29,6 +29,7 @@ OF_EXTRAS = {
     "client/records.py": ("datasets",),
     "client/rows.py": ("pandas",),
     "mcp.py": ("mcp", "uvicorn"),
+    "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
     "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
     "server/sandbox/agent/openenv.py": ("openenv.", "websockets."),
 }
@@ -138,9 +139,16 @@ def test_the_command_line_and_django_start(installed: Path, tmp_path: Path) -> N
 
 
 def test_a_missing_extra_and_an_unknown_command_are_named(installed: Path, tmp_path: Path) -> None:
-    files = _say(installed, tmp_path, "manage", "check", FILES_URL="s3://bucket/prefix")
-    assert files.returncode != 0
-    assert "pip install 'winnow-curation[s3]'" in files.stderr
+    for extra, setting in (
+        ("s3", {"FILES_URL": "s3://bucket/prefix"}),
+        ("postgres", {"DATABASE_URL": "postgresql://winnow@127.0.0.1/winnow"}),
+        ("oidc", {"OIDC_ISSUER": "https://id.example.org", "OIDC_CLIENT_ID": "winnow"}),
+    ):
+        refused = _say(installed, tmp_path, "manage", "check", **setting)
+        assert refused.returncode != 0
+        (name, *_) = setting
+        assert f"{name} names a" in refused.stderr
+        assert f"pip install 'winnow-curation[{extra}]'" in refused.stderr
 
     unknown = _say(installed, tmp_path, "sreve")
     assert unknown.returncode != 0
