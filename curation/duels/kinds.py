@@ -31,7 +31,7 @@ from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Preset, Stage
+from curation.runs.kinds import Estimate, Fact, Json, Kind, P, Pipeline, Preset, Stage
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.list.queries import review_steps
@@ -122,15 +122,29 @@ class ChallengerRun(AnswerRun):
     side = Side.CHALLENGER
 
 
-class JudgeRun(Kind[JudgeParams]):
+class ScoredRun(Kind[P]):
+    """Ends with scores and the verdict on them."""
+
+    pipeline = Pipeline.DUELS
+    section_template = TEMPLATE
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
+    def conclude(self, run: Run) -> str:
+        return conclusion_of(run)
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        return {**report_section(run), "run": run, "crownings": crownings(run)}
+
+
+class JudgeRun(ScoredRun[JudgeParams]):
     name = "judge"
     needs = "Answer the turns first: launch a duel, or king and challenger."
     title = "Judge: duels of existing answers"
-    pipeline = Pipeline.DUELS
     summary = "The panel compares answers that are there."
     filter = AskedFilter
     params = JudgeParams
-    section_template = TEMPLATE
 
     def stages(self, params: JudgeParams) -> Sequence[Stage]:
         entrants = Entrants(king_model=params.king_model or "", challenger_model=params.challenger_model or "")
@@ -156,25 +170,14 @@ class JudgeRun(Kind[JudgeParams]):
     def finish(self, run: Run, params: JudgeParams) -> Json:
         return crown_by_setting(run)
 
-    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        return review_steps(run)
 
-    def conclude(self, run: Run) -> str:
-        return conclusion_of(run)
-
-    def section(self, run: Run) -> Mapping[str, object]:
-        return {**report_section(run), "run": run, "crownings": crownings(run)}
-
-
-class DuelRun(Kind[DuelParams]):
+class DuelRun(ScoredRun[DuelParams]):
     name = "duel"
     needs = NO_TURNS
     title = "Duel: king, challenger and judges"
-    pipeline = Pipeline.DUELS
     summary = "A king and a challenger answer each prompt, and the panel compares them."
     filter = AskedFilter
     params = DuelParams
-    section_template = TEMPLATE
 
     def stages(self, params: DuelParams) -> Sequence[Stage]:
         def side(which: Side) -> AnswerStage:
@@ -247,25 +250,14 @@ class DuelRun(Kind[DuelParams]):
     def finish(self, run: Run, params: DuelParams) -> Json:
         return crown_by_setting(run)
 
-    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        return review_steps(run)
 
-    def conclude(self, run: Run) -> str:
-        return conclusion_of(run)
-
-    def section(self, run: Run) -> Mapping[str, object]:
-        return {**report_section(run), "run": run, "crownings": crownings(run)}
-
-
-class RescoreRun(Kind[RescoreParams]):
+class RescoreRun(ScoredRun[RescoreParams]):
     name = "rescore"
     needs = "Launch a duel first."
     title = "Rescore: new scores from existing verdicts"
-    pipeline = Pipeline.DUELS
     summary = "New scores from the verdicts that are there, without a model call."
     filter = SampleFilter
     params = RescoreParams
-    section_template = TEMPLATE
 
     def stages(self, params: RescoreParams) -> Sequence[Stage]:
         def duels(run: Run) -> Iterator[int]:
@@ -294,15 +286,6 @@ class RescoreRun(Kind[RescoreParams]):
 
     def estimate(self, project: Project, params: RescoreParams) -> Estimate:
         return Estimate(notes=("No model is called.",))
-
-    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        return review_steps(run)
-
-    def conclude(self, run: Run) -> str:
-        return conclusion_of(run)
-
-    def section(self, run: Run) -> Mapping[str, object]:
-        return {**report_section(run), "run": run, "crownings": crownings(run)}
 
 
 def _judged(params: JudgeParams, entrants: Callable[[Run], Entrants]) -> list[Stage]:
