@@ -74,8 +74,8 @@ def _header(report: RunReport) -> Iterator[str]:
     yield f"- state: {run.state}\n"
     for side, model in report.models:
         yield f"- {side}: {_cell(model)}\n"
-    for name, text in report.about:
-        yield f"- {name}: {_cell(text)}\n"
+    for line in report.about:
+        yield f"- {line.name}: {_cell(line.full)}\n"
     if report.counts is not None:
         yield f"- scores: {'of the panel that counts' if report.counts else 'of a panel that does not count'}\n"
     yield f"- duels: {report.done}, of which {report.parsed} parsed\n"
@@ -97,8 +97,8 @@ def _verdicts(report: RunReport) -> Iterator[str]:
     for place, pair in enumerate(report.pairs, 1):
         yield "## Verdict\n\n" if len(report.pairs) == 1 else f"## Verdict {place} of {len(report.pairs)}\n\n"
         yield f"**{pair.word}**" + (": " + "; ".join(pair.reasons) if pair.reasons else "") + "\n\n"
-        for side, text in pair.contestants:
-            yield f"- {side}: {_cell(text)}\n"
+        for side in pair.contestants:
+            yield f"- {side.name}: {_cell(side.full)}\n"
         yield f"- margin (challenger minus {pair.opponent}, points): {pair.margin}\n"
         yield f"- lower bound (LCB), resampled by {pair.clusters} (points): {pair.lcb}\n"
         yield f"- lower bound (LCB), resampled by turn (points): {pair.lcb_unclustered}\n"

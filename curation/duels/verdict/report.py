@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from curation.duels.answers.read import leak_lines
 from curation.duels.models import Exclusion
@@ -43,6 +44,14 @@ class SkippedItems:
     count: int
 
 
+class Named(NamedTuple):
+    """What something is in words, and in full with its fingerprints."""
+
+    name: str
+    words: str
+    full: str
+
+
 @dataclass(frozen=True, slots=True)
 class PairReport:
     """The verdict on one challenger against one opponent.
@@ -52,7 +61,7 @@ class PairReport:
     """
 
     opponent: str
-    contestants: tuple[tuple[str, str], ...]
+    contestants: tuple[Named, ...]
     accepted: bool | None
     undecided: bool
     reasons: tuple[str, ...]
@@ -85,12 +94,12 @@ class Cost:
 class RunReport:
     """A run's result (`curation.duels.verdict.stage`). `pairs` is empty before the verdict.
 
-    `about` are (name, text): opponents, panels and versions of the instructions. `counts`: samples have this run's
+    `about` are opponents, panels and versions of the instructions. `counts`: samples have this run's
     scores or newer ones of its panel; None without scores.
     """
 
     run: Run
-    about: tuple[tuple[str, str], ...]
+    about: tuple[Named, ...]
     counts: bool | None
     pairs: tuple[PairReport, ...]
     parsed: int
@@ -107,6 +116,12 @@ class RunReport:
         """Return (side, endpoint) of the models that answered in this run."""
         sides = ((name, self.run.params.get(f"{name}_model")) for name in ("king", "challenger"))
         return [(name, str(model)) for name, model in sides if model]
+
+    @property
+    def fingerprinted(self) -> list[Named]:
+        """Return each that has a fingerprint, once."""
+        named = [*self.about, *(side for pair in self.pairs for side in pair.contestants)]
+        return [line for line in dict.fromkeys(named) if line.full != line.words]
 
     @property
     def cost(self) -> str:
@@ -177,7 +192,7 @@ def _pair(run: Run, figures: Json) -> PairReport:
     sides = [(name, figures.get(name)) for name in ("challenger", "opponent")]
     return PairReport(
         opponent=opponent["side"] if opponent else _opponent(run),
-        contestants=tuple((name, _contestant(run, side)) for name, side in sides if side),
+        contestants=tuple(_contestant(run, name, side) for name, side in sides if side),
         accepted=figures.get("accepted"),
         undecided=bool(figures.get("undecided_without")),
         reasons=tuple(figures.get("reasons") or ()),
@@ -198,36 +213,42 @@ def _opponent(run: Run) -> str:
     return "reference" if run.params.get("mode") == 1 else "king"
 
 
-def _contestant(run: Run, side: Json) -> str:
+def _contestant(run: Run, name: str, side: Json) -> Named:
     """Return a model with the version of its instructions and the beginning of its fingerprint."""
     if not side["model"]:
-        return "the reference"
-    version = _version(run.project, side["side"], side["instructions"])
-    return f"{side['model']}, instructions {version}, fingerprint {side['fingerprint'][:16]}"
+        return Named(name, "the reference", "the reference")
+    words, full = _version(run.project, side["side"], side["instructions"])
+    fingerprint = side["fingerprint"][:16]
+    said = f"{side['model']}, instructions"
+    return Named(name, f"{said} {words}", f"{said} {full}, fingerprint {fingerprint}")
 
 
-def _version(project: Project, name: str, digest: str) -> str:
-    """Return the version of a stage's instructions by their SHA-256."""
+def _version(project: Project, name: str, digest: str) -> tuple[str, str]:
+    """Return the version of a stage's instructions by their SHA-256, in words and in full."""
     current = instructions_for(project, name)
     versions = {current.sha256: current.version} | {row.sha256: row.version for row in history_of(project, name)}
     found = versions.get(digest)
-    return digest[:12] if found is None else f"version {found} ({digest[:12]})"
+    return (digest[:12],) * 2 if found is None else (f"version {found}", f"version {found} ({digest[:12]})")
 
 
-def _about(run: Run, panels: Sequence[ScorePanel], opponents: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    about = [("compared with", f"the {' and the '.join(opponents)}")]
-    about += [("panel", panel_text(panel)) for panel in panels]
+def _about(run: Run, panels: Sequence[ScorePanel], opponents: Sequence[str]) -> tuple[Named, ...]:
+    against = f"the {' and the '.join(opponents)}"
     digests = {digest for judge in run.result.get("judges", ()) for digest in judge.get("instructions", ())}
-    about += [("judge instructions", _version(run.project, "judge", digest)) for digest in sorted(digests)]
-    return tuple(about)
+    return (
+        Named("compared with", against, against),
+        *map(_panel, panels),
+        *(Named("judge instructions", *_version(run.project, "judge", digest)) for digest in sorted(digests)),
+    )
 
 
-def panel_text(panel: ScorePanel) -> str:
-    """Return a panel in words, such as "3f9a1c0b77de: judge-a (9c11…), both orders, 1 judge needed"."""
+def _panel(panel: ScorePanel) -> Named:
+    """Return a panel, in full such as "3f9a1c0b77de: judge-a (9c11…); both orders; 1 needed; equal weights"."""
+    names = ", ".join(judge["name"] for judge in panel.judges)
     judges = ", ".join(f"{judge['name']} ({judge['fingerprint'] or 'unknown'})" for judge in panel.judges)
     orders = "both orders" if len(panel.orders) == 2 else "king first"
     weights = ", ".join(f"{name} {weight:g}" for name, weight in (panel.weights or {}).items()) or "equal weights"
-    return f"{panel.digest}: {judges}; {orders}; {panel.min_judges} needed; {weights}"
+    rule = f"{orders}; {panel.min_judges} needed; {weights}"
+    return Named("panel", f"{names}; {rule}", f"{panel.digest}: {judges}; {rule}")
 
 
 CLUSTER_NAMES = {"repo": "repository", "instance_id": "pull request", "turn": "turn"}

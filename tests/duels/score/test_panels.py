@@ -314,8 +314,14 @@ def test_a_report_names_mode_panel_instructions_and_reasons(models: Models, clie
     ):
         assert part in text, part
     html = page(client, run)
-    for part in ("<dt>Compared with</dt><dd>the king</dd>", digest, "instructions version 0"):
-        assert part in html, part
+    words, _, fingerprints = html.partition('<summary class="muted">Fingerprints</summary>')
+    for part in (
+        "<dt>Compared with</dt><dd>the king</dd>",
+        "<dt>Panel</dt><dd>judge-a, judge-b, judge-c; both orders; 1 needed; equal weights</dd>",
+        "challenger: challenger, instructions version 0</span>",
+    ):
+        assert part in words, part
+    assert digest not in words and digest in fingerprints
 
 
 def test_a_rescore_with_fewer_judges_stands_beside(models: Models) -> None:
