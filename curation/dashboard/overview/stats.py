@@ -15,6 +15,7 @@ from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
+from curation.review.queue.pace import median_seconds
 from curation.runs.models import Call, Run
 from curation.runs.usage.figures import calls_by_day
 from curation.samples.models import Bucket, Sample, Status
@@ -180,12 +181,8 @@ def _pace(project: Project) -> list[Json]:
 
 
 def _seconds_per_decision(project: Project) -> float | None:
-    """Median seconds of the last 200 decisions; one lunch break would distort the mean."""
-    rows = Decision.objects.filter(COUNTED, sample__project=project, action__in=DECIDING, seconds__isnull=False)
-    seconds = sorted(
-        value for value in rows.order_by("-id").values_list("seconds", flat=True)[:200] if value is not None
-    )
-    return seconds[len(seconds) // 2] if seconds else None
+    decisions = Decision.objects.filter(COUNTED, sample__project=project, action__in=DECIDING)
+    return median_seconds(decisions.not_undone(), last=200)
 
 
 def _cost_by_model(project: Project) -> list[Json]:

@@ -46,9 +46,9 @@ def own_decisions(project: Project, reviewer: int) -> DecisionQuerySet:
     return rows.not_undone()
 
 
-def recent_pace(own: DecisionQuerySet) -> float | None:
-    """The median seconds of the last decisions."""
-    seconds = own.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:RECENT]
+def median_seconds(decisions: DecisionQuerySet, last: int = RECENT) -> float | None:
+    """The median seconds of so many last decisions; one lunch break would distort the mean."""
+    seconds = decisions.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:last]
     spent = [value for value in seconds if value is not None]
     return round(median(spent), 1) if spent else None
 
@@ -67,7 +67,7 @@ def progress_of(access: Access) -> Progress:
         finished=finished_count(access.project, access.user.pk, since=start_of_day()),
         left=left,
         more=left >= COUNTED_UP_TO,
-        pace=recent_pace(own),
+        pace=median_seconds(own),
         assigned=mine.count(),
         target=target,
         decided=own.values("sample").distinct().count() if target and target.total else 0,

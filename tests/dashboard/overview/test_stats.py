@@ -232,13 +232,13 @@ def test_pace_ignores_undone_decisions() -> None:
     project = make_project()
     reviewer = make_member(project)
     samples = [make_sample(project) for _ in range(3)]
-    for sample in samples:
-        Decision.objects.create(sample=sample, reviewer=reviewer, action="approve", version=1, seconds=8)
+    for sample, seconds in zip(samples, (30, 8, 9), strict=True):
+        Decision.objects.create(sample=sample, reviewer=reviewer, action="approve", version=1, seconds=seconds)
     undo = Decision.objects.create(sample=samples[0], reviewer=reviewer, action="undo", version=2)
     Decision.objects.filter(sample=samples[0], action="approve").update(undone_by=undo)
     stats = project_stats(project)
     assert [(entry["reviewer"], entry["n"]) for entry in stats.pace] == [(reviewer.username, 2)]
-    assert stats.seconds_per_decision == 8
+    assert stats.seconds_per_decision == 8.5
 
 
 def test_unknown_cost_is_counted_separately() -> None:
