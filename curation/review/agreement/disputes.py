@@ -8,16 +8,18 @@ from django.db.models import F
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.review.decisions.opinions import look_at_opinions
+from curation.review.decisions.outcome import kept_side
 from curation.review.models import Action, Decision, Pick
 from curation.samples.list.clauses import HasOpinions
 from curation.samples.models import Sample
 from curation.web.lists.keyset import Page
 from curation.web.lists.params import ListParams, named_list
+from judging.messages import message_text
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """`may_keep`: the caller is none of those who disagree, and so may adjudicate. `answers`: pick → the text as it was
+    """`may_keep`: the caller is none of those who disagree, and so may adjudicate. `answers`: side → the text as it was
     recorded; empty for a trajectory."""
 
     sample: Sample
@@ -32,7 +34,7 @@ class Dispute:
     def _text(self, row: Decision) -> str:
         if row.revision is not None:
             return row.revision.text
-        return self.answers.get(row.pick, "") if row.action == Action.APPROVE else ""
+        return self.answers.get(kept_side(row.pick), "") if row.action == Action.APPROVE else ""
 
 
 @named_list("disputes", page="dispute-list")
@@ -62,4 +64,7 @@ class DisputeList(ListParams):
     def _answers(self, samples: Sequence[Sample]) -> dict[int, dict[str, str]]:
         texts = ("challenger__text__text", "king__text__text", "prompt__text__reference")
         rows = Duel.objects.filter(sample__in=samples).values_list("sample_id", *texts)
-        return {pk: {Pick.CHALLENGER: mine, Pick.KING: king or reference or ""} for pk, mine, king, reference in rows}
+        return {
+            pk: {Pick.CHALLENGER: mine, Pick.KING: king or (message_text(reference) if reference else "")}
+            for pk, mine, king, reference in rows
+        }
