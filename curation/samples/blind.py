@@ -5,7 +5,8 @@ nowhere but on its own page after the decision. Curators and admins see them, an
 that they looked. The rules:
 
 - one object that tells of a sample: `look`, or `hides` where only a part is hidden;
-- a list of them: `without_pending` for reviewers, and `look_at` for what curators see;
+- a list of them: `without_pending` for reviewers (of duels and verdicts `curation.duels.pages.queries`), and `look_at`
+  for what curators see;
 - a figure or a file of many samples: `refuse_pending`, or a count of decided samples where `reviews_blind`;
 - a page of all samples: `refuse_undecided`;
 - a filter or an order: `refuse_hidden` of samples, `refuse_told` of anything else;

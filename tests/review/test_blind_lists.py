@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from curation.duels.models import Duel
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Role
@@ -173,6 +174,27 @@ def test_a_list_that_shows_what_is_hidden_says_that_a_curator_looked(project: Pr
     entry = AuditEntry.objects.get(action="sample.look")
     assert entry.actor == curator.user and entry.subject == f"{len(seen)} samples"
     assert set(entry.data["samples"]) == {str(pk) for pk in seen}
+
+
+def test_a_duel_without_a_sample_tells_nothing_of_a_pending_one(client: Client, me: Access, project: Project) -> None:
+    """A control duel has the king's answer of a pending sample, and an unscored duel is in the queue tomorrow."""
+    pending = make_duel(project, king="the answer of the king")
+    control, unscored = make_duel(project, king="the answer of the king"), make_duel(project)
+    Duel.everything.filter(pk=control.pk).update(control="fault", expected=1, sample=None)
+    Duel.objects.filter(pk=unscored.pk).update(sample=None)
+    Sample.objects.exclude(duel=pending).delete()
+    lists = [f"projects/billing/{noun}{query}" for noun in ("duels", "verdicts") for query in ("?control=true", "")]
+    assert [get(me, path)["data"] for path in lists] == [[]] * 4
+    assert "acme__billing" not in client.get("/p/billing/duels/?control=true").content.decode()
+    assert [get(me, f"duels/{duel.pk}")["code"] for duel in (control, unscored)] == ["blind"] * 2
+    assert client.get(reverse("duel-page", args=["billing", unscored.pk])).status_code == 403
+    assert pending.sample is not None
+    decide(access=me, sample_id=pending.sample.pk, action="approve")
+    assert [row["id"] for row in get(me, lists[0])["data"]] == [str(control.pk)]
+    assert [row["id"] for row in get(me, lists[1])["data"]] == [str(pending.pk)]
+    assert "acme__billing" in client.get("/p/billing/duels/?control=true").content.decode()
+    assert get(me, f"duels/{control.pk}")["king"]["text"] == "the answer of the king"
+    assert get(me, f"duels/{unscored.pk}")["code"] == "blind"
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.REVIEWER])

@@ -6,6 +6,7 @@ from ninja import Query, Router
 from curation.duels.models import Duel
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
+from curation.duels.pages.queries import look_at_duel, shown_to
 from curation.duels.pages.schemas import DuelOut, DuelPage, PanelOut, VerdictPage, VerdictRowOut, duel_out
 from curation.duels.score.panels import panels_of
 from curation.duels.verdict.markdown import markdown
@@ -13,7 +14,7 @@ from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
-from curation.samples.blind import look, look_at, refuse_pending, without_pending
+from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
 from curation.web.problems import NotFound
@@ -23,18 +24,19 @@ router = Router(tags=["duels"])
 
 @router.get("/projects/{slug}/duels", response=DuelPage, exclude_unset=True, summary="List duels")
 def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict[str, object]:
-    """Those who review blind get no duels of pending samples."""
+    """Those who review blind get the duels of decided samples, and control duels when no sample is pending."""
     access = enter(request, slug, Scope.READ)
-    page = params.page(without_pending(access, params.rows(access.project).with_answers(), "sample"))
+    page = params.page(shown_to(access, params.rows(access.project).with_answers()))
     look_at(access, [duel.sample_id for duel in page.rows])
     return page.response(duel_out)
 
 
 @router.get("/projects/{slug}/verdicts", response=VerdictPage, exclude_unset=True, summary="List verdicts")
 def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -> dict[str, object]:
-    """Every judge's reading of every duel, the newest first. Those who review blind get none on pending samples."""
+    """Every judge's reading of every duel, the newest first. Those who review blind get those of the duels that they
+    get."""
     access = enter(request, slug, Scope.READ)
-    page = params.page(without_pending(access, params.rows(access.project), "duel__sample"))
+    page = params.page(shown_to(access, params.rows(access.project), "duel__"))
     look_at(access, [verdict.duel.sample_id for verdict in page.rows])
     return page.response(VerdictRowOut.of)
 
@@ -51,7 +53,7 @@ def get_duel(request: HttpRequest, duel_id: str, run: str | None = None) -> dict
     """With `run`, its score, bucket and verdicts are those of that run."""
     visible = Duel.everything.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     duel = find(visible.with_texts().select_related("sample"), duel_id, "duel")
-    look(enter(request, duel.project, Scope.READ), duel.sample)
+    look_at_duel(enter(request, duel.project, Scope.READ), duel)
     return duel_out(duel if run is None else duel_of_run(duel, run))
 
 

@@ -9,11 +9,12 @@ from django.views.decorators.http import require_GET
 from curation.duels.models import Duel, Opponent
 from curation.duels.pages.filters import DuelList
 from curation.duels.pages.pages import duel_of_run, duel_view
+from curation.duels.pages.queries import look_at_duel, shown_to
 from curation.duels.score.panels import panels_of
 from curation.duels.score.shown import shown
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look, look_at, reviews_blind, without_pending
+from curation.samples.blind import look_at, reviews_blind
 from curation.samples.models import Bucket
 from curation.web.ids import find
 from curation.web.lists.pages import list_context, tabs
@@ -23,7 +24,7 @@ from curation.web.lists.pages import list_context, tabs
 @project_page(Scope.READ)
 def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DuelList.from_query(request.GET)
-    rows = without_pending(access, params.rows(access.project).select_related("prompt", "challenger"), "sample")
+    rows = shown_to(access, params.rows(access.project).select_related("prompt", "challenger"))
     page = params.page(rows.prefetch_related("scores"))
     look_at(access, [duel.sample_id for duel in page.rows])
     context = {
@@ -55,7 +56,7 @@ def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ)
 def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     duel = find(Duel.objects.of(access.project).with_texts().select_related("sample"), pk, "duel")
-    look(access, duel.sample)
+    look_at_duel(access, duel)
     if run := request.GET.get("run", ""):
         duel = duel_of_run(duel, run)
     context = {
