@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
+from curation.duels.judge.controls import sides_of
 from curation.duels.models import Answer, Duel, Opponent
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.prompts.queries import history_of
@@ -15,6 +16,7 @@ from curation.web.problems import NotFound
 from curation.web.text.figures import counted
 from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Excerpt, Turn
+from judging.controls.faults import Control
 from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import DIMENSIONS
 
@@ -48,6 +50,9 @@ class ScoreView:
 
 @dataclass(frozen=True, slots=True)
 class DuelView:
+    """`control` says why the outcome of a control duel is known, and what it is; "" for any other."""
+
+    control: str
     opponent: AnswerView
     challenger: AnswerView
     judges: list[JudgeView]
@@ -80,15 +85,19 @@ def duel_view(duel: Duel) -> DuelView:
     """Needs `with_texts()`."""
     answer = duel.challenger
     found = shown(duel)
-    if duel.king is not None:
+    challenger = _answer_view("Challenger", answer, _leak_spans(answer))
+    if duel.control and duel.king is None:
+        opponent, challenger = _control_views(duel)
+    elif duel.king is not None:
         opponent = _answer_view("King", duel.king, ())
     elif duel.opponent == Opponent.NONE:
         opponent = AnswerView("No opponent", "imported without another answer", render_text(""), None, ())
     else:
         opponent = AnswerView("Reference", "", render_text(duel.reference_text), None, ())
     return DuelView(
+        control=_control_words(duel),
         opponent=opponent,
-        challenger=_answer_view("Challenger", answer, _leak_spans(answer)),
+        challenger=challenger,
         judges=judge_views(duel, verdicts_of(duel, found.row)),
         metrics=tuple(Metric(name, found.metrics[name]) for name in DIMENSIONS if name in found.metrics),
         dimensions=DIMENSIONS,
@@ -102,6 +111,29 @@ def duel_view(duel: Duel) -> DuelView:
         ),
         imported=imported(duel) if found.row is None else None,
     )
+
+
+def _control_views(duel: Duel) -> tuple[AnswerView, AnswerView]:
+    """Both sides of a control duel of one answer, which has a planted fault on the side that must lose."""
+    opponent = "Reference" if duel.opponent == Opponent.REFERENCE else "King"
+    king, challenger = (
+        AnswerView(f"{title} with a planted fault", "", render_text(text), None, ())
+        if duel.planted and text == duel.planted
+        else _answer_view(title, duel.challenger, ())
+        for title, text in zip((opponent, "Challenger"), sides_of(duel), strict=True)
+    )
+    return king, challenger
+
+
+def _control_words(duel: Duel) -> str:
+    if duel.control == Control.SAME:
+        return "Control duel: both answers are the same, so the right verdict is a draw."
+    if duel.control == Control.FAULT:
+        return "Control duel: one answer has a planted fault, so the other one is better."
+    if duel.control == Control.PEOPLE:
+        outcome = {1: "the challenger", -1: "the king", 0: "a draw"}[duel.expected or 0]
+        return f"Control duel: people decided for {outcome}."
+    return ""
 
 
 def _leak_text(span: Mapping[str, str]) -> str:

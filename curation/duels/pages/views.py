@@ -55,14 +55,15 @@ def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    duel = find(Duel.objects.of(access.project).with_texts().select_related("sample"), pk, "duel")
+    duel = find(Duel.everything.of(access.project).with_texts().select_related("sample"), pk, "duel")
     look_at_duel(access, duel)
-    if run := request.GET.get("run", ""):
+    run = request.GET.get("run", "")
+    if run and not duel.control:  # no run gives a control duel a score
         duel = duel_of_run(duel, run)
     context = {
         "duel": duel,
         "view": duel_view(duel),
         "sample_url": reverse("sample-page", args=[access.project.slug, duel.sample_id]) if duel.sample_id else None,
-        "api_path": f"/api/v1/duels/{duel.pk}" + (f"?run={run}" if run else ""),
+        "api_path": f"/api/v1/duels/{duel.pk}" + (f"?run={run}" if run and not duel.control else ""),
     }
     return render(request, "duels/page.html", context)

@@ -1,9 +1,11 @@
+import re
+
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from curation.duels.models import Verdict
+from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import ScorePanel
 from curation.projects.models import Project
 from curation.samples.models import Flag
@@ -122,3 +124,23 @@ def test_duels_of_other_projects_are_not_found(client: Client, project: Project)
     assert client.get(f"/p/theirs/duels/{theirs.pk}/").status_code == 404
     run = make_run(theirs.project)
     assert client.get(f"/p/acme/duels/?run={run.pk}").status_code == 404
+
+
+@pytest.mark.parametrize("expected", [-1, 1])
+def test_a_control_duel_opens_from_its_list_and_shows_both_sides(
+    client: Client, project: Project, expected: int
+) -> None:
+    run = make_run(project)
+    duel = make_duel(project, challenger="the answer itself")
+    Duel.objects.filter(pk=duel.pk).update(
+        control="fault", expected=expected, planted="the answer with a fault", king=None, sample=None
+    )
+    listed = html(client, "/p/acme/duels/?control=true")
+    (address,) = re.findall(r'href="(/p/acme/duels/\d+/)"', listed)
+    assert "Control duels: their outcome is known." in listed
+    shown = html(client, f"{address}?run={run.pk}")
+    assert "one answer has a planted fault, so the other one is better" in shown
+    king, challenger = re.findall(r'<article class="answer">.*?</article>', shown)
+    faulty, sound = (king, challenger) if expected == 1 else (challenger, king)
+    assert "with a planted fault" in faulty and "the answer with a fault" in faulty
+    assert "the answer itself" in sound and "planted" not in sound
