@@ -90,7 +90,14 @@ def test_each_kind_of_answer_is_kept_as_given_and_a_wrong_one_is_refused_by_name
     }  # fmt: skip
     refused = ann.label(sample, status=422, **wrong)
     assert {error["path"] for error in refused["errors"]} == {f"labels.{name}" for name in wrong}
-    for bad in ({"field": "nowhere"}, {"start": 17}, {"label": "right"}, {"revision": "999"}, {"start": -1}):
+    for bad in (
+        {"field": "nowhere"},
+        {"field": ["king"]},
+        {"start": 17},
+        {"label": "right"},
+        {"revision": "999"},
+        {"start": -1},
+    ):
         ann.label(sample, status=422, where=[{**span, **bad}])
     assert {row["question"]: row["value"] for row in ann.get(f"/samples/{sample.pk}/labels")["data"]} == found
 

@@ -60,12 +60,13 @@ def save_labels(
 def field_of(access: Access, sample: Sample, given: object) -> str:
     """The stored name of a field; `left` and `right` are those that the caller sees. Raises `BadValue` where the name
     would tell a blind reviewer which answer is left."""
-    if given in SIDES and reviews_blind(access) and hides_sides(access, sample):
+    name = given if isinstance(given, str) else ""
+    if name in SIDES and reviews_blind(access) and hides_sides(access, sample):
         raise BadValue("names a side that is hidden from you; say left or right")
-    if given in (LEFT, RIGHT) and sample.kind == Kind.TURN:
+    if name in (LEFT, RIGHT) and sample.kind == Kind.TURN:
         seats = shown_seats(access, sample, own_lease(sample, access))
-        return FIELDS[seats.left if given == LEFT else seats.right]
-    return given if isinstance(given, str) else ""
+        return FIELDS[seats.left if name == LEFT else seats.right]
+    return name
 
 
 def shown_value(access: Access, label: Label) -> object:
