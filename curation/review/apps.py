@@ -11,6 +11,7 @@ class ReviewConfig(AppConfig):
         from curation.projects.instructions.texts import register
         from curation.review import removal  # noqa: F401 - registers what rests on what
         from curation.review.imports.kind import SampleKind
+        from curation.review.queue import membership  # noqa: F401 - connects its signals
         from curation.review.refine.draft import SuggestRun
         from curation.review.refine.kind import RefineRun, RejudgeRun
         from curation.runs import kinds
