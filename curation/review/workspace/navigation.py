@@ -82,6 +82,7 @@ def _looking_back(slug: str, decision_id: int, sample_id: int, query: str) -> st
     return f"{sample_url(slug, sample_id)}?{urlencode({'queue': query, 'at': decision_id})}"
 
 
+# What the reviewer of a line of the log did.
 DONE = {
     "approve": "approved",
     "reject": "rejected",
@@ -89,6 +90,8 @@ DONE = {
     "skip": "skipped",
     "flag": "flagged",
     "queue": "sent to the queue",
+    "undo": "took a decision back",
+    "reopen": "reopened",
 }
 
 

@@ -26,7 +26,7 @@ from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
-from curation.review.workspace.navigation import LastDone, Location, Navigation, last_done, navigation_of
+from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import Rollout, rollout_of
 from curation.review.workspace.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.samples.blind import shown_flags
@@ -65,10 +65,18 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class DecisionView:
+    """A line of the log. `pick` is the picked side as the page names it, or a draw."""
+
     row: Decision
+    pick: str
     reason: SafeString
     comment: SafeString
     waits_for_others: bool
+
+    @property
+    def done(self) -> str:
+        """What its reviewer did: `approved`."""
+        return DONE[self.row.action]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +257,7 @@ def workspace_of(
         decisions=[
             DecisionView(
                 row,
+                _picked(row.pick, found),
                 _remark(findings, "comment", row.pk, row.reason),
                 _remark(findings, "comment", row.pk, row.comment),
                 row.reviewer_id == access.user.pk and row.waits_in(sample),
@@ -329,6 +338,11 @@ def _seats(
         )
         for place, key, answer in answers
     ]
+
+
+def _picked(pick: str, found: Detail | None) -> str:
+    named = found.side(pick).label if found and pick not in ("", Pick.DRAW) else pick
+    return named.lower()
 
 
 def _revisions(sample: Sample, access: Access) -> list[Revision]:

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from curation.duels.models import AnswerText
+from curation.duels.models import AnswerText, Duel
 from curation.review.bulk.decide import decide_selected
 from curation.review.bulk.undo import undo_bulk
 from curation.review.decisions.decide import decide
@@ -112,6 +112,16 @@ def test_a_later_text_sets_the_sample_back_to_pending_and_keeps_the_approval_in_
     assert reasons(run_export(access.project, RECIPE)) == {str(sample.pk): "not_approved"}
 
 
+def test_the_log_says_what_was_done_and_names_the_side_as_the_page_does(client: Client) -> None:
+    access = project_with_reviewer()
+    sample = judged(access.project)
+    Duel.objects.update(king=None, opponent="reference")
+    decide(access=access, sample_id=sample.pk, action="approve", preference="king")
+    client.force_login(access.user)
+    page = client.get(f"/p/{access.project.slug}/samples/{sample.pk}/").content.decode()
+    assert f"<strong>{access.user.username}</strong> approved the answer as recorded · reference" in page
+
+
 def test_the_page_shows_the_earlier_approval_and_who_reopened(client: Client) -> None:
     access = project_with_reviewer()
     other = reviewer_of(access.project)
@@ -121,7 +131,7 @@ def test_the_page_shows_the_earlier_approval_and_who_reopened(client: Client) ->
     revise(access=other, sample_id=sample.pk, text="second")
     client.force_login(access.user)
     page = client.post(f"/p/{access.project.slug}/samples/{sample.pk}/").content.decode()
-    assert f"<strong>{access.user.username}</strong> approve revision 1" in page
+    assert f"<strong>{access.user.username}</strong> approved revision 1" in page
     assert f"<strong>{other.user.username}</strong>: revision 2 reopened it" in page
     log = client.get(f"/api/v1/samples/{sample.pk}/decisions?sort=id", headers=make_bearer(access.user)).json()["data"]
     assert [row["action"] for row in log] == ["approve", "reopen"]
