@@ -117,9 +117,13 @@ def test_the_log_says_what_was_done_and_names_the_side_as_the_page_does(client: 
     sample = judged(access.project)
     Duel.objects.update(king=None, opponent="reference")
     decide(access=access, sample_id=sample.pk, action="approve", preference="king")
+    session = make_trajectory(access.project).sample
+    assert session is not None
+    decide(access=access, sample_id=session.pk, action="approve")
     client.force_login(access.user)
-    page = client.get(f"/p/{access.project.slug}/samples/{sample.pk}/").content.decode()
-    assert f"<strong>{access.user.username}</strong> approved the answer as recorded · reference" in page
+    for pk, words in ((sample.pk, "the answer as recorded · reference"), (session.pk, "the session as recorded")):
+        page = client.get(f"/p/{access.project.slug}/samples/{pk}/").content.decode()
+        assert f"<strong>{access.user.username}</strong> approved {words}" in page
 
 
 def test_the_page_shows_the_earlier_approval_and_who_reopened(client: Client) -> None:
