@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import F
 
-from curation.duels.models import Duel
+from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
 from curation.review.decisions.opinions import look_at_opinions
 from curation.review.decisions.outcome import kept_side
@@ -17,19 +18,29 @@ from curation.web.lists.params import ListParams, named_list
 from judging.messages import message_text
 
 
+class Kept(NamedTuple):
+    """A decision, the picked side as pages name it, and the text that it keeps; "" for none."""
+
+    row: Decision
+    pick: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Dispute:
     """`may_keep`: the caller is none of those who disagree, and so may adjudicate. `answers`: side → the text as it was
-    recorded; empty for a trajectory."""
+    recorded; empty for a trajectory. `opponent` is the side beside the challenger."""
 
     sample: Sample
     decisions: list[Decision]
     may_keep: bool
     answers: dict[str, str]
+    opponent: str
 
-    def kept(self) -> list[tuple[Decision, str]]:
-        """Return the decisions with the text that each keeps, "" for none."""
-        return [(row, self._text(row)) for row in self.decisions]
+    def kept(self) -> list[Kept]:
+        return [
+            Kept(row, self.opponent if row.pick == Pick.KING else row.pick, self._text(row)) for row in self.decisions
+        ]
 
     def _text(self, row: Decision) -> str:
         if row.revision is not None:
@@ -56,15 +67,21 @@ class DisputeList(ListParams):
         for sample in page.rows:
             given = latest.get(sample.pk, {})
             look_at_opinions(access, given.values())
-            disputes[sample.pk] = Dispute(
-                sample, list(given.values()), access.user.pk not in given, answers.get(sample.pk, {})
-            )
+            texts, opponent = answers.get(sample.pk, ({}, ""))
+            may_keep = access.user.pk not in given
+            disputes[sample.pk] = Dispute(sample, list(given.values()), may_keep, texts, opponent)
         return page, disputes
 
-    def _answers(self, samples: Sequence[Sample]) -> dict[int, dict[str, str]]:
+    def _answers(self, samples: Sequence[Sample]) -> dict[int, tuple[dict[str, str], str]]:
         texts = ("challenger__text__text", "king__text__text", "prompt__text__reference")
-        rows = Duel.objects.filter(sample__in=samples).values_list("sample_id", *texts)
+        rows = Duel.objects.filter(sample__in=samples).values_list("sample_id", "opponent", *texts)
         return {
-            pk: {Pick.CHALLENGER: mine, Pick.KING: king or (message_text(reference) if reference else "")}
-            for pk, mine, king, reference in rows
+            pk: (
+                {
+                    Pick.CHALLENGER: mine,
+                    Pick.KING: message_text(reference or {}) if opponent == Opponent.REFERENCE else king or "",
+                },
+                opponent,
+            )
+            for pk, opponent, mine, king, reference in rows
         }

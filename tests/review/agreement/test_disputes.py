@@ -29,4 +29,5 @@ def test_the_kept_text_is_that_of_the_source_s_own_turn_and_of_a_draw(client: Cl
     page = client.get(reverse("dispute-list", args=["billing"])).content.decode()
     texts = [html.unescape(part.partition("</pre>")[0]) for part in page.split("<pre>")[1:]]
     assert len(texts) == 2 and texts[0].startswith("I look around.") and "ls -a" in texts[0]
+    assert "Approve · reference" in page and "· king" not in page
     assert "role" not in texts[0] and texts[1] == "THOUGHT: I list the folder."
