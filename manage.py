@@ -5,7 +5,9 @@ import gc
 import os
 import sys
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Run the command that the arguments name. What a person can mend is one line; `--traceback` shows all."""
     # What is imported stays: looking for garbage among it takes a sixth of the start.
     gc.set_threshold(50_000)
     if sys.argv[1:3] == ["demo", "--supervise"]:
@@ -13,16 +15,25 @@ if __name__ == "__main__":
         from curation.dashboard.demo.supervisor import supervise
 
         sys.exit(supervise(*sys.argv[3:]))
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db import Error
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
         execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(f"Error: {error}")
     except (OSError, Error) as error:
-        from curation.web.failures import DiskFull, failure_of
+        from curation.web.failures import explain
 
-        failure = failure_of(error)
-        if isinstance(failure, DiskFull):
-            sys.exit(failure.detail)
-        raise
+        explained = explain(error)
+        if explained is None or "--traceback" in sys.argv:
+            raise
+        sys.exit(f"Error: {explained}")
+
+
+if __name__ == "__main__":
+    main()

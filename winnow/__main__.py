@@ -63,8 +63,9 @@ def main() -> None:
     else:
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         sys.path.insert(0, str(SITE))
-        sys.argv = ["winnow", *(options if command == "manage" else arguments)]
-        runpy.run_path(str(SITE / "manage.py"), run_name="__main__")
+        # The first word is what help and errors call the command.
+        sys.argv = ["winnow manage", *options] if command == "manage" else ["winnow", *arguments]
+        runpy.run_path(str(SITE / "manage.py"))["main"]()
 
 
 def mcp_parser() -> argparse.ArgumentParser:

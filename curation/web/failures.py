@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
-from django.db import OperationalError, connection
+from django.db import Error, OperationalError, ProgrammingError, connection
 
 from curation.web.problems import Unavailable
 
@@ -52,6 +52,17 @@ def failure_of(error: BaseException) -> Unavailable | None:
     return None
 
 
+def explain(error: OSError | Error) -> str | None:
+    """Return what a command line says in place of a traceback, or None if a person cannot mend the error."""
+    if (failure := failure_of(error)) is not None:
+        return failure.detail
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else None
+    if isinstance(error, OperationalError) or (isinstance(error, ProgrammingError) and _has_no_tables()):
+        return f"The database cannot be used: {str(error).strip()}. `winnow serve` or `manage.py migrate` prepares it."
+    return None
+
+
 def full_disks() -> list[DiskFull]:
     """Return the folders of this process that have no room left, each as the problem that a write will meet."""
     return [DiskFull(_room(folder)) for folder in data_folders() if _has_no_room(folder)]
@@ -84,6 +95,12 @@ def _is_full(error: BaseException) -> bool:
         return True
     # SQLite cannot always tell why it could not write.
     return "disk I/O error" in str(error) and _has_no_room(_database_folder())
+
+
+def _has_no_tables() -> bool:
+    """PostgreSQL reports a missing table as an error of the program."""
+    with connection.cursor() as cursor:
+        return "django_migrations" not in connection.introspection.table_names(cursor)
 
 
 def _where(error: BaseException) -> str:

@@ -34,12 +34,9 @@ def require_port(host: str, port: int) -> None:
     if error is None:
         return
     if isinstance(error, PermissionError):
-        raise StartFailed(
-            f"Port {port} is not allowed for this user. Choose one above 1023: {demo_command('PORT=8000')}"
-        )
+        raise StartFailed(f"Port {port} is not allowed for this user. Choose one above 1023, such as PORT=8000.")
     free = next((other for other in range(port + 1, 65536) if _refusal(host, other) is None), None)
-    offer = f" Start with PORT={free}: {demo_command(f'PORT={free}')}" if free else ""
-    raise StartFailed(f"Port {port} is in use.{offer}")
+    raise StartFailed(f"Port {port} is in use." + (f" Start with PORT={free}, which is free." if free else ""))
 
 
 def demo_command(setting: str) -> str:

@@ -173,19 +173,23 @@ def test_an_occupied_port_is_named_with_the_next_free_one(tmp_path: Path, occupi
     said, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert f"Port {occupied} is in use." in said and "Winnow is ready" not in said
-    offered = re.search(r"Start with PORT=(\d+): make demo PORT=\1\b", said)
+    offered = re.search(r"Start with PORT=(\d+), which is free", said)
     assert offered is not None, said
     assert int(offered[1]) > occupied
     socket.create_server(("127.0.0.1", int(offered[1]))).close()
     assert not (tmp_path / "winnow.sqlite3").exists(), "nothing was made before the port was tried"
 
 
-def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, occupied: int) -> None:
-    """`serve` does not try the port before; in the demo another server may take it after it was tried."""
-    process = run("serve", environment(tmp_path, occupied))
-    said, _ = process.communicate(timeout=120)
+def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, port: int) -> None:
+    """It takes the port after `serve` has tried it, and before the web server starts."""
+    process = run("serve", environment(tmp_path, port))
+    assert process.stdout is not None
+    while "Winnow starts on port" not in process.stdout.readline():
+        assert process.poll() is None
+    with socket.create_server(("127.0.0.1", port)):
+        said, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert f"Port {occupied} is in use." in said
+    assert f"Port {port} is in use." in said
 
 
 def test_the_demo_is_not_served_to_others(tmp_path: Path, port: int) -> None:

@@ -28,6 +28,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no database in {settings.WINNOW_DATA}.")
         if file.exists():
             raise CommandError(f"{file} exists already.")
+        if not os.access(file.resolve().parent, os.W_OK | os.X_OK):
+            raise CommandError(f"{file.resolve().parent} is no folder that this user may write to.")
         # Made beside its place and renamed: an archive under its name is whole.
         with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.resolve().parent) as folder:
             made = Path(folder) / "archive"

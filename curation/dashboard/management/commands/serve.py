@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections, transaction
 
-from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder
+from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder, require_port
 from curation.web.static_files import collect_static_files
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
             lock = lock_data_folder(settings.WINNOW_DATA)
+            require_port(settings.BIND, settings.PORT)
         except StartFailed as error:
             raise CommandError(str(error)) from None
         call_command("migrate", verbosity=0)

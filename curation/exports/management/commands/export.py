@@ -34,6 +34,7 @@ class Command(BaseCommand):
         found, actor = project_named(project), user_named(user)
         if to.is_dir() and any(to.iterdir()):
             raise CommandError(f"{to} is not empty.")
+        to.mkdir(parents=True, exist_ok=True)
         try:
             run = launch(project=found, kind="export", params={"recipe": _recipe(recipe)}, user=actor)
         except Problem as problem:
@@ -41,7 +42,6 @@ class Command(BaseCommand):
         run = follow(run, self.stderr.write, inline=True)
         if run.state != RunState.SUCCEEDED:
             raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
-        to.mkdir(parents=True, exist_ok=True)
         for file in Export.objects.get(run=run).files.all():
             write_file(file, to / file.name)
             self.stdout.write(str(to / file.name))

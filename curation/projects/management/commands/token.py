@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError
 
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
@@ -40,8 +39,6 @@ class Command(BaseCommand):
                 self._revoke(options["id"])
         except Problem as problem:
             raise CommandError(problem.detail) from None
-        except DatabaseError as error:
-            raise CommandError(f"The database cannot be used ({error}). Has `manage.py migrate` been run?") from None
 
     def _create(self, username: str, scopes: str, name: str, days: int | None) -> None:
         made = create_token(

@@ -1,0 +1,76 @@
+"""What the command line says where something outside of Winnow is wrong: one line, not a traceback."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from curation.runs.models import Run
+from tests.factories import make_project
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def winnow(folder: Path, *words: str, **values: str) -> subprocess.CompletedProcess[str]:
+    gone = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE")
+    kept = {key: value for key, value in os.environ.items() if key not in gone}
+    environment = kept | {"WINNOW_DATA": str(folder / "data"), "PYTHONPATH": str(ROOT)} | values
+    command = [sys.executable, "-m", "winnow", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "said"),
+    [
+        (("token", "list"), {"PORT": "80a"}, "PORT is '80a'; it must be a whole number"),
+        (("serve",), {"WINNOW_DATA": "/dev/null/data"}, "WINNOW_DATA is '/dev/null/data', which cannot be created"),
+        (("run", "duel", "--project", "demo"), {}, "no such table"),
+        (("token", "list"), {}, "`winnow serve` or `manage.py migrate` prepares it"),
+        (("docs", "/dev/null/docs"), {}, "/dev/null/docs"),
+    ],
+)
+def test_what_a_person_can_mend_is_one_line(
+    tmp_path: Path, words: tuple[str, ...], values: dict[str, str], said: str
+) -> None:
+    done = winnow(tmp_path, *words, **values)
+    assert done.returncode == 1 and said in done.stderr
+    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
+    done = winnow(tmp_path, "token", "list", "--traceback", PORT="80a")
+    assert "Traceback" in done.stderr and "PORT is '80a'" in done.stderr
+
+
+def test_help_calls_a_command_as_it_was_called(tmp_path: Path) -> None:
+    assert winnow(tmp_path, "token", "create", "--help").stdout.startswith("usage: winnow token create ")
+    assert winnow(tmp_path, "manage", "check", "--help").stdout.startswith("usage: winnow manage check ")
+
+
+def test_serve_tries_the_port_before_it_makes_anything(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = winnow(tmp_path, "serve", PORT=str(port))
+    assert done.returncode == 1 and f"Port {port} is in use. Start with PORT=" in done.stderr
+    assert "password" not in done.stderr and not (tmp_path / "data/winnow.sqlite3").exists()
+
+
+@pytest.mark.embedded
+def test_a_backup_to_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:
+    assert winnow(tmp_path, "manage", "migrate", "--verbosity", "0").returncode == 0
+    done = winnow(tmp_path, "backup", "missing/winnow.tar")
+    assert f"{tmp_path}/missing is no folder that this user may write to" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.django_db
+def test_an_export_to_a_folder_that_cannot_be_made_is_not_launched(tmp_path: Path) -> None:
+    make_project("acme")
+    (tmp_path / "file").touch()
+    with pytest.raises((OSError, CommandError)):
+        call_command("export", project="acme", recipe="weekly", to=tmp_path / "file/exported", user="")
+    assert not Run.objects.exists()
