@@ -12,7 +12,13 @@ from winnow.client.errors import WinnowError
 from winnow.client.records import Run, RunFailed
 from winnow.client.site import Winnow
 
-RUN_KEYS = {"kind", "project", "params", "budget"}
+# The keys of a run's file: the types of each, and what they are called.
+RUN_KEYS: dict[str, tuple[tuple[type, ...], str]] = {
+    "kind": ((str,), "text"),
+    "project": ((str,), "text"),
+    "params": ((dict,), "a table"),
+    "budget": ((int, float, str), "a number"),
+}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -59,7 +65,9 @@ def _export(site: Winnow, options: argparse.Namespace) -> None:
         raise ValueError(f"{folder} is not empty.")
     if recipe.endswith(".json"):
         recipe = _parsed(Path(recipe), json.loads)
-    run = site.project(options.project).export(recipe).wait(progress=_say)
+    project = site.project(options.project)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = project.export(recipe).wait(progress=_say)
     for path in run.export().download(folder):
         print(path)
 
@@ -78,10 +86,12 @@ def _config(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     config: dict[str, Any] = _parsed(path, tomllib.loads)
-    if unknown := sorted(config.keys() - RUN_KEYS):
+    if unknown := sorted(config.keys() - RUN_KEYS.keys()):
         raise ValueError(f"{path}: {unknown[0]} is unknown; there are {', '.join(sorted(RUN_KEYS))}.")
-    if not isinstance(config.get("params", {}), dict):
-        raise ValueError(f"{path}: params is not a table.")
+    for key, value in config.items():
+        kinds, wanted = RUN_KEYS[key]
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise ValueError(f"{path}: {key} is not {wanted}.")
     return config
 
 

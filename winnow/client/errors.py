@@ -1,6 +1,6 @@
 """What can go wrong, as exceptions. All of them are `WinnowError`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +45,18 @@ class ProblemError(WinnowError):
         self.code = str(problem.get("code") or f"http_{status}")
         self.title = str(problem.get("title") or "")
         self.detail = str(problem.get("detail") or self.title or f"The answer has status {status}.")
-        self.errors = tuple(FieldError(str(e["path"]), str(e["message"])) for e in problem.get("errors") or ())
+        self.errors = tuple(_field_errors(problem.get("errors")))
         self.request_id: str | None = problem.get("request_id")
         self.current: dict[str, Any] = problem.get("current") or {}
         self.retry_after = retry_after
         super().__init__(f"{status} {self.code}: {self.detail}")
+
+
+def _field_errors(found: object) -> Iterator[FieldError]:
+    """Read a problem's `errors`; what something before the site answers under this name can have any form."""
+    for error in found if isinstance(found, list) else ():
+        if isinstance(error, dict) and {"path", "message"} <= error.keys():
+            yield FieldError(str(error["path"]), str(error["message"]))
 
 
 class NotSignedIn(ProblemError):

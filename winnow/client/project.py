@@ -138,6 +138,7 @@ class Project(Record):
         self, samples: Sequence[Sample | str], action: str, *, reason: str = "", comment: str = ""
     ) -> list[Json]:
         """Decide on many samples, 500 in a call. Each row of the answer has `ok`, or the reason in `error`."""
+        _require_list(samples, "samples")
         ids = [sample if isinstance(sample, str) else sample.id for sample in samples]
         decision = {"project": self.id, "action": action, "reason": reason, "comment": comment}
         rows: list[Json] = []
@@ -184,6 +185,7 @@ class Project(Record):
 
     def evaluate(self, models: Sequence[str], *, budget: str | None = None, **params: Any) -> Run:
         """Evaluate models, as `evaluate(["base", "tuned"], split="3")`; `run.wait().evaluation()` has the figures."""
+        _require_list(models, "models")
         body = {"models": list(models), **params, **({} if budget is None else {"budget": budget})}
         return self._run(self._transport.json("POST", f"{self.path}/evaluations", body=body))
 
@@ -211,6 +213,12 @@ class _Upload(io.FileIO):
         if self._progress is not None and chunk:
             self._progress(self.tell(), self._size)
         return chunk
+
+
+def _require_list(given: object, name: str) -> None:
+    """A text is a sequence of texts too: the id `"132"` would mean the samples 1, 3 and 2."""
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a list, such as [{given!r}], not a text.")
 
 
 def _recipe(recipe: Mapping[str, Any] | str) -> Json | str:

@@ -1,6 +1,6 @@
 """Lists of the API, read page by page, and the filters of their addresses."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import pandas
 
 R = TypeVar("R")
-Value = str | int | float | bool | datetime | Sequence[str] | Sequence[Sequence[str]] | None
+Words = Sequence[str] | Sequence[int] | Set[str] | Set[int]
+Value = str | int | float | bool | datetime | Words | Sequence[Words] | None
 PAGE = 500
 
 
@@ -64,8 +65,8 @@ def query(filters: Mapping[str, Value]) -> Params:
     for name, value in filters.items():
         if isinstance(value, str):
             found.append((name, value))
-        elif isinstance(value, Sequence):
-            groups = [value] if all(isinstance(one, str) for one in value) else value
+        elif isinstance(value, Sequence | Set):
+            groups = [value] if all(isinstance(one, str | int) for one in value) else value
             found += [(name, ",".join(str(word).replace(",", "\\,") for word in group)) for group in groups if group]
         elif isinstance(value, bool):
             found.append((name, str(value).lower()))

@@ -10,7 +10,7 @@ import httpx
 from winnow.client.project import Project
 from winnow.client.records import Evaluation, Export, Run, Sample
 from winnow.client.rows import Rows, Value, query
-from winnow.client.transport import Json, Transport
+from winnow.client.transport import V1, Json, Transport
 
 
 class Winnow:
@@ -34,8 +34,13 @@ class Winnow:
             raise ValueError(
                 "There is no API token: give `token`, or set WINNOW_TOKEN. Create one under Settings, Tokens."
             )
+        if not (token.isascii() and token.isprintable()):
+            raise ValueError("The API token has a character that no token has, such as a line's end.")
+        url = url or os.environ.get("WINNOW_URL") or "http://127.0.0.1:8000"
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"The site's URL is {url!r}; it must begin with http:// or https://.")
         self._http = httpx.Client(
-            base_url=url or os.environ.get("WINNOW_URL") or "http://127.0.0.1:8000",
+            base_url=url,
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
             timeout=timeout,
         )
@@ -78,8 +83,9 @@ class Winnow:
         return Evaluation(self._transport, self._read("evaluations", evaluation_id))
 
     def request(self, method: str, path: str, *, body: Any = None, **params: Value) -> Json:
-        """Make any other call: `winnow.request("GET", "/projects/demo/leaderboard")`."""
-        return self._transport.json(method.upper(), path, params=query(params), body=body)
+        """Make any other call: `winnow.request("GET", "/projects/demo/leaderboard")`, with or without `/api/v1`."""
+        below = path.removeprefix(V1).lstrip("/")
+        return self._transport.json(method.upper(), f"/{below}", params=query(params), body=body)
 
     def _read(self, noun: str, name: str) -> Json:
         return self._transport.json("GET", f"/{noun}/{quote(str(name), safe='')}")

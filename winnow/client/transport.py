@@ -58,7 +58,8 @@ class Transport:
         """POST a change of a row with a version; return the answer's JSON, and the version that the row has now."""
         headers = {} if version is None else {"If-Match": f'"{version}"'}
         response = self._send("POST", path, headers=headers, json=body)
-        return _json(response), response.headers["ETag"].strip('"')
+        # A proxy that compresses makes the tag weak: W/"3".
+        return _json(response), response.headers["ETag"].removeprefix("W/").strip('"')
 
     def unless_unchanged(self, path: str, etag: str | None) -> tuple[Json | None, str | None]:
         """Return the answer's JSON and its ETag; None as JSON if it still has this ETag."""
@@ -163,9 +164,19 @@ def _problem(response: httpx.Response) -> ProblemError:
     except ValueError:
         found = None
     status = response.status_code
-    problem = found if isinstance(found, dict) else {"detail": response.text[:500].strip()}
+    problem = found if isinstance(found, dict) else {"detail": _without_problem(response)}
     kind = BY_STATUS.get(status, ServerFailed if status >= 500 else ProblemError)
     return kind(status, problem, retry_after=_retry_after(response.headers.get("Retry-After", "")))
+
+
+def _without_problem(response: httpx.Response) -> str:
+    """Say what something before the site answered, such as a proxy."""
+    if response.has_redirect_location:
+        return f"{response.url} redirects to {response.headers['Location']}: give that as the site's URL."
+    media = response.headers.get("Content-Type", "").partition(";")[0]
+    return (
+        response.text[:500].strip() if media == "text/plain" else f"{response.url} answered with {media or 'nothing'}."
+    )
 
 
 def _retry_after(header: str) -> float | None:
