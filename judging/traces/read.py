@@ -3,8 +3,8 @@
 - OpenTelemetry GenAI: `gen_ai.input.messages` and `gen_ai.output.messages` as attributes of the span or of its event
   `gen_ai.client.inference.operation.details`; the events of version 1.36 and before (`gen_ai.user.message`, …,
   `gen_ai.choice`, and `gen_ai.content.prompt`), also as log records; and OpenLLMetry's `gen_ai.prompt.N.role`.
-- OpenInference, as Phoenix writes it: `llm.input_messages.N.message.role`.
-- Langfuse: observations with `input` and `output`.
+- OpenInference, as Phoenix writes it: `llm.input_messages.N.message.role`, or `input.value` and `output.value` alone.
+- Langfuse: observations with `input` and `output`, and the spans of its SDK (`langfuse.observation.input`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,8 @@ from judging.traces.spans import DETAILS, Event, Span, event_of, is_spans, span_
 NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
 EVENT_ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 CHOICE = "gen_ai.choice"
+# What OpenInference writes in place of a value that it was told to hide.
+HIDDEN = "__REDACTED__"
 
 
 def is_trace(row: Json) -> bool:
@@ -70,9 +72,12 @@ def _calls_model(span: Span) -> bool:
     gen_ai, llm = (_object(span.attributes.get(name)) for name in ("gen_ai", "llm"))
     operation = _at(gen_ai, "operation", "name")
     kind = _at(span.attributes, "openinference", "span", "kind")
+    observed = _at(span.attributes, "langfuse", "observation", "type")
     if (isinstance(operation, str) and operation in NO_CALLS) or (kind is not None and kind != "LLM"):
         return False
-    return bool(gen_ai or llm or kind) or any(event.name.startswith("gen_ai.") for event in span.events)
+    if observed is not None and observed != "generation":
+        return False
+    return bool(gen_ai or llm or kind or observed) or any(event.name.startswith("gen_ai.") for event in span.events)
 
 
 def _span(span: Span) -> list[Generation] | None:
@@ -96,7 +101,20 @@ def _readings(span: Span, gen_ai: Json, llm: Json) -> list[tuple[list[Message], 
     functions = tools_of(_at(llm, "request", "functions"))
     content = _content_events(span.events) or (_at(gen_ai, "prompt"), _at(gen_ai, "completion"))
     readings.append((messages_of(content[0], "user"), messages_of(content[1], "assistant"), functions))
+    observation = _at(span.attributes, "langfuse", "observation")
+    readings.append(_request_and_response(_at(observation, "input"), _at(observation, "output")))
+    values = [_at(span.attributes, name, "value") for name in ("input", "output")]
+    readings.append(_request_and_response(*(None if value == HIDDEN else value for value in values)))
     return readings
+
+
+def _request_and_response(given: object, output: object) -> tuple[list[Message], list[Message], list[object]]:
+    """Read what a model was sent and what it answered, each as messages, text, or the whole body of the call."""
+    choices = _object(parsed(output)).get("choices")
+    if isinstance(choices, list):
+        output = [_object(choice).get("message") for choice in choices]
+    tools = tools_of(_object(parsed(given)).get("tools"))
+    return messages_of(given, "user"), messages_of(output, "assistant"), tools
 
 
 def _messages(gen_ai: Json) -> tuple[list[Message], list[Message], list[object]]:
@@ -181,13 +199,8 @@ def _langfuse(row: Json) -> tuple[list[list[Generation] | None], list[str]]:
 def _observation(row: Json) -> list[Generation] | None:
     if row.get("type") != "GENERATION":
         return None
-    tools = tools_of(_object(parsed(row.get("input"))).get("tools"))
-    outputs = row.get("output")
-    choices = _object(parsed(outputs)).get("choices")
-    if isinstance(choices, list):
-        outputs = [_object(choice).get("message") for choice in choices]
     group = str(row.get("traceId") or row.get("trace_id") or "")
-    return generations_of(messages_of(row.get("input"), "user"), messages_of(outputs, "assistant"), tools, group)
+    return generations_of(*_request_and_response(row.get("input"), row.get("output")), group)
 
 
 def _object(value: object) -> Json:

@@ -87,7 +87,7 @@ def _export(request: HttpRequest, slug: str, signal: Signal) -> HttpResponse:
     access = enter(request, slug, Scope.RUN)
     access.project.require_writable()
     kind = request.content_type or ""
-    encoding = request.headers.get("Content-Encoding", "")
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
     document, refused = read_request(signal, request.body, content_type=kind, encoding=encoding)
     rows, reasons = wanted_rows(signal, document, access.project.settings.intake)
     keep_batch(project=access.project, user=access.user, rows=rows, ending=RECORDS if signal is LOGS else SPANS)

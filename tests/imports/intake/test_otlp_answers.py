@@ -133,6 +133,11 @@ def test_only_the_log_record_that_the_parser_of_protobuf_refuses_is_rejected(use
     assert end(import_batches()[0]).result["prompts"] == 1
 
 
+def test_the_name_of_an_encoding_may_have_capitals(user: User, project: Project) -> None:
+    body = gzip.compress(json.dumps(document([span(1)])).encode())
+    assert post(user, body, **{"Content-Encoding": "GZip"}).status_code == 200
+
+
 def test_gzip_of_several_members_is_read_whole(user: User, project: Project) -> None:
     body = json.dumps(document([span(1), span(2)])).encode()
     members = gzip.compress(body[:50]) + gzip.compress(body[50:])
