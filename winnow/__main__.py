@@ -74,7 +74,7 @@ def mcp_parser() -> argparse.ArgumentParser:
         prog="winnow mcp",
         description="An MCP server for agents. Over stdin and stdout, WINNOW_TOKEN has the API token.",
     )
-    parser.add_argument("--url", default="http://127.0.0.1:8000", help="the site (default %(default)s)")
+    parser.add_argument("--url", default="", help="the site (default: that of WINNOW_URL)")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP at /mcp instead of stdio")
     parser.add_argument("--host", default="127.0.0.1", help="the address of --http (default %(default)s)")
     return parser

@@ -7,7 +7,6 @@ what a token may do; a tool whose scope the token lacks is not listed either.
 
 import asyncio
 import json
-import os
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +14,12 @@ from urllib.parse import quote
 
 import httpx
 
+from winnow.client.rows import query
+from winnow.client.site import address_of, token_of
+
 try:
     import mcp_types as types
+    from mcp import MCPError
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 except ImportError:
@@ -80,10 +83,13 @@ class Site:
     document: Json = field(default_factory=dict)
 
     async def tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        async with self._client(ctx) as client:
-            if not self.document:
-                self.document = _json(await client.get(f"{V1}/openapi.json"))
-            scopes = await _scopes(client)
+        try:
+            async with self._client(ctx) as client:
+                if not self.document:
+                    self.document = _json(await client.get(f"{V1}/openapi.json"))
+                scopes = await _scopes(client)
+        except (httpx.HTTPError, PermissionError) as error:
+            raise MCPError(types.INVALID_REQUEST, self._reason(error)) from None
         return types.ListToolsResult(tools=[self._tool(name) for name, (scope, *_) in TOOLS.items() if scope in scopes])
 
     async def call(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -105,15 +111,24 @@ class Site:
             headers["Range"] = f"bytes={first}-{first + MOST_BYTES - 1}"
         try:
             async with self._client(ctx) as client:
-                response = await client.request(method, path, params=given, json=body, headers=headers)
+                response = await client.request(method, path, params=list(query(given)), json=body, headers=headers)
         except (httpx.HTTPError, PermissionError) as error:
-            return _result(f"{type(error).__name__}: {error}", is_error=True)
+            return _result(self._reason(error), is_error=True)
         if response.status_code == 206:
             return _part(response)
         if response.status_code == 416:
             size = response.headers["Content-Range"].rpartition("/")[2]
             return _result(f"The file has {size} bytes, so first_byte must be less than {size}.", is_error=True)
-        return _result(response.text, is_error=response.is_error)
+        if response.is_error:
+            return _result(_refusal(response), is_error=True)
+        return _result(response.text, is_error=False)
+
+    def _reason(self, error: httpx.HTTPError | PermissionError) -> str:
+        if isinstance(error, httpx.HTTPStatusError):
+            return _refusal(error.response)
+        if isinstance(error, httpx.HTTPError):
+            return f"{self.url} does not answer: {error or type(error).__name__}"
+        return str(error)
 
     def _client(self, ctx: Any) -> httpx.AsyncClient:
         sent = ctx.request.headers.get("authorization", "") if ctx.request is not None else f"Bearer {self.token}"
@@ -152,9 +167,12 @@ def server_of(site: Site) -> "Server[Any]":
 
 def serve(url: str, http: int | None, host: str) -> None:
     """Serve until the client leaves, or until the process ends; `http` is the port, without which it is stdio."""
+    try:
+        url = address_of(url)
+        token = token_of("") if http is None else ""
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
     if http is None:
-        if not (token := os.environ.get("WINNOW_TOKEN", "")):
-            sys.exit("WINNOW_TOKEN has no API token. Create one under Settings, Tokens.")
         asyncio.run(_over_stdio(server_of(Site(url, token))))
     else:
         import uvicorn
@@ -176,9 +194,21 @@ async def _scopes(client: httpx.AsyncClient) -> set[str]:
 
 
 def _json(response: httpx.Response) -> Json:
+    if "json" not in response.headers.get("Content-Type", ""):
+        raise httpx.HTTPStatusError("", request=response.request, response=response)
     response.raise_for_status()
     found: Json = response.json()
     return found
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Return the problem document, or what something that is not the site answered."""
+    media = response.headers.get("Content-Type", "").partition(";")[0]
+    if "json" in media:
+        return response.text
+    return (
+        f"{response.url} answered {response.status_code} with {media or 'nothing'}. Is --url the address of the site?"
+    )
 
 
 def _names_in(path: str) -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 import uvicorn
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
@@ -204,3 +205,55 @@ def test_the_command_speaks_over_stdio(live_server: LiveServer, tmp_path: Path) 
         return text_of(await client.call_tool("get_project", {"slug": "acme"}))
 
     assert '"acme"' in with_client(process, read)
+
+
+def test_an_agent_reads_why_nothing_can_be_listed(live_server: LiveServer) -> None:
+    token = secret_of(make_bearer(make_user("ada"), "read"))
+
+    async def list_tools(client: Client) -> str:
+        with pytest.raises(MCPError) as refused:
+            await client.list_tools()
+        called = await client.call_tool("list_projects", {})
+        assert called.is_error and text_of(called).startswith(refused.value.message[:40])
+        return refused.value.message
+
+    def said(url: str, secret: str) -> str:
+        return str(with_client(server_of(Site(url, secret)), list_tools))
+
+    nobody = json.loads(said(live_server.url, "wn_unknown") or "{}")
+    assert nobody["detail"].startswith("The token is unknown, expired or revoked.")
+    assert said("http://127.0.0.1:9", token).startswith("http://127.0.0.1:9 does not answer: ")
+    elsewhere = f"{live_server.url}/docs"
+    assert said(elsewhere, token).startswith(f"{elsewhere}/api/v1/")
+
+
+def test_a_list_as_an_argument_means_any_of_its_values(live_server: LiveServer) -> None:
+    project = make_project("acme", user=(ada := make_user("ada")))
+    for status in ("pending", "approved", "rejected"):
+        make_duel(project, status=status)
+
+    async def count(client: Client) -> list[str]:
+        listed = await client.call_tool("list_samples", {"slug": "acme", "status": ["pending", "approved"]})
+        return sorted(row["status"] for row in json.loads(text_of(listed))["data"])
+
+    server = server_of(Site(live_server.url, secret_of(make_bearer(ada, "read"))))
+    assert with_client(server, count) == ["approved", "pending"]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"WINNOW_TOKEN": "wn_secret\r"}, "a character that no token has"),
+        ({"WINNOW_TOKEN": ""}, "There is no API token"),
+        ({"WINNOW_TOKEN": "wn_secret", "WINNOW_URL": "127.0.0.1:8000"}, "must begin with http"),
+    ],
+)
+def test_a_token_or_an_address_that_cannot_work_is_refused_at_the_start(
+    tmp_path: Path, values: dict[str, str], said: str
+) -> None:
+    environment = {**os.environ, "WINNOW_DATA": str(tmp_path), **values}
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "winnow", "mcp"]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and said in done.stderr
+    assert "wn_secret" not in done.stderr and "Traceback" not in done.stderr

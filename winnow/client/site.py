@@ -13,6 +13,24 @@ from winnow.client.rows import Rows, Value, query
 from winnow.client.transport import V1, Json, Transport
 
 
+def address_of(url: str) -> str:
+    """Return the site's URL: the given one, or that of the environment. Raises `ValueError` for what is none."""
+    url = url or os.environ.get("WINNOW_URL") or "http://127.0.0.1:8000"
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"The site's URL is {url!r}; it must begin with http:// or https://.")
+    return url
+
+
+def token_of(token: str) -> str:
+    """Return the API token: the given one, or that of the environment. Raises `ValueError` for what can be none."""
+    token = token or os.environ.get("WINNOW_TOKEN", "")
+    if not token:
+        raise ValueError("There is no API token: give `token`, or set WINNOW_TOKEN. Create one under Settings, Tokens.")
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("The API token has a character that no token has, such as a line's end.")
+    return token
+
+
 class Winnow:
     """The site at `url`. Without arguments, `WINNOW_URL` and `WINNOW_TOKEN` of the environment are used.
 
@@ -29,19 +47,9 @@ class Winnow:
         attempts: int = 6,
         max_wait: float = 60.0,
     ) -> None:
-        token = token or os.environ.get("WINNOW_TOKEN", "")
-        if not token:
-            raise ValueError(
-                "There is no API token: give `token`, or set WINNOW_TOKEN. Create one under Settings, Tokens."
-            )
-        if not (token.isascii() and token.isprintable()):
-            raise ValueError("The API token has a character that no token has, such as a line's end.")
-        url = url or os.environ.get("WINNOW_URL") or "http://127.0.0.1:8000"
-        if not url.startswith(("http://", "https://")):
-            raise ValueError(f"The site's URL is {url!r}; it must begin with http:// or https://.")
         self._http = httpx.Client(
-            base_url=url,
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            base_url=address_of(url),
+            headers={"Authorization": f"Bearer {token_of(token)}", "Accept": "application/json"},
             timeout=timeout,
         )
         self._transport = Transport(self._http, attempts=attempts, max_wait=max_wait)
