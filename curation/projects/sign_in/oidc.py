@@ -149,12 +149,21 @@ def _claim(claims: dict[str, Any], name: str) -> Any:
 
 
 def _groups(claims: dict[str, Any]) -> set[str]:
-    """The person's groups; none if the provider names none. Raises `SignInFailed` if it leaves them out."""
+    """The person's groups; none if the provider names none. Raises `SignInFailed` if it leaves them out, or sends them in
+    a form that names nothing: that must not take roles away.
+
+    Some providers send an object whose keys are the names, such as the roles of Zitadel.
+    """
     name = settings.OIDC_GROUPS_CLAIM
-    if name in claims.get("_claim_names", {}):
+    if name in (claims.get("_claim_names") or {}):
         raise SignInFailed(f"{settings.OIDC_NAME} leaves out your groups because they are too many. Tell its operator.")
     found = _claim(claims, name) or []
-    return {found} if isinstance(found, str) else {str(group) for group in found}
+    groups = [found] if isinstance(found, str) else found
+    if not isinstance(groups, list | dict) or not all(isinstance(group, str | int) for group in groups):
+        raise SignInFailed(
+            f"{settings.OIDC_NAME} sends the claim {name} in a form that names no groups. Tell the operator of this server."
+        )
+    return {str(group) for group in groups}
 
 
 def _user_of(request: HttpRequest, claims: dict[str, Any]) -> User:

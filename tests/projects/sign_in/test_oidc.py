@@ -154,6 +154,30 @@ def test_groups_that_the_provider_leaves_out_are_not_taken_for_none(
     assert role(acme) == "viewer"
 
 
+@pytest.mark.parametrize("groups", ["team", ["other", "team"], {"team": {"org-1": "acme.example.org"}}])
+def test_groups_are_a_name_a_list_or_the_keys_of_an_object(
+    client: Client, provider: Provider, settings: Settings, groups: object
+) -> None:
+    acme = make_project("acme")
+    settings.OIDC_ROLES = {"acme": {"viewer": {"team"}}}
+    provider.person |= {"groups": groups, "_claim_names": None}
+    sign_in(client)
+    assert role(acme) == "viewer"
+
+
+@pytest.mark.parametrize("groups", [True, 7, [{"name": "team"}], [["team"]]])
+def test_groups_in_another_form_take_no_role_away(
+    client: Client, provider: Provider, settings: Settings, groups: object
+) -> None:
+    acme = make_project("acme")
+    settings.OIDC_ROLES = {"acme": {"viewer": {"team"}}}
+    provider.person["groups"] = ["team"]
+    sign_in(client)
+    provider.person["groups"] = groups
+    assert "in a form that names no groups" in sign_in(Client())
+    assert role(acme) == "viewer"
+
+
 def test_a_name_that_a_local_account_has_is_not_taken_over(client: Client, provider: Provider) -> None:
     ada = make_user("ada", email="ada@example.org")
     provider.person["email"] = "ada@example.org"
