@@ -5,6 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from curation.projects.audit import record
+from curation.projects.members.change import require_person
 from curation.projects.models import Invitation, Member
 from curation.projects.tokens.auth import hash_of
 from curation.web.ids import id_number
@@ -30,7 +31,9 @@ def invitation_for(user: User, *, secret: str = "", invitation_id: str = "") -> 
 
 
 def accept_invitation(user: User, *, secret: str = "", invitation_id: str = "") -> Member:
-    """Make the user a member, once. Raises `NotFound` as `invitation_for`, `Conflict` for a member."""
+    """Make the user a member, once. Raises `NotFound` as `invitation_for`, `Conflict` for a member and for a service
+    account."""
+    require_person(user)
     with transaction.atomic():
         row = invitation_for(user, secret=secret, invitation_id=invitation_id)
         row.project.require_writable()

@@ -16,10 +16,19 @@ def may_see_users(user: User) -> bool:
     return user.is_superuser or user.is_staff
 
 
+def require_person(user: User) -> None:
+    """Raise `Conflict` for a service account: its tokens belong to its project, and must open no other."""
+    if account := ServiceAccount.objects.select_related("project").filter(user=user).first():
+        detail = (
+            f"{user.username} is a service account of {account.project.slug} and can be a member of that project only."
+        )
+        raise Conflict(detail, code="service_account", errors=[FieldError("username", detail)])
+
+
 def add_member(*, access: Access, username: str, role: str) -> Member:
     """Add a user at once, which tells whether the name exists: for staff only.
 
-    Raises `Invalid` for an unknown user or role, `Conflict` for a user who is already a member.
+    Raises `Invalid` for an unknown user or role, `Conflict` for a member and for a service account.
     """
     access.require(Scope.ADMIN)
     if not may_see_users(access.user):
@@ -29,6 +38,7 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
     if user is None:
         detail = f"There is no active user {username!r}. A server administrator creates accounts."
         raise Invalid(detail, errors=[FieldError("username", detail)])
+    require_person(user)
     try:
         with transaction.atomic():
             member = Member.objects.create(project=access.project, user=user, role=role)

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
 from curation.projects.audit import record
+from curation.projects.members.change import require_person
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.settings.dependents import Preview, apply_change, preview_change
 from curation.projects.settings.patch import Change, Json, merge
@@ -49,6 +50,7 @@ def create_project(*, user: User, slug: str, name: str) -> Project:
     """
     if not may_create_projects(user):
         raise NotAllowed(NO_RIGHT, code="may_not_create_projects")
+    require_person(user)
     name = name.strip()
     errors = _text_errors(name=name)
     if not SLUG.fullmatch(slug):

@@ -149,8 +149,9 @@ def _claim(claims: dict[str, Any], name: str) -> Any:
 
 
 def _groups(claims: dict[str, Any]) -> set[str]:
-    """The person's groups; none if the provider names none. Raises `SignInFailed` if it leaves them out, or sends them in
-    a form that names nothing: that must not take roles away.
+    """The person's groups; none if the provider names none.
+
+    Raises `SignInFailed` if it leaves them out, or sends them in another form: that must not take roles away.
 
     Some providers send an object whose keys are the names, such as the roles of Zitadel.
     """
@@ -161,7 +162,7 @@ def _groups(claims: dict[str, Any]) -> set[str]:
     groups = [found] if isinstance(found, str) else found
     if not isinstance(groups, list | dict) or not all(isinstance(group, str | int) for group in groups):
         raise SignInFailed(
-            f"{settings.OIDC_NAME} sends the claim {name} in a form that names no groups. Tell the operator of this server."
+            f"{settings.OIDC_NAME} sends the claim {name} in a form that names no groups. Tell this server's operator."
         )
     return {str(group) for group in groups}
 

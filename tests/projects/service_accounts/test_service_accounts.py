@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from curation.projects.models import AuditEntry, Member, ServiceAccount, Token
 from tests.factories import make_bearer, make_member, make_project, make_user
@@ -62,6 +63,25 @@ def test_it_never_signs_in(client: Client) -> None:
     user.save()
     page = client.post("/login/", {"username": "nightly@acme", "password": "given by mistake"})
     assert "_auth_user_id" not in client.session and "service account" in page.content.decode()
+
+
+def test_it_gets_into_no_other_project(client: Client, settings: Settings) -> None:
+    settings.PROJECT_CREATORS = {"everyone"}
+    ada = make_user("ada", is_staff=True)
+    make_project("acme", user=ada)
+    make_project("beta", user=ada)
+    made_account(client, make_bearer(ada), role="admin")
+    script = make_bearer(User.objects.get(username="nightly@acme"))
+    link = post(client, "/api/v1/projects/beta/invitations", {"role": "viewer"}, make_bearer(ada)).json()["link"]
+    for path, body, headers in (
+        ("/api/v1/projects/beta/members", {"username": "nightly@acme", "role": "viewer"}, make_bearer(ada)),
+        ("/api/v1/invitations/accept", {"secret": link.rstrip("/").rpartition("/")[2]}, script),
+        ("/api/v1/projects", {"slug": "gamma", "name": "Gamma"}, script),
+    ):
+        answer = post(client, path, body, headers)
+        assert (answer.status_code, answer.json()["code"]) == (409, "service_account"), answer.content
+        assert "nightly@acme is a service account of acme" in answer.json()["detail"]
+    assert [member.project.slug for member in Member.objects.filter(user__username="nightly@acme")] == ["acme"]
 
 
 def test_removed_accounts_have_no_token_and_their_name_is_not_given_again(client: Client) -> None:
