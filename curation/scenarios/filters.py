@@ -23,7 +23,7 @@ class ScenarioFilter(RowFilter):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        json_schema_extra={"examples": [{"status": "admitted", "axes": {"task": ["cleanup", "archive"]}}]},
+        json_schema_extra={"examples": [{"status": "admitted", "axes": "task=cleanup,task=archive"}]},
     )
     lookups: ClassVar[Mapping[str, str]] = {
         **{

@@ -66,8 +66,7 @@ def query(filters: Mapping[str, Value]) -> Params:
         if isinstance(value, str):
             found.append((name, value))
         elif isinstance(value, Sequence | Set):
-            groups = [value] if all(isinstance(one, str | int) for one in value) else value
-            found += [(name, ",".join(str(word).replace(",", "\\,") for word in group)) for group in groups if group]
+            found += [(name, words) for words in _groups(value) if words]
         elif isinstance(value, bool):
             found.append((name, str(value).lower()))
         elif isinstance(value, datetime):
@@ -77,3 +76,10 @@ def query(filters: Mapping[str, Value]) -> Params:
         elif value is not None:
             found.append((name, str(value)))
     return found
+
+
+def _groups(value: Words | Sequence[Words]) -> list[str]:
+    """Return each group of words as a comma list. Words without a list around them are one group."""
+    groups: list[Words] = [one for one in value if not isinstance(one, str | int)]
+    groups.append([str(one) for one in value if isinstance(one, str | int)])
+    return [",".join(str(word).replace(",", "\\,") for word in group) for group in groups]
