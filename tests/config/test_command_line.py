@@ -30,6 +30,8 @@ def winnow(folder: Path, *words: str, **values: str) -> subprocess.CompletedProc
         (("serve",), {"WINNOW_DATA": "/dev/null/data"}, "WINNOW_DATA is '/dev/null/data', which cannot be created"),
         (("run", "duel", "--project", "demo"), {}, "no such table"),
         (("token", "list"), {}, "`winnow serve` or `manage.py migrate` prepares it"),
+        (("worker",), {}, "`winnow serve` or `manage.py migrate` prepares it"),
+        (("backup", "winnow.tar"), {}, "There is no database in"),
         (("docs", "/dev/null/docs"), {}, "/dev/null/docs"),
     ],
 )
@@ -44,6 +46,14 @@ def test_what_a_person_can_mend_is_one_line(
 def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
     done = winnow(tmp_path, "token", "list", "--traceback", PORT="80a")
     assert "Traceback" in done.stderr and "PORT is '80a'" in done.stderr
+
+
+def test_an_empty_database_is_not_backed_up(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/winnow.sqlite3").touch()
+    done = winnow(tmp_path, "backup", "winnow.tar")
+    assert done.returncode == 1 and "`winnow serve` or `manage.py migrate` prepares it" in done.stderr
+    assert not (tmp_path / "winnow.tar").exists()
 
 
 def test_help_calls_a_command_as_it_was_called(tmp_path: Path) -> None:

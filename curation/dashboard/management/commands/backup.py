@@ -10,6 +10,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from curation.projects.models import Project
+
 
 class Command(BaseCommand):
     help = "Write the database, the files and the key to a tar archive. To restore, unpack it in an empty data folder."
@@ -30,6 +32,7 @@ class Command(BaseCommand):
             raise CommandError(f"{file} exists already.")
         if not os.access(file.resolve().parent, os.W_OK | os.X_OK):
             raise CommandError(f"{file.resolve().parent} is no folder that this user may write to.")
+        Project.objects.exists()  # raises where there are no tables, which the command line explains
         # Made beside its place and renamed: an archive under its name is whole.
         with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.resolve().parent) as folder:
             made = Path(folder) / "archive"

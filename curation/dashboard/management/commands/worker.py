@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from curation.dashboard.demo.children import WORKER
 from curation.dashboard.system.pages import QUEUES
+from curation.runs.models import Run
 
 
 class Command(BaseCommand):
@@ -25,6 +26,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no queue {unknown[0]!r}. The queues are {', '.join(QUEUES)}.")
         if concurrency < 1:
             raise CommandError("--concurrency must be 1 or more.")
+        Run.objects.exists()  # raises where there are no tables, which the command line explains
         words = [*WORKER, "--queues", queues, "--concurrency", str(concurrency), "--hostname", f"{name}@%h"]
         os.environ["WINNOW_DATA"] = str(settings.WINNOW_DATA)
         os.chdir(settings.BASE_DIR)
