@@ -67,10 +67,11 @@ def without_calls(text: str, calls: Sequence[ToolCall]) -> str:
     return text.removesuffix(calls_text(calls)).removesuffix("\n") if calls else text
 
 
-def split_calls(text: str, names: Collection[str]) -> tuple[str, list[ToolCall]]:
-    """Return the content and the calls of a text that a person wrote in the form of `message_text`.
+def split_calls(text: str, names: Collection[str] | None = None) -> tuple[str, list[ToolCall]]:
+    """Return the content and the calls of a text in the form of `message_text`, which a person may have written.
 
-    Calls are the last lines that name a tool of `names` with an object of arguments as JSON. Other lines are content.
+    Calls are the last lines that name a tool, one of `names` if they are given, with an object of arguments as JSON.
+    Other lines are content.
     """
     lines = text.rstrip().split("\n")
     calls: list[ToolCall] = []
@@ -125,9 +126,9 @@ def _sent_call(call: Mapping[str, Any]) -> dict[str, object]:
 _CALL = re.compile(r"\[tool call(?: (?P<id>[^\]\n]+))?\] (?P<name>\S+) (?P<arguments>\{.*\})\s*")
 
 
-def _parse_call(line: str, names: Collection[str]) -> ToolCall | None:
+def _parse_call(line: str, names: Collection[str] | None) -> ToolCall | None:
     found = _CALL.fullmatch(line)
-    if found is None or found["name"] not in names:
+    if found is None or (names is not None and found["name"] not in names):
         return None
     try:
         json.loads(found["arguments"])

@@ -1,21 +1,29 @@
 """Facts about an answer that are computed, not judged: thought, blocks, commands, action style."""
 
+import json
 import re
 from dataclasses import dataclass
 
 from judging.answers.action_style import action_style
 from judging.answers.blocks import bash_blocks
+from judging.messages import ToolCall, split_calls
 from judging.shell.script import split_commands
 
+# Words in the names of tools that run a command, and the arguments that have it.
+_SHELL_TOOL = re.compile(
+    r"(?:^|[^a-z])(?:bash|sh|shell|terminal|command|cmd|exec|execute|run)(?:[^a-z]|$)", re.IGNORECASE
+)
+_COMMAND_ARGUMENTS = ("command", "cmd", "script")
 _LABEL = re.compile(r"\b(?:THOUGHTS?|DISCUSSION|REASONING)\b[\s:*_#-]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """`blocks` counts the shell blocks, `commands` the commands in all of them; `action_style` is of the first one.
+    """`blocks` counts the shell blocks, `commands` the commands in all of them and in the tool calls at the end;
+    `action_style` is of the first one. A call of another tool than a shell is a command of the tool's name.
 
-    `has_thought`: there is reasoning in words before the first block (anywhere if there is no block), with or without
-    the label THOUGHT; the label alone is no thought.
+    `has_thought`: there is reasoning in words before the first block or call (anywhere if there is neither), with or
+    without the label THOUGHT; the label alone is no thought.
     """
 
     has_thought: bool
@@ -26,10 +34,22 @@ class AnswerFacts:
 
 def answer_facts(text: str) -> AnswerFacts:
     """Compute the facts of one answer without its thinking."""
-    blocks = bash_blocks(text)
-    commands = [split_commands(block.script) for block in blocks]
+    said, calls = split_calls(text)
+    blocks = bash_blocks(said)
+    scripts = [block.script for block in blocks] + [_script_of(call) for call in calls]
+    commands = [split_commands(script) for script in scripts]
     style = action_style(commands[0]) if commands else "other"
-    return AnswerFacts(_has_thought(text), len(blocks), sum(len(found) for found in commands), style)
+    return AnswerFacts(_has_thought(said), len(blocks), sum(len(found) for found in commands), style)
+
+
+def _script_of(call: ToolCall) -> str:
+    """Return what a call runs in a shell; of another tool its name, as if it were a program."""
+    name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
+    if _SHELL_TOOL.search(name):
+        for argument in _COMMAND_ARGUMENTS:
+            if isinstance(script := arguments.get(argument), str):
+                return script
+    return name
 
 
 def _has_thought(text: str) -> bool:

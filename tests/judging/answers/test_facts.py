@@ -242,3 +242,21 @@ def test_hostile_input_is_read_in_seconds() -> None:
     for piece in ("((", "$(", "'", "a&&", "<<EOF\n", "`", '"$(', "<|", json.dumps({"a": "{;}"})):
         facts = answer_facts(in_block(piece * (300_000 // len(piece))))
         assert isinstance(facts, AnswerFacts)
+
+
+@pytest.mark.parametrize(
+    ("calls", "commands", "style", "thinks"),
+    [
+        (['bash {"command": "cd src && grep -rn pad ."}'], 2, "search", False),
+        (['functions.execute_bash {"cmd": "pytest -q"}', 'bash {"command": "ls; pwd"}'], 3, "test", False),
+        (['str_replace_editor {"command": "view", "path": "/a.py"}'], 1, "edit", False),
+        (['get_weather {"city": "Ghent"}'], 1, "other", False),
+        (["no call {"], 0, "other", True),
+    ],
+)
+def test_commands_in_tool_calls_count_and_are_no_thought(
+    calls: list[str], commands: int, style: str, thinks: bool
+) -> None:
+    text = "\n".join(f"[tool call call_{number}] {call}" for number, call in enumerate(calls))
+    assert answer_facts(text) == AnswerFacts(thinks, 0, commands, style)
+    assert answer_facts(f"I look for the function.\n{text}") == AnswerFacts(True, 0, commands, style)
