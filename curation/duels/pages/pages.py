@@ -115,12 +115,11 @@ def duel_view(duel: Duel) -> DuelView:
 
 def _control_views(duel: Duel) -> tuple[AnswerView, AnswerView]:
     """Both sides of a control duel of one answer, which has a planted fault on the side that must lose."""
-    opponent = "Reference" if duel.opponent == Opponent.REFERENCE else "King"
     king, challenger = (
         AnswerView(f"{title} with a planted fault", "", render_text(text), None, ())
         if duel.planted and text == duel.planted
         else _answer_view(title, duel.challenger, ())
-        for title, text in zip((opponent, "Challenger"), sides_of(duel), strict=True)
+        for title, text in zip((Opponent(duel.opponent).label, "Challenger"), sides_of(duel), strict=True)
     )
     return king, challenger
 
