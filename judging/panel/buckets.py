@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 # A duel with one of these flags is never `final`: a person has to look first.
-HOLDING_FLAGS = frozenset({"leak", "leak_reader", "infra"})
+HOLDING_FLAGS = frozenset({"leak", "leak_reader", "injection", "infra"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Thresholds:
 
 
 def bucket_for(score: float | None, *, flags: Collection[str], thresholds: Thresholds) -> str:
-    """Name the bucket: `final`, `refined`, `defeat` or `unparsed`. Leaks and infra turn final into refined."""
+    """Name the bucket: `final`, `refined`, `defeat` or `unparsed`. A flag that holds turns final into refined."""
     if score is None:
         return "unparsed"
     if score >= thresholds.final:

@@ -18,6 +18,8 @@ MIN_PARSED = 0.5
 MAX_FLIPS = 0.9
 # A judge is left out to check the verdict only where two others remain.
 ENOUGH_JUDGES = 3
+# A margin must also hold without the duels that have one of these flags.
+HELD = {"leak": "a leak flag", "injection": "an injection flag"}
 # Judges that give the same reply this often are one judge with two votes.
 SAME_REPLIES = 0.95
 
@@ -44,19 +46,22 @@ class GateSettings:
 
 @dataclass(frozen=True, slots=True)
 class GateDuel:
-    """A duel that ended, parsed or not; `leak`: its challenger's answer is flagged as leaking the record."""
+    """A duel that ended, parsed or not; `leak`: its challenger's answer is flagged as leaking the record; `injection`:
+    an answer is flagged as speaking to the judges."""
 
     score: DuelScore
     repo: str
     instance_id: str
     leak: bool = False
+    injection: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PanelGate:
     """The gate for some judges of the panel; margins and bounds in points, None if nothing is parsed.
 
-    `margin_without_leaks` and `lcb_without_leaks` are over the duels without a leak flag.
+    `margin_without_leaks` and `lcb_without_leaks` are over the duels without a leak flag, and those without injections
+    over the duels without an injection flag.
     """
 
     parsed: int
@@ -64,6 +69,8 @@ class PanelGate:
     lcb: float | None
     margin_without_leaks: float | None
     lcb_without_leaks: float | None
+    margin_without_injections: float | None
+    lcb_without_injections: float | None
     objections: tuple[str, ...]
 
 
@@ -83,6 +90,7 @@ class GateResult:
                         fewer than 10 it is at most `lcb_unclustered`
     lcb_unclustered     the same as if turns were independent
     leaks               parsed duels with a leak flag
+    injections          parsed duels with an injection flag
     informative         judges that parsed in half of the duels and flip in less than 0.9 of their dimensions
     undecided_without   judges without which the verdict is the opposite; not accepted if there are any
     left_out            the gate without each of them, None where judges are too few to leave one out
@@ -95,9 +103,12 @@ class GateResult:
     lcb_unclustered: float | None
     margin_without_leaks: float | None
     lcb_without_leaks: float | None
+    margin_without_injections: float | None
+    lcb_without_injections: float | None
     parsed: int
     done: int
     leaks: int
+    injections: int
     clusters: int
     clustered_by: str
     informative: tuple[str, ...]
@@ -114,7 +125,7 @@ def acceptance(duels: Sequence[GateDuel], *, panel: Sequence[str], settings: Gat
         margin   = 2 x mean(score) - 100
         lcb      = `quantile` of the bootstrapped margin, whole clusters drawn, widened for few of them (`bounds`)
         passes   = parsed / done >= min_parsed  and  margin >= win_margin  and  lcb > 0,
-                   the last two also over the duels without a leak flag
+                   the last two also over the duels without a leak flag, and over those without an injection flag
         accepted = passes, and passes without each judge
 
     Where three judges are informative, the gate is computed again without each of them, and a verdict that turns is
@@ -148,9 +159,12 @@ def acceptance(duels: Sequence[GateDuel], *, panel: Sequence[str], settings: Gat
         lcb_unclustered=_unclustered(columns[:, :1], settings),
         margin_without_leaks=whole.margin_without_leaks,
         lcb_without_leaks=whole.lcb_without_leaks,
+        margin_without_injections=whole.margin_without_injections,
+        lcb_without_injections=whole.lcb_without_injections,
         parsed=whole.parsed,
         done=len(duels),
-        leaks=sum(duel.leak and not np.isnan(value) for duel, value in zip(duels, columns[:, 0], strict=True)),
+        leaks=int((_flagged(duels, "leak") & ~np.isnan(columns[:, 0])).sum()),
+        injections=int((_flagged(duels, "injection") & ~np.isnan(columns[:, 0])).sum()),
         clusters=clusters,
         clustered_by=by,
         informative=informative,
@@ -238,16 +252,23 @@ def _without(panel: Sequence[str], judges: Iterable[str]) -> tuple[str, ...]:
 
 def _gates(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> tuple[int, str, list[PanelGate]]:
     """Return the number of clusters, what they are, and the gate of each column."""
-    leaks = np.array([duel.leak for duel in duels], dtype=bool)
-    count, by, all_bounds = _bounds(duels, columns, settings)
-    clean_bounds = _bounds(duels, np.where(leaks[:, None], np.nan, columns), settings)[2] if leaks.any() else all_bounds
+    count, by, bounds = _bounds(duels, columns, settings)
+    clean = []
+    for flag in HELD:
+        flagged = _flagged(duels, flag)
+        left = np.where(flagged[:, None], np.nan, columns)
+        clean.append((left, _bounds(duels, left, settings)[2] if flagged.any() else bounds))
     gates = []
-    for column, lcb, clean_lcb in zip(columns.T, all_bounds, clean_bounds, strict=True):
-        gate = PanelGate(
-            int((~np.isnan(column)).sum()), _mean(column), _known(lcb), _mean(column[~leaks]), _known(clean_lcb), ()
-        )
+    for place, (column, lcb) in enumerate(zip(columns.T, bounds, strict=True)):
+        without = [(_mean(left[:, place]), _known(lcbs[place])) for left, lcbs in clean]
+        parsed = int((~np.isnan(column)).sum())
+        gate = PanelGate(parsed, _mean(column), _known(lcb), *without[0], *without[1], ())
         gates.append(replace(gate, objections=_objections(gate, len(duels), settings)))
     return count, by, gates
+
+
+def _flagged(duels: Sequence[GateDuel], flag: str) -> NDArray[np.bool_]:
+    return np.array([getattr(duel, flag) for duel in duels], dtype=bool)
 
 
 def _bounds(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> tuple[int, str, list[float]]:
@@ -276,14 +297,17 @@ def _objections(gate: PanelGate, done: int, settings: GateSettings) -> tuple[str
     reasons = []
     if gate.parsed < settings.min_parsed * done:
         reasons.append(f"only {gate.parsed} of {done} duels were parsed, {100 * settings.min_parsed:.0f} % are needed")
-    if gate.margin_without_leaks is None or gate.lcb_without_leaks is None:
-        reasons.append("every parsed duel has a leak flag")
-        return (*reasons, *_too_low(gate.margin, gate.lcb, settings, ""))
-    reasons += (found := _too_low(gate.margin, gate.lcb, settings, ""))
-    if not found:
-        where = "without duels with a leak flag "
-        reasons += _too_low(gate.margin_without_leaks, gate.lcb_without_leaks, settings, where)
-    return tuple(reasons)
+    found = _too_low(gate.margin, gate.lcb, settings, "")
+    without = (
+        (gate.margin_without_leaks, gate.lcb_without_leaks),
+        (gate.margin_without_injections, gate.lcb_without_injections),
+    )
+    for flag, (margin, lcb) in zip(HELD.values(), without, strict=True):
+        if margin is None or lcb is None:
+            reasons.append(f"every parsed duel has {flag}")
+        elif not found:
+            reasons += _too_low(margin, lcb, settings, f"without duels with {flag} ")
+    return (*reasons, *found)
 
 
 def _too_low(margin: float, lcb: float, settings: GateSettings, where: str) -> list[str]:

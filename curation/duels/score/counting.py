@@ -20,7 +20,7 @@ from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.document import Thresholds as Edges
 from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, Status, flag_bits
-from curation.samples.scores.priority import FLIP_BONUS, LEAK_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
+from curation.samples.scores.priority import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.lists.id_list import IdList
 from judging.panel.buckets import HOLDING_FLAGS
 
@@ -136,9 +136,9 @@ def _priority(edges: Edges) -> Case:
     """`curation.samples.scores.priority.priority_of` a duel."""
     distance = Least(Abs(F("score") - edges.final), Abs(F("score") - edges.refined))
     flipped = Case(When(Exact(F("flags").bitand(Flag.FLIP), 0), then=0.0), default=FLIP_BONUS)
-    leaked = Case(When(Exact(F("flags").bitand(LEAKS), 0), then=0.0), default=LEAK_BONUS)
+    held = Case(When(Exact(F("flags").bitand(LEAKS | Flag.INJECTION), 0), then=0.0), default=HELD_BONUS)
     return Case(
         When(score=None, then=UNPARSED_PRIORITY),
-        default=distance - flipped - F("spread") * SPREAD_WEIGHT - leaked,
+        default=distance - flipped - F("spread") * SPREAD_WEIGHT - held,
         output_field=FloatField(),
     )

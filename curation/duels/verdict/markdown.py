@@ -102,7 +102,7 @@ def _verdicts(report: RunReport) -> Iterator[str]:
         yield f"- margin (challenger minus {pair.opponent}, points): {pair.margin}\n"
         yield f"- lower bound (LCB), resampled by {pair.clusters} (points): {pair.lcb}\n"
         yield f"- lower bound (LCB), resampled by turn (points): {pair.lcb_unclustered}\n"
-        yield f"- {pair.without_leaks}\n- {_cell(pair.basis)}\n"
+        yield "".join(f"- {line}\n" for line in (*pair.without_flagged, _cell(pair.basis)))
         if len(report.pairs) > 1:
             yield f"- duels: {pair.done}, of which {pair.parsed} parsed\n{_lengths(pair)}"
         yield "\n"

@@ -69,7 +69,7 @@ class PairReport:
     lcb: str
     lcb_unclustered: str
     clusters: str
-    without_leaks: str
+    without_flagged: tuple[str, ...]
     basis: str
     parsed: int
     done: int
@@ -200,7 +200,7 @@ def _pair(run: Run, figures: Json) -> PairReport:
         lcb=number(figures.get("lcb"), 1),
         lcb_unclustered=number(figures.get("lcb_unclustered"), 1),
         clusters=_clusters(figures),
-        without_leaks=_without_leaks(figures),
+        without_flagged=tuple(_without(figures, flag) for flag in ("leak", "injection")),
         basis=figures.get("basis") or "",
         parsed=figures.get("parsed", 0),
         done=figures.get("done", 0),
@@ -260,12 +260,13 @@ def _clusters(figures: Mapping[str, object]) -> str:
     return f"{name}, {figures['clusters']} of them" if "clusters" in figures else name
 
 
-def _without_leaks(figures: Mapping[str, object]) -> str:
-    if not figures.get("leaks"):
-        return "No parsed duel has a leak flag"
-    margin, lcb = (number(figures.get(f"{name}_without_leaks"), 1) for name in ("margin", "lcb"))
-    leaks = int(str(figures["leaks"]))
-    without = "the duel that has a leak flag" if leaks == 1 else f"the {leaks:,} duels that have a leak flag"
+def _without(figures: Mapping[str, object], flag: str) -> str:
+    flagged = f"{'an' if flag == 'injection' else 'a'} {flag} flag"
+    if not figures.get(f"{flag}s"):
+        return f"No parsed duel has {flagged}"
+    margin, lcb = (number(figures.get(f"{name}_without_{flag}s"), 1) for name in ("margin", "lcb"))
+    duels = int(str(figures[f"{flag}s"]))
+    without = f"the duel that has {flagged}" if duels == 1 else f"the {duels:,} duels that have {flagged}"
     return f"Without {without}: margin {margin}, lower bound {lcb} points"
 
 

@@ -18,7 +18,7 @@ from curation.duels.score.stage import Scored, read_scores
 from curation.duels.verdict.usage import Usage, usage_of
 from curation.runs.kinds import Fact, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.samples.models import Bucket
+from curation.samples.models import Bucket, Flag
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import counted
 from judging.controls.faults import Control
@@ -163,7 +163,9 @@ def _count(pairs: dict[tuple[str, str], _Figures], scored: list[Scored]) -> None
         figures = pairs.setdefault(keys_of(pair), _Figures(pair))
         figures.pair = pair
         duel = entry.duel
-        figures.gated.append(GateDuel(entry.score, duel.repo, duel.instance_id, duel.leak or duel.read))
+        injection = bool(entry.flags & Flag.INJECTION)
+        leak = duel.leak or duel.read
+        figures.gated.append(GateDuel(entry.score, duel.repo, duel.instance_id, leak, injection))
         figures.buckets[entry.bucket] += 1
         score = entry.score.score
         if score is None:

@@ -99,7 +99,7 @@ def imported_bucket(duel: Duel, settings: ProjectSettings) -> str:
 
 def imported_priority(duel: Duel, settings: ProjectSettings) -> float:
     leak = bool(duel.flags)
-    return priority_of(score=duel.score, thresholds=_thresholds(settings), flipped=False, spread=0.0, leak=leak)
+    return priority_of(score=duel.score, thresholds=_thresholds(settings), flipped=False, spread=0.0, held=leak)
 
 
 def _thresholds(settings: ProjectSettings) -> Thresholds:

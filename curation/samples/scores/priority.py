@@ -4,7 +4,7 @@ with contradicting facts."""
 from typing import Protocol
 
 FLIP_BONUS = 10.0
-LEAK_BONUS = 15.0
+HELD_BONUS = 15.0
 SPREAD_WEIGHT = 0.1
 # Parsed samples have 100 or less, so unparsed ones come last.
 UNPARSED_PRIORITY = 1000.0
@@ -23,19 +23,19 @@ class Edges(Protocol):
     def refined(self) -> float: ...
 
 
-def priority_of(*, score: float | None, thresholds: Edges, flipped: bool, spread: float, leak: bool) -> float:
+def priority_of(*, score: float | None, thresholds: Edges, flipped: bool, spread: float, held: bool) -> float:
     """The distance to the nearest bucket edge, less bonuses for doubt. The smallest value is reviewed first.
 
     `score` and `spread` (the difference between the best and the worst judge) are 0 to 100.
 
     Near an edge a small error of the panel changes the bucket. The error is larger if a judge changed its verdict with
-    the order of the answers (10 points) or if judges disagree (a tenth of their spread). A leak (15 points) keeps a
-    good answer out of `final` until a person clears it. A duel without a score comes last.
+    the order of the answers (10 points) or if judges disagree (a tenth of their spread). A flag of a leak or
+    an injection (15 points) keeps a good answer out of `final` until a person looks. A duel without a score comes last.
     """
     if score is None:
         return UNPARSED_PRIORITY
     distance = min(abs(score - thresholds.final), abs(score - thresholds.refined))
-    return distance - FLIP_BONUS * flipped - SPREAD_WEIGHT * spread - LEAK_BONUS * leak
+    return distance - FLIP_BONUS * flipped - SPREAD_WEIGHT * spread - HELD_BONUS * held
 
 
 def trajectory_priority(*, keep: bool, machine: bool, looping: bool, passed: bool, differs: bool) -> float:

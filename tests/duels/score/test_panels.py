@@ -367,7 +367,11 @@ def test_bucket_and_priority_in_sql_are_those_of_the_functions() -> None:
         names = duel.flag_names
         bucket = bucket_for(duel.score, flags=names, thresholds=limits)
         priority = priority_of(
-            score=duel.score, thresholds=limits, flipped="flip" in names, spread=duel.spread, leak="leak" in names
+            score=duel.score,
+            thresholds=limits,
+            flipped="flip" in names,
+            spread=duel.spread,
+            held=not {"leak", "injection"}.isdisjoint(names),
         )
         assert (duel.bucket, duel.sample.bucket) == (bucket, bucket)
         assert duel.sample.priority == pytest.approx(priority)

@@ -29,15 +29,10 @@ def gate(
     scores: Sequence[float], clusters: Sequence[str], *, done: int, settings: GateSettings | None = None
 ) -> GateResult:
     """The gate for a panel of one judge, where `clusters` are instances; duels beyond the scores are unparsed."""
-    duels = [GateDuel(make_score({"a": s / 100}), "", c) for s, c in zip(scores, clusters, strict=True)]
-    duels += [GateDuel(NO_SCORE, "", "")] * (done - len(scores))
-    return acceptance(duels, panel=["a"], settings=settings)
-
-
-def gate_of_panel(votes: Mapping[str, Sequence[float]], *, flips: int = 0, leaks: int = 0) -> GateResult:
-    """The gate for judges by their scores (0 to 1), one instance each duel; the first `leaks` duels have the flag."""
-    rows = [dict(zip(votes, row, strict=True)) for row in zip(*votes.values(), strict=True)]
-    duels = [GateDuel(make_score(row, flips), "", f"i{n}", leak=n < leaks) for n, row in enumerate(rows)]
+    duels = [
+        GateDuel(make_score(row, flips), "", f"i{n}", leak=n < leaks, injection=n < injections)
+        for n, row in enumerate(rows)
+    ]
     return acceptance(duels, panel=list(votes))
 
 
@@ -274,6 +269,19 @@ def test_a_win_by_leaks_is_not_accepted() -> None:
     assert result.reasons[0].startswith("without duels with a leak flag the ")
     assert not gate_of_panel(votes, leaks=80).accepted
     assert gate_of_panel({name: lifted(votes[name], 0.3) for name in votes}, leaks=20).accepted
+
+
+def test_a_win_by_bribes_is_not_accepted() -> None:
+    votes = {name: [1.0] * 20 + noise(n, 60) for n, name in enumerate("abc", 1)}
+    result = gate_of_panel(votes, injections=20)
+    assert result.margin is not None and result.margin_without_injections is not None
+    assert result.margin > 20 > result.margin_without_injections + 10
+    assert (result.injections, result.leaks, result.accepted) == (20, 0, False)
+    assert result.reasons[0].startswith("without duels with an injection flag the ")
+    assert result.margin_without_leaks == result.margin
+    all_flagged = gate_of_panel(votes, injections=80)
+    assert not all_flagged.accepted and "every parsed duel has an injection flag" in all_flagged.reasons
+    assert gate_of_panel({name: lifted(votes[name], 0.3) for name in votes}, injections=20).accepted
 
 
 def test_five_thousand_duels_take_at_most_three_seconds() -> None:

@@ -6,8 +6,8 @@ from curation.samples.scores.priority import priority_of, trajectory_priority
 EDGES = Thresholds(final=80.0, refined=66.0)
 
 
-def priority(score: float | None, *, flipped: bool = False, spread: float = 0.0, leak: bool = False) -> float:
-    return priority_of(score=score, thresholds=EDGES, flipped=flipped, spread=spread, leak=leak)
+def priority(score: float | None, *, flipped: bool = False, spread: float = 0.0, held: bool = False) -> float:
+    return priority_of(score=score, thresholds=EDGES, flipped=flipped, spread=spread, held=held)
 
 
 def test_the_nearest_edge_counts() -> None:
@@ -23,14 +23,14 @@ def test_doubt_brings_a_sample_forward() -> None:
     plain = priority(95.0)
     assert priority(95.0, flipped=True) < plain
     assert priority(95.0, spread=40.0) < priority(95.0, spread=20.0) < plain
-    assert priority(95.0, leak=True) < priority(95.0, flipped=True)
+    assert priority(95.0, held=True) < priority(95.0, flipped=True)
 
 
 def test_unparsed_samples_come_last() -> None:
     worst = priority_of(
-        score=0.0, thresholds=Thresholds(final=100.0, refined=100.0), flipped=False, spread=0.0, leak=False
+        score=0.0, thresholds=Thresholds(final=100.0, refined=100.0), flipped=False, spread=0.0, held=False
     )
-    assert priority(None, flipped=True, spread=100.0, leak=True) > worst
+    assert priority(None, flipped=True, spread=100.0, held=True) > worst
 
 
 def trajectory(**facts: bool) -> float:
