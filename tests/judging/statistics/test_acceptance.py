@@ -29,6 +29,17 @@ def gate(
     scores: Sequence[float], clusters: Sequence[str], *, done: int, settings: GateSettings | None = None
 ) -> GateResult:
     """The gate for a panel of one judge, where `clusters` are instances; duels beyond the scores are unparsed."""
+    duels = [GateDuel(make_score({"a": s / 100}), "", c) for s, c in zip(scores, clusters, strict=True)]
+    duels += [GateDuel(NO_SCORE, "", "")] * (done - len(scores))
+    return acceptance(duels, panel=["a"], settings=settings)
+
+
+def gate_of_panel(
+    votes: Mapping[str, Sequence[float]], *, flips: int = 0, leaks: int = 0, injections: int = 0
+) -> GateResult:
+    """The gate for judges by their scores (0 to 1), one instance each duel. The first `leaks` and the first
+    `injections` duels have the flag."""
+    rows = [dict(zip(votes, row, strict=True)) for row in zip(*votes.values(), strict=True)]
     duels = [
         GateDuel(make_score(row, flips), "", f"i{n}", leak=n < leaks, injection=n < injections)
         for n, row in enumerate(rows)
