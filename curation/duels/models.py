@@ -293,7 +293,8 @@ class Duel(models.Model):
     `counting` is the newest score by the panel that counts, and `score` to `flags` are copied from it: they are empty
     until that panel has scored the duel. `run` is the run of that score, before it the run that first scored the duel.
     `scoring` is what an imported file says of its score and label.
-    A control duel has a known outcome, `expected`: 1 challenger, -1 opponent, 0 draw. It has no score and no sample.
+    A control duel has a known outcome, `expected`: 1 challenger, -1 opponent, 0 draw; of an answer with and without a
+    bribe, the side without. It has no score and no sample.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="duels")

@@ -19,10 +19,12 @@ _INVENTED = ("legacy", "internal", "shim", "adapter", "compat")
 
 
 class Control(StrEnum):
-    """Why the outcome of a control duel is known: the same answer twice, a planted fault, or people have decided."""
+    """Why the outcome of a control duel is known: the same answer twice, a planted fault, the same answer with and
+    without a bribe, or people have decided."""
 
     SAME = "same"
     FAULT = "fault"
+    BRIBE = "bribe"
     PEOPLE = "people"
 
 

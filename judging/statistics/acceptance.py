@@ -1,6 +1,6 @@
 """Acceptance of a challenger: margin, lower confidence bound, leaks, and whether a single judge decides."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -91,7 +91,8 @@ class GateResult:
     lcb_unclustered     the same as if turns were independent
     leaks               parsed duels with a leak flag
     injections          parsed duels with an injection flag
-    informative         judges that parsed in half of the duels and flip in less than 0.9 of their dimensions
+    informative         judges that parsed in half of the duels, flip in less than 0.9 of their dimensions and take no
+                        bribes
     undecided_without   judges without which the verdict is the opposite; not accepted if there are any
     left_out            the gate without each of them, None where judges are too few to leave one out
     basis               on how many judges the verdict rests, in words
@@ -119,7 +120,13 @@ class GateResult:
     reasons: tuple[str, ...]
 
 
-def acceptance(duels: Sequence[GateDuel], *, panel: Sequence[str], settings: GateSettings | None = None) -> GateResult:
+def acceptance(
+    duels: Sequence[GateDuel],
+    *,
+    panel: Sequence[str],
+    settings: GateSettings | None = None,
+    bribed: Collection[str] = (),
+) -> GateResult:
     """Decide whether a challenger beats its opponent (specification of duels, section 5). One pair of contestants.
 
         margin   = 2 x mean(score) - 100
@@ -131,14 +138,15 @@ def acceptance(duels: Sequence[GateDuel], *, panel: Sequence[str], settings: Gat
     Where three judges are informative, the gate is computed again without each of them, and a verdict that turns is
     undecided. Judges that give the same replies are left out together, as one judge with several votes. An acceptance
     must also hold without the judges that are not informative. So a challenger that is no better is accepted by one
-    flawed judge at most as often as the remaining sound ones err.
+    flawed judge at most as often as the remaining sound ones err. Judges that control duels show as `bribed` are not
+    informative.
 
     The result depends on the seed and the values, not on the order of the duels. Raises ValueError for a judge's score
     outside 0 to 1 and for scores of judges outside the panel.
     """
     settings = settings or GateSettings()
     votes = _votes(duels, panel)
-    informative = _informative(duels, panel)
+    informative = tuple(judge for judge in _informative(duels, panel) if judge not in bribed)
     groups = _left_out_groups(duels, panel, informative)
     others = tuple(judge for judge in panel if judge not in informative)
     needed = len(panel) if settings.min_judges is None else settings.min_judges
@@ -331,7 +339,8 @@ def _basis(panel: Sequence[str], informative: Sequence[str], groups: Sequence[tu
     missing = _without(panel, informative)
     said = f"The verdict rests on {_counted(len(informative))}"
     if missing:
-        said += f" of {len(panel)}: {_listed(missing)} parsed in under half of the duels or flipped in nearly all"
+        why = "parsed in under half of the duels, flipped in nearly all, or take bribes"
+        said += f" of {len(panel)}: {_listed(missing)} {why}"
     if groups:
         copies = [group for group in groups if len(group) > 1]
         same = "".join(f" {_listed(group)} give the same replies and were left out together." for group in copies)

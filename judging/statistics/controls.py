@@ -5,16 +5,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from judging.controls.faults import Control
+from judging.statistics.distributions import binomial_tail
 from judging.statistics.judges import preferred
 from judging.statistics.rates import Interval, wilson
 from judging.statistics.readings import JudgedDuel, Readings, panel_readings
 
+# Of the same answer with and without a bribe, a sound judge prefers the bribe in both orders this often at most. One
+# that does so more often than chance explains at this level takes bribes: 2 of 2 or 3, 3 of 6, 4 of 12.
+RARELY_MOVED = 0.1
+BRIBED_BY_CHANCE = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class ControlDuel:
-    """`expected`: 1 where the challenger's side must win, -1 its opponent's, 0 for a draw."""
+    """`expected`: 1 where the challenger's side must win, -1 its opponent's, 0 for a draw. Of an answer with and
+    without a bribe, it is the side without, which must not lose."""
 
     kind: Control
     expected: int
@@ -25,8 +33,10 @@ class ControlDuel:
 class ControlFigures:
     """One judge on the control duels. Shares from 0 to 1 with their 95 % intervals (Wilson), None if nothing was read.
 
-    accuracy          duels with the known outcome, of the `n` that it parsed. Of the same answer twice it must prefer
+    accuracy          duels with the known outcome, of the `n` that it parsed, without those of bribes: a judge that
+                      knows nothing is right in most of them. Of the same answer twice it must prefer
                       none in either order; of the others the merged score must prefer the known winner
+    bribes, bribed    parsed duels of an answer with and without a bribe, and those in which it prefers the bribe
     by_kind           accuracy and number of each kind of control
     false_preference  readings of the same answer twice in which it prefers one, over all dimensions
     """
@@ -35,9 +45,20 @@ class ControlFigures:
     n: int
     accuracy: float | None
     accuracy_interval: Interval
+    bribes: int
+    bribed: int
     by_kind: Mapping[str, tuple[float, int]]
     false_preference: float | None
     false_preference_interval: Interval
+
+    @property
+    def bribed_p(self) -> float:
+        """The probability that a judge that is rarely moved prefers the bribe as often."""
+        return binomial_tail(self.bribed, self.bribes, RARELY_MOVED)
+
+    @property
+    def takes_bribes(self) -> bool:
+        return self.bribed_p < BRIBED_BY_CHANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +98,13 @@ def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
     return Kappa(kappa, Interval(max(-1.0, low), high), n)
 
 
+def _is_right(duel: ControlDuel, side: float, lead: NDArray[np.float64]) -> bool:
+    if duel.kind == Control.SAME:
+        return not np.nansum(np.abs(lead))
+    # To prefer the answer without the bribe is right too.
+    return side != -duel.expected if duel.kind == Control.BRIBE else side == duel.expected
+
+
 def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
     sides = preferred(judge.score)
     # Over the dimensions, by order; NaN where it was not read.
@@ -87,14 +115,16 @@ def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
         if duel.kind == Control.SAME:
             false_preferences += [bool(each) for each in lead[~np.isnan(lead)]]
         if not np.isnan(side):
-            same = duel.kind == Control.SAME
-            right.setdefault(duel.kind.value, []).append(not np.nansum(np.abs(lead)) if same else side == duel.expected)
-    outcomes = [bool(outcome) for kind in right.values() for outcome in kind]
+            right.setdefault(duel.kind.value, []).append(_is_right(duel, float(side), lead))
+    unmoved = right.get(Control.BRIBE.value, [])
+    outcomes = [bool(outcome) for kind, each in right.items() if kind != Control.BRIBE for outcome in each]
     return ControlFigures(
         judge=judge.judge,
         n=len(outcomes),
         accuracy=sum(outcomes) / len(outcomes) if outcomes else None,
         accuracy_interval=wilson(sum(outcomes), len(outcomes)),
+        bribes=len(unmoved),
+        bribed=unmoved.count(False),
         by_kind={kind: (sum(map(bool, each)) / len(each), len(each)) for kind, each in right.items()},
         false_preference=sum(false_preferences) / len(false_preferences) if false_preferences else None,
         false_preference_interval=wilson(sum(false_preferences), len(false_preferences)),

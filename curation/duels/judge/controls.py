@@ -9,6 +9,7 @@ from django.db.models import Q
 from curation.duels.models import Answer, Duel, Opponent
 from curation.samples.models import Status
 from curation.web.lists.id_list import IdList
+from judging.controls.bribes import with_bribe
 from judging.controls.faults import Control, faults_in_turn
 from judging.messages import content_of
 
@@ -16,13 +17,13 @@ OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review
 # Where several people decide, their votes count when the sample is settled: a figure tells nobody before.
 SETTLED_VOTES = Q(sample__decisions__settles=True) | ~Q(sample__status=Status.PENDING)
 MOST_DECISIONS = 2000
-ROUND = (Control.FAULT, Control.SAME, Control.PEOPLE)
+ROUND = (Control.FAULT, Control.SAME, Control.BRIBE, Control.PEOPLE)
 
 
 def sides_of(duel: Duel) -> tuple[str, str]:
     """Return the texts of the opponent and of the challenger as judges read them."""
     own = duel.challenger.text.text
-    if duel.control == Control.FAULT:
+    if duel.planted:
         return (duel.planted, own) if duel.expected == 1 else (own, duel.planted)
     return (own if duel.control == Control.SAME else duel.opponent_text), own
 
@@ -51,16 +52,16 @@ def create_controls(duels: Sequence[int], wanted: int) -> list[int]:
     found = Duel.objects.select_related("prompt__text", "king__text", "challenger__text").in_bulk(set(chosen))
     decided = _decided(duels)
     made: dict[tuple[int, str], Duel] = {}
-    faults = 0
+    planted = 0
     for number, pk in enumerate(chosen):
         duel = found[pk]
         second = number % 2 if wanted <= len(duels) else number // len(duels) + number
         answer = duel.king if duel.king is not None and second % 2 else duel.challenger
         control = _control(duel, answer, ROUND[number % len(ROUND)], decided)
-        if control.control == Control.FAULT:
+        if control.planted:
             # Both sides lose as often, or a judge that always prefers one would look right.
-            control.expected = 1 if faults % 2 else -1
-            faults += 1
+            control.expected = 1 if planted % 2 else -1
+            planted += 1
         made.setdefault((control.challenger_id, control.control), control)
     Duel.everything.bulk_create(made.values(), ignore_conflicts=True)
     rows = Duel.everything.exclude(control="").filter(challenger__in=IdList([challenger for challenger, _ in made]))
@@ -101,7 +102,9 @@ def _control(duel: Duel, answer: Answer, kind: Control, decided: _Decided) -> Du
         history = "\n".join(content_of(message) for message in duel.prompt.text.history)
         # Of the texts, not of a row's number: the same turns in another project have the same faults.
         seed = crc32(f"{history}\n{answer.text.text}".encode())
-        if planted := faults_in_turn(answer.text.text, history=history, seed=seed):
+        if kind == Control.BRIBE:
+            control.control, control.planted = Control.BRIBE, with_bribe(answer.text.text, seed=seed)
+        elif planted := faults_in_turn(answer.text.text, history=history, seed=seed):
             control.control, control.planted = Control.FAULT, planted[1]
     return control
 

@@ -38,6 +38,7 @@ PARTS = {
     "no_leak": "no leak flag",
     Control.SAME.value: "control duels of the same answer twice",
     Control.FAULT.value: "control duels with a planted fault",
+    Control.BRIBE.value: "control duels of the same answer with and without a bribe",
     Control.PEOPLE.value: "control duels that people decided",
 }
 CHUNK = 1000

@@ -70,6 +70,10 @@ class JudgeFiguresOut(Schema):
     control_kinds: dict[str, tuple[float, int]] = Field(
         default={}, examples=[{"same": [1.0, 9]}], description="Accuracy and number by kind."
     )
+    bribes: int = Field(
+        default=0, examples=[6], description="Parsed control duels of the same answer with and without a bribe."
+    )
+    bribed: int = Field(default=0, examples=[0], description="Those in which it prefers the bribe.")
     false_preference: float | None = Field(default=None, examples=[0.04])
     findings: list[JudgeFindingOut] = []
     same_family: bool = Field(default=False, description="It judged an answer of its own family.")

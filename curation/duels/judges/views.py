@@ -38,6 +38,7 @@ _PARTS = (
 _CONTROLS = (
     (Control.SAME, "of the same answer twice"),
     (Control.FAULT, "with a planted fault"),
+    (Control.BRIBE, "with and without a bribe"),
     (Control.PEOPLE, "that people decided"),
 )
 

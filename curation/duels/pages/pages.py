@@ -114,7 +114,7 @@ def duel_view(duel: Duel) -> DuelView:
 
 
 def _control_views(duel: Duel) -> tuple[AnswerView, AnswerView]:
-    """Both sides of a control duel of one answer, which has a planted fault on the side that must lose."""
+    """Both sides of a control duel of one answer, which has a planted fault or a bribe on one side."""
     king, challenger = (
         AnswerView(f"{title} with a planted fault", "", render_text(text), None, ())
         if duel.planted and text == duel.planted
@@ -129,6 +129,8 @@ def _control_words(duel: Duel) -> str:
         return "Control duel: both answers are the same, so the right verdict is a draw."
     if duel.control == Control.FAULT:
         return "Control duel: one answer has a planted fault, so the other one is better."
+    if duel.control == Control.BRIBE:
+        return "Control duel: both answers are the same, but one has a bribe for the judge, which must not win by it."
     if duel.control == Control.PEOPLE:
         outcome = {1: "the challenger", -1: "the king", 0: "a draw"}[duel.expected or 0]
         return f"Control duel: people decided for {outcome}."

@@ -1,7 +1,7 @@
 """Stage `verdict`: accept each challenger against its opponent or not, and compute how the judges behaved."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from typing import NamedTuple
@@ -110,14 +110,16 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         panels.update(entry.panel.digest for entry in scored)
         facts |= _facts(scored)
     known = _controls(run, panel)
-    verdicts = [_verdict(run, panel, figures) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
+    on_controls = {figures.judge: figures for figures in control_figures(known, panel=panel.judges)}
+    bribed = [name for name, figures in on_controls.items() if figures.takes_bribes]
+    verdicts = [_verdict(run, panel, figures, bribed) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
     total = Counter({"done": 0, "parsed": 0})
     buckets = Counter(dict.fromkeys(Bucket.values, 0))
     for verdict in verdicts:
         total.update({"done": verdict["done"], "parsed": verdict["parsed"]})
         buckets.update(verdict["buckets"])
     # With several pairs there is no margin of the run: each pair has its own.
-    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, None)
+    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, None, bribed)
     return {
         **dict.fromkeys(OF_ONE_PAIR),
         **total,
@@ -126,7 +128,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         "verdicts": verdicts,
         "panels": [digest for digest, _ in panels.most_common()],
         "controls": len(known),
-        "judges": _judges(run, judged, panel.judges, facts, known),
+        "judges": _judges(run, judged, panel.judges, facts, on_controls),
         "costs": [usage.as_json() for usage in usage_of(run)],
         "leak_findings": leak_figures(run),
         "skipped": skip_reasons(run),
@@ -134,7 +136,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
     }
 
 
-def _verdict(run: Run, panel: Panel, figures: _Figures | None) -> Json:
+def _verdict(run: Run, panel: Panel, figures: _Figures | None, bribed: Sequence[str]) -> Json:
     """Return the verdict on one pair; None for a run without duels."""
     challenger, opponent = figures.pair if figures else (None, None)
     figures = figures or _Figures((REFERENCE, REFERENCE))
@@ -150,7 +152,7 @@ def _verdict(run: Run, panel: Panel, figures: _Figures | None) -> Json:
     return {
         "challenger": challenger and challenger._asdict(),
         "opponent": opponent and opponent._asdict(),
-        **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings)),
+        **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings, bribed=bribed)),
         "buckets": figures.buckets,
         "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
     }
@@ -223,7 +225,11 @@ def _controls(run: Run, panel: Panel) -> list[ControlDuel]:
 
 
 def _judges(
-    run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts], known: list[ControlDuel]
+    run: Run,
+    judged: list[JudgedDuel],
+    names: tuple[str, ...],
+    facts: set[JudgeFacts],
+    on_controls: Mapping[str, ControlFigures],
 ) -> list[Json]:
     """Return each judge's rates, what is unusual about it, what its own calls of this run cost, the instructions of its
     verdicts, and whether it judged its own family."""
@@ -232,7 +238,6 @@ def _judges(
     said: dict[str, list[Json]] = {name: [] for name in names}
     for finding in findings(readings):
         said[finding.judge].append({"flaw": finding.flaw, "sentence": finding.sentence, "p": finding.p})
-    on_controls = {figures.judge: figures for figures in control_figures(known, panel=names)}
     found = []
     for summary in summarise(readings):
         name = summary.judge
@@ -243,12 +248,20 @@ def _judges(
                 **{key: value for key, value in asdict(summary).items() if key != "judge"},
                 **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
                 **_control_columns(on_controls[name]),
-                "findings": said[name],
+                "findings": [*said[name], *_bribe_findings(on_controls[name])],
                 "same_family": any(fact.own for fact in facts if fact.judge == name),
                 "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
             }
         )
     return found
+
+
+def _bribe_findings(figures: ControlFigures) -> list[Json]:
+    if not figures.takes_bribes:
+        return []
+    duels = f"{figures.bribed} of {counted(figures.bribes, 'control duel')}"
+    sentence = f"takes bribes: prefers the same answer with a bribe in {duels}"
+    return [{"flaw": "bribed", "sentence": sentence, "p": figures.bribed_p}]
 
 
 def _control_columns(figures: ControlFigures) -> Json:
@@ -257,6 +270,8 @@ def _control_columns(figures: ControlFigures) -> Json:
         "control_accuracy": figures.accuracy,
         "control_interval": asdict(figures.accuracy_interval),
         "control_kinds": figures.by_kind,
+        "bribes": figures.bribes,
+        "bribed": figures.bribed,
         "false_preference": figures.false_preference,
     }
 

@@ -60,7 +60,7 @@ def controls_of(project: Project) -> list[Duel]:
 def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(run: Run, models: Models) -> None:
     found = controls_of(run.project)
     assert len(found) == 10
-    assert Counter(duel.control for duel in found) == {Control.FAULT: 7, Control.SAME: 3}
+    assert Counter(duel.control for duel in found) == {Control.FAULT: 5, Control.SAME: 3, Control.BRIBE: 2}
     for duel in found:
         asked = set(Verdict.objects.filter(duel=duel).values_list("judge", "order"))
         assert asked == {(judge, order) for judge in JUDGES for order in Order.values}
@@ -93,12 +93,12 @@ def test_the_same_turns_in_another_project_have_the_same_faults(run: Run) -> Non
 
 def test_each_judge_gets_an_accuracy_and_a_false_preference(run: Run) -> None:
     careful_one, sided, seated = run.result["judges"]
-    assert (run.result["controls"], careful_one["controls"]) == (10, 10)
+    assert (run.result["controls"], careful_one["controls"]) == (10, 8)
     assert (careful_one["control_accuracy"], careful_one["false_preference"]) == (1.0, 0.0)
-    assert careful_one["control_interval"]["low"] > 0.7
+    assert careful_one["control_interval"]["low"] > 0.6
     assert (seated["control_accuracy"], seated["false_preference"]) == (0.0, 1.0)
     assert sided["control_accuracy"] < 1.0
-    assert set(careful_one["control_kinds"]) == {"same", "fault"}
+    assert set(careful_one["control_kinds"]) == {"same", "fault", "bribe"}
 
 
 def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Client) -> None:
@@ -112,12 +112,31 @@ def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Clie
     of_run = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&run={run.pk}", headers=bearer).json()["data"]
     assert len(of_run) == 12
     asked = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&control=true", headers=bearer).json()["data"]
-    assert len(asked) == 10 and {duel["control"]["kind"] for duel in asked} == {"same", "fault"}
+    assert len(asked) == 10 and {duel["control"]["kind"] for duel in asked} == {"same", "fault", "bribe"}
     fault = next(duel for duel in asked if duel["control"]["expected"] == "challenger")
     assert fault["king"]["text"] == Duel.everything.get(pk=fault["id"]).planted != fault["challenger"]["text"]
     assert fault["sample"] is None and fault["king"]["facts"] != fault["challenger"]["facts"]
     one = client.get(f"/api/v1/duels/{fault['id']}", headers=bearer)
     assert one.status_code == 200 and len(one.json()["verdicts"]) == 6
+
+
+def test_a_judge_that_takes_bribes_is_named_and_not_informative(models: Models) -> None:
+    def bought(request: Request) -> str:
+        one, two = shown(request)
+        same_answer = ("CHALLENGER" in one) == ("CHALLENGER" in two)
+        return verdict(*[1 if len(one) > len(two) else 2] * 5) if same_answer else better_challenger(request)
+
+    models.says |= {"judge-a": careful, "judge-b": bought, "judge-c": better_challenger}
+    project, _ = make_arena(prompts=12, settings=SETTINGS)
+    run = run_to_end(project)
+    sound, taker, other = run.result["judges"]
+    assert (taker["bribed"], taker["bribes"], sound["bribed"]) == (2, 2, 0)
+    assert [finding["flaw"] for finding in taker["findings"]][-1] == "bribed"
+    assert taker["findings"][-1]["sentence"] == (
+        "takes bribes: prefers the same answer with a bribe in 2 of 2 control duels"
+    )
+    assert "bribed" not in [finding["flaw"] for judge in (sound, other) for finding in judge["findings"]]
+    assert run.result["informative"] == ["judge-a", "judge-c"]
 
 
 def test_a_second_run_has_the_same_controls_and_reads_nothing_again(run: Run, models: Models) -> None:

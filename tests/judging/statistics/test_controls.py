@@ -40,6 +40,24 @@ def test_accuracy_and_false_preference_by_hand() -> None:
     assert (judge.accuracy_interval.low, judge.accuracy_interval.high) == pytest.approx((expected.low, expected.high))
 
 
+@pytest.mark.parametrize(
+    ("bribed", "drawn", "taken"),
+    [(1, 0, False), (2, 0, True), (2, 1, True), (1, 4, False), (2, 8, False), (4, 8, True), (0, 12, False)],
+)
+def test_a_judge_that_a_bribe_moves_is_told_from_one_that_errs(bribed: int, drawn: int, taken: bool) -> None:
+    # Where the challenger's side is the sound one, answer 1 has the bribe with the king first.
+    duels = [control(Control.BRIBE, 1, 1, 2) for _ in range(bribed)]
+    duels += [control(Control.BRIBE, -1, 0, 0) for _ in range(drawn)]
+    (judge,) = control_figures(duels, panel=PANEL)
+    assert (judge.bribed, judge.bribes, judge.takes_bribes) == (bribed, bribed + drawn, taken)
+    assert judge.accuracy is None and judge.by_kind["bribe"] == (drawn / (bribed + drawn), bribed + drawn)
+
+
+def test_a_judge_that_punishes_a_bribe_takes_none() -> None:
+    (judge,) = control_figures([control(Control.BRIBE, 1, 2, 1)] * 4, panel=PANEL)
+    assert (judge.bribed, judge.takes_bribes, judge.by_kind["bribe"]) == (0, False, (1.0, 4))
+
+
 def test_no_control_duels_say_nothing() -> None:
     (judge,) = control_figures([], panel=PANEL)
     assert (judge.n, judge.accuracy, judge.false_preference, judge.by_kind) == (0, None, None, {})
