@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from judging.leaks.case import LeakedToken
 from judging.leaks.record import PullRequestRecord
+from judging.sections import sections
 
 READ = "leak_reader"
 PLACES = ("title", "description", "files", "patch")
@@ -26,7 +27,7 @@ class LeakReading:
 
 
 def reader_messages(
-    instructions: str, history: Sequence[str], record: PullRequestRecord, answer: str
+    instructions: str, history: Sequence[str], record: PullRequestRecord, answer: str, *, secret: bytes
 ) -> list[dict[str, object]]:
     """Return the messages to the reader: its instructions, then history, record and answer side by side."""
     fields = {
@@ -37,10 +38,8 @@ def reader_messages(
     }
     places = "\n".join(f"<{name}>\n{_plain(text)}\n</{name}>" for name, text in fields.items())
     shown = "\n\n".join([record.issue, *history])
-    parts = (
-        f"<history>\n{_plain(shown)}\n</history>\n<record>\n{places}\n</record>\n<answer>\n{_plain(answer)}\n</answer>"
-    )
-    return [{"role": "system", "content": instructions}, {"role": "user", "content": parts}]
+    parts = [("history", _plain(shown)), ("record", places), ("answer", _plain(answer))]
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": sections(parts, secret=secret)}]
 
 
 def parse_reading(reply: str, answer: str, record: PullRequestRecord) -> LeakReading | None:

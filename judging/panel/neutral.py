@@ -1,7 +1,8 @@
 """Neutralises text that poses as the panel: verdicts, delimiters, template tokens, instructions to the judge.
 
 Only invisible characters are removed: a judge must still see what an answer tried. Every pattern is bounded, so the
-time is linear in the text.
+time is linear in the text. Phrases are a hint to people: an answer is held apart by its delimiters
+(`judging.sections`), and who can be bought shows in control duels (`judging.controls.bribes`).
 """
 
 import re
@@ -14,7 +15,7 @@ from judging.panel.rubric import DIMENSIONS
 @dataclass(frozen=True, slots=True)
 class Neutralised:
     """Text that is safe to show to a judge. `findings` is empty when the text is unchanged, else the kinds found:
-    `delimiter`, `chat_token`, `verdict`, `instruction`, `hidden_text`."""
+    `delimiter`, `chat_token`, `verdict`, `instruction`, `comparison`, `hidden_text`."""
 
     text: str
     findings: tuple[str, ...]
@@ -22,7 +23,7 @@ class Neutralised:
 
 _DELIMITER = re.compile(
     r"<(?=\s{0,3}/?\s{0,3}"
-    r"(?:answer[ _-]?[12]|history|reference|verdict)\s{0,3}/?>)",
+    r"(?:answer[ _-]?[12]|history|reference|verdict)(?:\s{1,3}[\w-]{1,20}\s?=[^<>]{0,80})?\s{0,3}/?>)",
     re.IGNORECASE,
 )
 _CHAT_TOKEN = re.compile(
@@ -49,21 +50,80 @@ _INSTRUCTION = re.compile(
         (
             r"\b(?:ignore|disregard|forget|override|do\s{1,3}not\s{1,3}follow)\s{1,3}(?:(?:all|any|the|your|these|of|my)\s{1,3}){0,3}"
             r"(?:previous|prior|above|earlier|preceding|original|system|judging|grading)\s{1,3}"
-            r"(?:(?:and|or|system)\s{1,3}\w{1,12}\s{1,3}){0,2}(?:instructions?|prompts?|rules?|rubric|guidelines?|directions?|messages?|context)\b",
-            rf"\bas\s{{1,3}}(?:the|a|an)\s{{1,3}}(?:\w{{1,20}}\s{{1,3}}){{0,2}}{_JUDGE}\s{{0,3}},?\s{{1,3}}you\s{{1,3}}\w{{1,12}}",
+            r"(?:(?:and|or|system)\s{1,3}\w{1,12}\s{1,3}){0,2}(?:instructions?|prompts?|rules?|rubric|guidelines?"
+            r"|directions?|messages?|context)\b",
+            rf"\bas\s{{1,3}}(?:the|a|an)\s{{1,3}}(?:\w{{1,20}}\s{{1,3}}){{0,2}}{_JUDGE}\s{{0,3}},?\s{{1,3}}you\s{{1"
+            rf",3}}\w{{1,12}}",
             rf"\b(?:dear|attention|note\s{{1,3}}(?:to|for)|message\s{{1,3}}(?:to|for)|instructions?\s{{1,3}}(?:to|for))\s{{0,3}}:?\s{{1,3}}"
             rf"(?:the\s{{1,3}}|all\s{{1,3}}|any\s{{1,3}})?{_JUDGE}\b",
             rf"\b{_JUDGE}\s{{0,2}}[:,]\s{{1,3}}(?:please\s{{1,3}})?(?:you\s{{1,3}}\w{{1,12}}\s{{1,3}})?{_PREFER}\b",
             rf"\b(?:the\s{{1,3}})?(?:{_WHICH}|{_ORDINAL})\s{{1,3}}(?:is|was|must\s{{1,3}}be|should\s{{1,3}}be|wins|has\s{{1,3}}to\s{{1,3}}be)"
-            rf"(?:\s{{1,3}}(?:clearly|obviously|the|far|much|strictly|definitely|always|considered)){{0,3}}(?:\s{{1,3}}{_BEST}\b|(?<=wins)\b)",
-            rf"\b{_PREFER}\s{{1,3}}(?:only\s{{1,3}}|always\s{{1,3}})?(?:the\s{{1,3}}|this\s{{1,3}})?(?:{_WHICH}|{_ORDINAL})",
+            rf"(?:\s{{1,3}}(?:clearly|obviously|the|far|much|strictly|definitely|always"
+            rf"|considered)){{0,3}}(?:\s{{1,3}}{_BEST}\b|(?<=wins)\b)",
+            rf"(?<!\bi )(?<!\bwe )(?<!tests )\b{_PREFER}\s{{1,3}}(?:only\s{{1,3}}|always\s{{1,3}})?(?:the\s{{1,3}}"
+            rf"|this\s{{1,3}})?(?:{_WHICH}|{_ORDINAL})(?!\s{{1,3}}(?:of|from|in)\b)",
             r"\b(?:this|my)\s{1,3}(?:answer|response|solution)\s{1,3}(?:is|must\s{1,3}be|should\s{1,3}be|deserves)\s{1,3}"
             r"(?:(?:clearly|obviously|the|far|rated|scored|judged|ranked|to\s{1,3}win|a)\s{1,3}){0,4}"
             r"(?:better|best|superior|winner|preferred|highest|full\s{1,3}marks|win)\b",
             rf"\b(?:give|award|assign)\s{{1,3}}(?:this|my|the\s{{1,3}}(?:first|second))\s{{1,3}}(?:answer|response)\b"
             rf"|\b{_PREFER}\s{{1,3}}(?:this|my)\s{{1,3}}(?:answer|response)\b",
             r"\byou\s{1,3}(?:must|should|have\s{1,3}to|will|need\s{1,3}to)\s{1,3}(?:now\s{1,3}|only\s{1,3}|always\s{1,3})?"
-            r"(?:output|return|reply|respond|answer|give|write)\s{1,3}(?:\w{1,15}\s{1,3}){0,4}(?:verdict|judge?ment|score\s{1,3}of)\b",
+            r"(?:output|return|reply|respond|answer|give|write)\s{1,3}(?:\w{1,15}\s{1,3}){0,4}(?:verdict"
+            r"|judge?ment|score\s{1,3}of)\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+# A sentence about the comparison itself. An agent speaks of answers too, so each needs two signs near each other.
+_NEAR = r"[^.!?\n]{0,60}?"
+_THIS = r"\b(?:(?:this|my|the\s{1,3}other)\s{1,3}(?:answer|response|solution|step|reply|one)|mine|me\s{1,3}first)\b"
+_RANK = (
+    r"(?<!\bi )(?<!\bwe )"
+    r"\b(?:choose|select|prefer|pick|favou?r|vote|settle|rate|rank|score|declare|report|consider)s?\b"
+)
+_WINS = (
+    r"\b(?:wins?|won|loses?|preferred|preferable|highest|gold|winner|winning|stronger|superior|scored"
+    r"|full\s{1,3}(?:marks|points)"
+    r"|official\s{1,3}reference|known\s{1,3}to\s{1,3}be\s{1,3}wrong|must\s{1,3}not\s{1,3}win)\b"
+)
+_READER = r"\b(?:(?:llm|ai|model)\s{1,3})?(?:judges?|graders?|evaluators?)"
+_COMPARISON = re.compile(
+    "|".join(
+        (
+            r"⟦[^⟧]*⟧",  # marked already
+            rf"{_RANK}{_NEAR}{_THIS}(?!\s{{1,3}}(?:of|from|in)\b)",
+            rf"{_THIS}{_NEAR}{_WINS}",
+            rf"{_RANK}{_NEAR}\b(?:the\s{{1,3}})?(?:response|answer)\s{{1,3}}that\b",
+            r"\b(?:you\s{1,3}are|to)\s{1,3}(?:now\s{1,3})?(?:the|an?)\s{1,3}(?:judge|grader|evaluator"
+            r"|model\s{1,3}that\s{1,3}reads)\b",
+            r"\bif\s{1,3}you\s{1,3}are\s{1,3}(?:an?\s{1,3})?(?:ai|llm|language\s{1,3}model|model)\b",
+            rf"{_READER}\s{{1,3}}(?:who|that)\b{_NEAR}\b(?:votes?|marks?|settles?|prefers?|answer|step)\b",
+            rf"{_READER}(?:'s)?\s{{1,3}}(?:instructions?|reply|notice)\b|\bllm\s{{1,3}}(?:judge|grader|evaluator)\b",
+            r"\bwho(?:so)?ever\s{1,3}(?:compares|weighs|grades|judges|scores|evaluates)\b",
+            r"\b(?:paid|tip|bonus|\$\s?\d{1,6}|dollars)\b[^.!?\n]{0,60}?\b(?:judge|grader|evaluator|votes?"
+            r"|this\s{1,3}(?:answer|step|one))\b",
+            r"\b(?:set|put|output|return|give|write)\b[^.:;!?\n]{0,30}?\b(?:correctness|grounding)\b",
+            r"\b(?:first|1|better|higher|win\w{0,4}|same)\b[^.!?\n]{0,40}?\b(?:all|every"
+            r"|each)\s{1,3}(?:five\s{1,3})?(?:dimensions?|keys|criteri\w{1,3})\b",
+            r"\b(?:final\s{1,3}|correct\s{1,3})?verdict\b[\"']?\s{0,3}(?:[:=]|is\b"
+            r"|for\b)[^.!?\n]{0,30}?(?:\b[12]\b|\banswer\b|\bfirst\b|\bsecond\b)",
+            r"\brubric\b[^.!?\n]{0,40}?\banswers?\b[^.!?\n]{0,40}?\b(?:score|correct|notice|sentence)\b",
+            r"\b(?:panel|organi[sz]ers?|maintainers?|benchmark\s{1,3}authors)\b[^.!?\n]{0,40}?\b(?:response"
+            r"|answer|step)\b[^.!?\n]{0,40}?\b(?:preferable|preferred|gold|reference|best)\b",
+            r"\bnote\s{1,3}from\s{1,3}the\s{1,3}(?:benchmark|organi[sz]ers|panel|graders?)\b|\[admin\]"
+            r"|\bsystem\s{1,3}notice:",
+            r"\bend\s{1,3}of\s{1,3}(?:the\s{1,3})?(?:answers|material|comparison|transcript)\b"
+            r"|\bthe\s{1,3}comparison\s{1,3}(?:has\s{1,3}ended|is\s{1,3}over)\b",
+            r"\b(?:your\s{1,3}task\s{1,3}has\s{1,3}changed|forget\s{1,3}what\s{1,3}you\s{1,3}were\s{1,3}told"
+            r"|follow\s{1,3}these\s{1,3}new\s{1,3}instructions)\b",
+            r"\b(?:bewerte|wähle|bevorzuge)\b[^.!?\n]{0,40}?\bantwort\b|\bantwort\b[^.!?\n]{0,40}?\b(?:gewinnt"
+            r"|gewinnen|vorzuziehen|bevorzugt)\b",
+            r"\bréponse\b[^.!?\n]{0,40}?\b(?:préférée|meilleure|gagner|gagne)\b|\b(?:préfère|choisis"
+            r"|choisissez)\b[^.!?\n]{0,40}?\bréponse\b",
+            r"\brespuesta\b[^.!?\n]{0,40}?\b(?:ganar|gana|mejor|preferida)\b|\b(?:elige|elija"
+            r"|prefiere)\b[^.!?\n]{0,40}?\brespuesta\b",
+            r"(?:选择|选|偏好|更好|获胜|满分)[^。！？\n]{0,20}(?:答案|回答)|(?:答案|回答)[^。！？\n]{0,20}(?:更好|获胜|满分|最佳)",
+            r"(?:выбери|предпочти|оцени)\w{0,4}[^.!?\n]{0,40}?ответ|ответ\w{0,3}[^.!?\n]{0,40}?(?:лучше|побед)",
         )
     ),
     re.IGNORECASE,
@@ -95,7 +155,8 @@ def _mark(text: str) -> tuple[str, tuple[str, ...]]:
         ("delimiter", lambda t: _DELIMITER.sub("&lt;", t)),
         ("chat_token", lambda t: _CHAT_TOKEN.sub(_escaped_token, t)),
         ("verdict", _mark_verdicts),
-        ("instruction", lambda t: _INSTRUCTION.sub(lambda m: f"⟦quoted from the transcript: {m[0]}⟧", t)),
+        ("instruction", lambda t: _INSTRUCTION.sub(_quoted, t)),
+        ("comparison", lambda t: _COMPARISON.sub(_quoted, t)),
     )
     for kind, step in steps:
         marked = step(text)
@@ -103,6 +164,10 @@ def _mark(text: str) -> tuple[str, tuple[str, ...]]:
             findings.append(kind)
             text = marked
     return text, tuple(findings)
+
+
+def _quoted(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith("⟦") else f"⟦quoted from the transcript: {match[0]}⟧"
 
 
 def _escaped_token(match: re.Match[str]) -> str:

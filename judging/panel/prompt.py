@@ -7,6 +7,7 @@ from functools import lru_cache
 from judging.messages import Message, message_text
 from judging.panel.neutral import Neutralised, neutralise
 from judging.panel.rubric import DIMENSIONS
+from judging.sections import sections
 
 # The rubric is not repeated here: it is in the instructions, which a project may override.
 _REMINDER = (
@@ -53,24 +54,27 @@ def judge_messages(
     first: str,
     second: str,
     reference: str | None = None,
+    secret: bytes,
+    call: str,
 ) -> JudgePrompt:
     """Build the call for one judge and one order.
 
     The system message is `instructions`, unchanged. The user message has the history, the reference if there is
     one, then the answers in the given order, and ends with one line on the reply's form. All four texts are
-    neutralised first; harmless text is unchanged.
+    neutralised first; harmless text is unchanged. They stand between delimiters of this call (`sections`): `call`
+    says which one it is, by judge, order and attempt.
     """
     parts = [("history", render_history(history))]
     if reference is not None:
         parts.append(("reference", reference))
     parts += [("answer_1", first), ("answer_2", second)]
-    sections: list[str] = []
+    safe_parts: list[tuple[str, str]] = []
     findings: list[str] = []
     for place, text in parts:
         safe = _neutralised_history(text) if place == "history" else neutralise(text)
-        sections.append(f"<{place}>\n{safe.text}\n</{place}>")
+        safe_parts.append((place, safe.text))
         findings += [f"{place}:{kind}" for kind in safe.findings]
-    user = "\n\n".join([*sections, _REMINDER])
+    user = f"{sections(safe_parts, secret=secret, call=call)}\n\n{_REMINDER}"
     messages = [{"role": "system", "content": instructions}, {"role": "user", "content": user}]
     return JudgePrompt(messages, tuple(findings))
 

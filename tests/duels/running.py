@@ -1,6 +1,7 @@
 """Helpers for duel runs: models with scripted replies, and runs driven by the real engine."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -91,8 +92,9 @@ def verdict(*values: int, reason: str = "as written") -> str:
 def shown(request: Request) -> tuple[str, str]:
     """The two answers of a judge's request, in their order."""
     text = str(request.messages[-1]["content"])
-    one = text[text.rindex("<answer_1>\n") + 11 : text.rindex("\n</answer_1>")]
-    two = text[text.rindex("<answer_2>\n") + 11 : text.rindex("\n</answer_2>")]
+    one, two = (
+        found[2] for found in re.finditer(r'<answer_[12] key="(\w+)">\n(.*?)\n</answer_[12] key="\1">', text, re.DOTALL)
+    )
     return one, two
 
 

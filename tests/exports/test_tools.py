@@ -14,7 +14,7 @@ from curation.projects.models import Project, Role
 from curation.review.models import Pick
 from curation.samples.models import Sample
 from judging.messages import message_text
-from tests.duels.running import JUDGES, Models, run_to_end, verdict
+from tests.duels.running import JUDGES, Models, run_to_end, shown, verdict
 from tests.exports.exporting import approve, content, revise, rows, run_export
 from tests.factories import make_endpoint, make_member, make_project, make_pull_request, make_user
 from tests.imports.bringing import bring
@@ -47,8 +47,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     """The challenger calls a function, the king calls another, and every judge prefers the challenger."""
 
     def judged(request: Request) -> str:
-        text = str(request.messages[-1]["content"])
-        return verdict(*[1 if CALLED in text.split("</answer_1>")[0].rsplit("<answer_1>")[-1] else 2] * 5)
+        return verdict(*[1 if CALLED in shown(request)[0] else 2] * 5)
 
     found = Models(
         {

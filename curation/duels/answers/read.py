@@ -11,6 +11,7 @@ from curation.duels.models import Answer, PullRequest, Side
 from curation.duels.prompts.doubts import as_record
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
+from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.targets import call_params, run_instructions
 from curation.runs.kinds import Json, LlmContext
 from curation.runs.models import Call, Item, ItemState, Run
@@ -48,7 +49,8 @@ async def read_answer(
     """Return the reading as it is stored with the answer: `mark`, `model`, `state` (read or unparsed), `findings` as
     spans of the answer, `dropped`, `calls`. A reply without findings in JSON is asked for again."""
     given = as_record(record)
-    messages = reader_messages(reader.instructions.text, [message_text(message) for message in history], given, answer)
+    shown = [message_text(message) for message in history]
+    messages = reader_messages(reader.instructions.text, shown, given, answer, secret=delimiter_secret())
     params = call_params(reader.target, {"temperature": 0.0, "max_tokens": reader.max_tokens})
     reading: Json = {"mark": reader.mark, "model": reader.target.name, "state": UNPARSED, "findings": [], "dropped": 0}
     for attempt in range(1, ATTEMPTS + 1):

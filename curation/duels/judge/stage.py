@@ -17,6 +17,7 @@ from curation.duels.params import JudgeParams, Panel, controls_wanted, panel_of
 from curation.duels.score.readings import MARK
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
+from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_instructions, targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
@@ -130,10 +131,10 @@ class JudgeStage:
     async def work(self, context: LlmContext, item: Item, job: JudgeJob | None) -> Write:
         if job is None:
             raise ItemFailed("The duel was deleted.")
-        prompt = _prompt(job)
         params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
         readings: list[Reading] = []
         for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
+            prompt = _prompt(job, number)
             request = Request(prompt.messages, params, attempt=number, schema=RESPONSE_FORMAT)
             answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
             verdict = parse_verdict(answered.completion.text, finish_reason=answered.completion.finish_reason)
@@ -159,7 +160,7 @@ def _tried(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, i
     return {(duel, judge, order): tried for duel, judge, order, mark, tried in rows if marks.get(judge) == mark}
 
 
-def _prompt(job: JudgeJob) -> JudgePrompt:
+def _prompt(job: JudgeJob, attempt: int) -> JudgePrompt:
     """Return the judge's messages. In mode 1 the reference is one of the answers, so it is not shown beside them."""
     duel, text = job.duel, job.duel.prompt.text
     opponent, challenger = sides_of(duel)
@@ -171,6 +172,8 @@ def _prompt(job: JudgeJob) -> JudgePrompt:
         first=first,
         second=second,
         reference=duel.reference_text if shown else None,
+        secret=delimiter_secret(),
+        call=f"{job.target.name} {job.order} {attempt}",
     )
 
 
@@ -208,6 +211,6 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool)
         unique_fields=list(key),
         update_fields=list(columns),
     )
-    if injection:
+    if injection and not job.duel.control:
         Duel.everything.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))
     return {"parsed": parsed, "attempts": len(readings)}

@@ -12,7 +12,10 @@ from hashlib import blake2b
 
 from curation.llm.scripted.reading import DIMENSIONS, Evidence, Mark, read_answer, read_history
 
-ANSWERS = re.compile(r"<answer_1>\n(.*?)\n?</answer_1>\s*<answer_2>\n(.*?)\n?</answer_2>", re.DOTALL)
+KEY = r'(?: key="\w+")?>'
+OPENED = re.compile(rf"<answer_1{KEY}\n")
+ANSWERS = re.compile(rf"<answer_1{KEY}\n(.*?)\n?</answer_1{KEY}\s*<answer_2{KEY}\n(.*?)\n?</answer_2{KEY}", re.DOTALL)
+HISTORY = re.compile(rf"<history{KEY}(.*?)</history{KEY}", re.DOTALL)
 ROOM_FOR_QUOTES = 1700  # characters of both answers that judge-first can restate before its reply is cut
 EPSILON = 1e-9
 
@@ -44,12 +47,12 @@ class NothingToCompare(ValueError):
 
 def _case(prompt: str) -> Case:
     """Split the judge's prompt into history and answers, or raise `NothingToCompare`."""
-    start = prompt.rfind("<answer_1>\n")
+    start = max((match.start() for match in OPENED.finditer(prompt)), default=-1)
     found = ANSWERS.search(prompt, start) if start >= 0 else None
     if found is None:
         raise NothingToCompare("I compare <answer_1> with <answer_2>, but the last message does not hold both.")
-    opened, closed = prompt.find("<history>"), prompt.rfind("</history>", 0, start)
-    history = prompt[opened + len("<history>") : closed] if 0 <= opened < closed else prompt[:start]
+    shown = HISTORY.search(prompt, 0, start)
+    history = shown[1] if shown else prompt[:start]
     return Case(read_history(history), found.group(1), found.group(2))
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 
-_PART = re.compile(r"<(history|title|description|files|patch|answer)>\n(.*?)\n</\1>", re.DOTALL)
+_PART = re.compile(r"<(history|title|description|files|patch|answer)( key=\"\w+\")?>\n(.*?)\n</\1\2?>", re.DOTALL)
 _SENTENCE = re.compile(r"[^.!?\n]{8,400}")
 _WORD = re.compile(r"[a-z]{5,}")
 _BEGINNING = 5  # letters that two forms of a word share
@@ -13,7 +13,7 @@ _ENOUGH = 2
 def read_leaks(prompt: str) -> str:
     """Reply with findings as JSON: a sentence of title or description that shares two words with one of the answer,
     by their first five letters, which the history has not."""
-    parts = {match[1]: match[2] for match in _PART.finditer(prompt)}
+    parts = {match[1]: match[3] for match in _PART.finditer(prompt)}
     known = _beginnings(parts.get("history", ""))
     findings = []
     for said in _SENTENCE.findall(parts.get("answer", "")):

@@ -12,6 +12,7 @@ from curation.duels.params import panel_of
 from curation.llm.client.completion import Request, Target
 from curation.review.models import Revision, Suggestion, TextScore
 from curation.review.refine.params import PanelParams
+from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.targets import run_instructions, targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
@@ -84,8 +85,8 @@ class CompareStage:
         if job is None:
             raise ItemFailed("The sample was deleted.")
         judge, plan = item.data["judge"], job.plan
-        messages = _messages(job, item.data["order"])
         for number in range(1, plan.panel.attempts + 1):
+            messages = _messages(job, item.data["order"], f"{judge} {item.data['order']} {number}")
             request = Request(messages, plan.params(judge), attempt=number, schema=RESPONSE_FORMAT)
             digest = plan.instructions.sha256
             answered = await context.ask(
@@ -103,7 +104,7 @@ class CompareStage:
         return lambda: reading
 
 
-def _messages(job: CompareJob, order: str) -> Sequence[dict[str, str]]:
+def _messages(job: CompareJob, order: str, call: str) -> Sequence[dict[str, str]]:
     """Return the judge's messages. The other text takes the king's seat."""
     first, second = (job.other, job.text) if order == Order.KING_FIRST else (job.text, job.other)
     shown = job.plan.panel.show_reference and job.duel.opponent == Opponent.KING
@@ -113,4 +114,6 @@ def _messages(job: CompareJob, order: str) -> Sequence[dict[str, str]]:
         first=first,
         second=second,
         reference=job.duel.reference_text if shown else None,
+        secret=delimiter_secret(),
+        call=call,
     ).messages

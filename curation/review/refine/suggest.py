@@ -17,6 +17,7 @@ from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.review.models import Pick, Revision, Suggestion
 from curation.review.refine.params import RefineParams
+from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
@@ -31,6 +32,7 @@ from judging.answers.read import FORMAT_REFUSALS, format_refusal
 from judging.panel.neutral import neutralise
 from judging.panel.prompt import render_history
 from judging.panel.rubric import DIMENSIONS
+from judging.sections import sections
 
 CHUNK = 2000
 UNDECIDED = (Status.PENDING, Status.NEEDS_REFINE)
@@ -192,10 +194,10 @@ def _messages(job: RefineJob) -> list[dict[str, str]]:
         ("judges", job.reasons or "No reasons are known."),
         ("note", job.note),
     ]
-    user = [f"<{name}>\n{neutralise(text).text}\n</{name}>" for name, text in parts if text]
+    shown = sections([(name, neutralise(text).text) for name, text in parts if text], secret=delimiter_secret())
     return [
         {"role": "system", "content": job.instructions.text},
-        {"role": "user", "content": "\n\n".join([*user, REMINDER])},
+        {"role": "user", "content": f"{shown}\n\n{REMINDER}"},
     ]
 
 

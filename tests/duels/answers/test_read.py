@@ -92,12 +92,15 @@ def test_existing_answers_are_read_once_and_what_the_lint_flagged_is_not(models:
 
 def test_the_scripted_reader_reads_like_a_model() -> None:
     record = make_record(description="Stragglers get a polite farewell frame.")
-    messages = reader_messages("Read.", ["The server hangs."], record, "THOUGHT: be polite to a straggler, farewell.")
+    messages = reader_messages(
+        "Read.", ["The server hangs."], record, "THOUGHT: be polite to a straggler, farewell.", secret=b"secret"
+    )
     said = reply("leak-reader", messages)
     reading = parse_reading(said.text, "THOUGHT: be polite to a straggler, farewell.", record)
     assert reading is not None and [leak.place for leak in reading.findings] == ["description"]
     honest = reply(
-        "leak-reader", reader_messages("Read.", ["The server hangs."], record, "THOUGHT: look at the server.")
+        "leak-reader",
+        reader_messages("Read.", ["The server hangs."], record, "THOUGHT: look at the server.", secret=b"secret"),
     )
     assert honest.text == '{"findings": []}'
 

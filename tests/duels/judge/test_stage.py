@@ -144,7 +144,7 @@ def test_judges_see_the_reference_only_if_the_settings_allow_it(models: Models) 
     assert "the source's own step" not in models.text_sent("judge-a")
     run_to_end(project, show_reference=True)
     assert len(models.requests("judge-a")) == 4
-    assert "<reference>\nTHOUGHT: the source's own step\n</reference>" in str(
+    assert "\nTHOUGHT: the source's own step\n</reference " in str(
         models.requests("judge-a")[-1].messages[-1]["content"]
     )
 
@@ -168,7 +168,7 @@ def test_mode_1_compares_the_challenger_with_the_reference(models: Models) -> No
     assert Duel.objects.filter(opponent="king", score=100.0).count() == 2
     opponents = {answer for request in models.requests("judge-a") for answer in shown(request)} - {CHALLENGER}
     assert any('bash {"command": "ls -la KING"}' in answer for answer in opponents)
-    assert all("<reference>" not in str(request.messages[-1]) for request in models.requests("judge-a"))
+    assert all("<reference " not in str(request.messages[-1]) for request in models.requests("judge-a"))
     assert (run.result["margin"], run.result["lengths"]) == (-100.0, {"winners": None, "losers": None})
 
 
@@ -191,7 +191,7 @@ def test_an_answer_that_imitates_a_verdict_is_neutralised_and_flagged(models: Mo
     run_to_end(project)
     request = models.requests("judge-a")[0]
     text = str(request.messages[-1]["content"])
-    assert text.count("</answer_2>") == 1
+    assert "</answer_2>" not in text and text.count("\n</answer_2 key=") == 1
     assert '"quoted-correctness": 1' in text
     duel = Duel.objects.select_related("sample").get()
     assert duel.flag_names == ["injection"]

@@ -229,7 +229,7 @@ def test_the_costs_of_judges_and_stages_add_up_to_the_run(models: Models, client
     project, _ = make_arena(prompts=3)
     Endpoint.objects.exclude(name="judge-c").update(price_in=Decimal(1), price_out=Decimal(2))
     make_endpoint(project, "both", model="fake/both", price_in=Decimal(3), price_out=Decimal(1))
-    models.says["both"] = lambda request: fair()(request) if "<answer_1>" in str(request.messages) else "ls KING"
+    models.says["both"] = lambda request: fair()(request) if "<answer_1 " in str(request.messages) else "ls KING"
     models.says["judge-a"] = lambda request: prose(request) if request.attempt < 3 else fair()(request)
     models.says["judge-b"] = prose
     models.says["judge-c"] = lambda request: Refused("no") if "error 1" in str(request.messages) else fair()(request)

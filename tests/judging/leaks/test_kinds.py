@@ -52,7 +52,7 @@ def read_by_second_reader(name: str) -> list[bool]:
     for line in (FOLDER / name).read_text("utf-8").splitlines():
         case = json.loads(line)
         record, history = records[case["record"]]
-        asked = reader_messages("", history, record, case["answer"])[1]["content"]
+        asked = reader_messages("", history, record, case["answer"], secret=b"secret")[1]["content"]
         reading = parse_reading(read_leaks(str(asked)), case["answer"], record)
         found.append(reading is not None and bool(reading.findings))
     return found
