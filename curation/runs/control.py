@@ -13,7 +13,7 @@ from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import LastingStage, Stage, kind_of, stages_of
 from curation.runs.launch import check_budget, launch
-from curation.runs.models import ENDED, LIVE, OPEN, Call, Item, ItemState, Run, RunEvent, RunState
+from curation.runs.models import ENDED, LIVE, OPEN, Call, Item, ItemState, Run, RunEvent, RunState, ServerOutage
 from curation.web.problems import Conflict, FieldError
 from curation.web.text.figures import counted, price
 
@@ -48,6 +48,7 @@ def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run
         # They wait from now on, if their endpoint is still down.
         waited = Item.objects.filter(run=run, state__in=OPEN, waiting_since__isnull=False)
         waited.update(state=ItemState.PENDING, waits_for=None, waiting_since=None)
+        ServerOutage.objects.filter(run=run).delete()
     return run
 
 

@@ -23,6 +23,8 @@ Json = dict[str, Any]
 # Model calls that one process keeps open. A stage that also holds a sandbox allows fewer.
 MOST_OPEN_CALLS = 512
 MOST_TRIES = 6
+# A call that times out has taken long enough already.
+MOST_TIMEOUTS = 3
 # The result of an item, as a write: called inside the transaction that ends the item. Its return value becomes
 # `Item.result`.
 Write = Callable[[], Json]
@@ -43,6 +45,15 @@ class ItemFailed(Exception):
 
 class EndpointDown(ItemFailed):
     """The item has waited for its model endpoint as long as the project says; no answer can be judged."""
+
+
+class ServerPaused(Exception):
+    """The server that the run's items need beside the models is down: they wait for it without a worker, and the item
+    is worked on again from its start."""
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"{server} is down: {reason}")
+        self.server, self.reason = server, reason
 
 
 class ItemSkipped(Exception):
@@ -87,11 +98,15 @@ class LlmContext(Protocol):
         instructions_hash: str = "",
         fresh: bool = False,
         tries: int = MOST_TRIES,
+        timeouts: int = MOST_TIMEOUTS,
     ) -> Answered:
         """Return the answer to one request, from the record or from the model; see `curation.runs.calls.ask`.
 
         Its `EndpointPaused` is not caught by a stage: the item waits and is worked on again from its start.
         """
+
+    async def server_answers(self, item: Item) -> None:
+        """The server of `ServerPaused` answers again: the run's items that wait for it go on."""
 
 
 class Stage(Protocol):

@@ -201,6 +201,20 @@ class Item(models.Model):
         return list(self.result.get("reused_calls", ()))
 
 
+class ServerOutage(models.Model):
+    """The server that a live run's items need beside the models is down. These items wait: `waiting_since` without
+    `waits_for`. It is deleted when the server answers again."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="server_outage")
+    server = models.CharField(max_length=300, help_text="Its address.")
+    reason = models.TextField(help_text="The first failure, in words.")
+    since = models.DateTimeField()
+    probe_at = models.DateTimeField(help_text="When one item may try whether it is up again.")
+
+    def __str__(self) -> str:
+        return f"{self.server} is down"
+
+
 class RunEventQuerySet(models.QuerySet["RunEvent"]):
     def newest(self, run: Run) -> "RunEventQuerySet":
         return self.filter(run=run).order_by("-id")

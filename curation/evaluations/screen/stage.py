@@ -17,6 +17,8 @@ from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
 
 CUT = frozenset({"length", "max_tokens"})
 MAX_ERROR = 2000
+# A row that times out has failed: a second try would measure something else than the timeout of the launch.
+SCREEN_TIMEOUTS = 1
 FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 
@@ -96,12 +98,12 @@ class ScreenStage:
         if job is None:
             raise ItemFailed("The row was deleted.")
         try:
-            answer = await context.ask(item, job.target, job.request, fresh=job.fresh)
+            answer = await context.ask(item, job.target, job.request, fresh=job.fresh, timeouts=SCREEN_TIMEOUTS)
         except EndpointDown:
             raise
         except ItemFailed as failed:
             reason = str(failed)
-            return lambda: _save_answer(job, _last_call(item, reason))()
+            return lambda: _save_answer(job, _last_call(item, job, reason))()
         return _save_answer(job, Outcome(answer.call_id, answer.completion, answer.completion.latency_ms))
 
 
@@ -120,9 +122,11 @@ def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
     return chosen
 
 
-def _last_call(item: Item, reason: str) -> Outcome:
-    """The outcome of the item's last call, whose time counts as the answer's latency."""
-    last = Call.objects.filter(item=item).order_by("-pk").values_list("pk", "latency_ms").first()
+def _last_call(item: Item, job: ScreenJob, reason: str) -> Outcome:
+    """The outcome of the item's last call, whose time counts as the answer's latency. A call that only checked the
+    endpoint belongs to the item too, and is none of the row's."""
+    own = Call.objects.filter(item=item, content_hash=job.request.content_hash(job.target))
+    last = own.order_by("-pk").values_list("pk", "latency_ms").first()
     call_id, latency_ms = last or (None, 0)
     return Outcome(call_id, None, latency_ms or 0, reason)
 

@@ -220,9 +220,10 @@ class EndpointLimiter:
     def record_failure(self) -> None:
         self._failed_in_a_row += 1
 
-    def may_be_down(self, failure: Transient) -> bool:
-        """Whether so many calls failed in a row, the last with `failure`, that the endpoint must be checked."""
-        needed = FAILED_IN_A_ROW
+    def may_be_down(self, failure: Transient, *, is_last: bool = False) -> bool:
+        """Whether so many calls failed in a row, the last with `failure`, that the endpoint must be checked; one, if it
+        was the last try."""
+        needed = 1 if is_last else FAILED_IN_A_ROW
         if isinstance(failure, Unreachable):
             needed = UNREACHABLE_IN_A_ROW
         elif isinstance(failure, TimedOut):

@@ -147,7 +147,12 @@ def outage_of(pace: EndpointPace) -> Outage | None:
 
 
 def _probe_pause(pace: EndpointPace) -> float:
-    return min(LONGEST_PROBE, max(FIRST_PROBE, PROBE_SHARE * (time.time() - pace.down_since)))
+    return probe_pause(time.time() - pace.down_since)
+
+
+def probe_pause(seconds: float) -> float:
+    """Return the seconds until the next try of a server that has been down for so long."""
+    return min(LONGEST_PROBE, max(FIRST_PROBE, PROBE_SHARE * seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from typing import Protocol, cast
 from django.utils import timezone
 
 from curation.llm.client.completion import Client, Completion, Request, Target
-from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, Transient, Unreachable
+from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient, Unreachable
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent
 from curation.runs.calls.record import Answered, CloseCall, FindAnswer, InFlight, OpenCall, fail_call, withdraw_call
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.waiting import wake
-from curation.runs.kinds import MOST_TRIES, EndpointDown, ItemFailed
+from curation.runs.kinds import MOST_TIMEOUTS, MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
 from curation.web.telemetry import Span
 from curation.web.text.figures import counted, duration
@@ -55,19 +55,21 @@ async def ask(
     instructions_hash: str = "",
     fresh: bool = False,
     tries: int = MOST_TRIES,
+    timeouts: int = MOST_TIMEOUTS,
 ) -> Answered:
     """Return the answer from the record or from the endpoint, or raise `ItemFailed` with the reason.
 
     A request that another item has sent is not sent again: its answer is awaited. A `fresh` answer never comes from
     another item. The item's own record counts, so a crash pays nothing twice.
     Raises `EndpointPaused` while the endpoint is down: the item then waits without a worker, as long as the project
-    says, and fails with `EndpointDown` after that. A call with one try only is made in any case.
+    says, and fails with `EndpointDown` after that. A call with one try only is made in any case. Of the `tries`,
+    `timeouts` may time out; before the last of them fails the item, the endpoint is checked.
     """
     opening = OpenCall(shard.run, item, target, request, request.content_hash(target), instructions_hash, fresh)
     if shard.limiter(target).is_busy and (recorded := await shard.commit(FindAnswer(opening))):
         return recorded
     began = time.monotonic()
-    tried = unreached = 0
+    tried = unreached = timed_out = 0
     while True:
         try:
             if tries > 1 and await shard.limiter(target).take_probe():
@@ -91,9 +93,10 @@ async def ask(
                 is_last = unreached >= tries and time.monotonic() > began + shard.wait_seconds
             else:
                 tried += 1
-                is_last = tried >= tries
+                timed_out += isinstance(failure, TimedOut)
+                is_last = tried >= tries or timed_out >= timeouts
             if tries > 1:
-                await _pause_if_down(shard, opening, failure)
+                await _pause_if_down(shard, opening, failure, is_last=is_last)
             if tries > 1 and shard.wait_seconds and (outage := shard.limiter(target).outage):
                 raise _waiting(shard, item, EndpointPaused(target, outage)) from failure
             if is_last:
@@ -114,14 +117,15 @@ def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused
     return EndpointDown(f"{paused.target.name} is down: {paused.outage.reason}{how_long}")
 
 
-async def _pause_if_down(shard: Shard, opening: OpenCall, failure: Transient) -> None:
+async def _pause_if_down(shard: Shard, opening: OpenCall, failure: Transient, *, is_last: bool) -> None:
     """Pause an endpoint that is down for all workers: its calls fail in a row, and so does a short one of our own.
 
-    If that one is answered, the endpoint is up, and the items fail for a reason of their own.
+    If that one is answered, the endpoint is up, and the items fail for a reason of their own. After the last try of an
+    item that timed out, one failure is enough for the check: there are too few tries to wait for more.
     """
     limiter = shard.limiter(opening.target)
     async with limiter.checking:
-        if not limiter.may_be_down(failure):
+        if not limiter.may_be_down(failure, is_last=is_last and isinstance(failure, TimedOut)):
             return
         try:
             found = failure if isinstance(failure, Unreachable) else await _check(shard, opening)

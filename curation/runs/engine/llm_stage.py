@@ -22,8 +22,18 @@ from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up,
 from curation.runs.engine.event_loop import event_loop, run_in_loop
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
-from curation.runs.engine.waiting import PutOff, PutOffPending
-from curation.runs.kinds import MOST_TRIES, ItemFailed, ItemSkipped, LlmStage, Stage, Write, kind_of
+from curation.runs.engine.waiting import PutOff, PutOffForServer, PutOffPending, has_waited, wake_for_server
+from curation.runs.kinds import (
+    MOST_TIMEOUTS,
+    MOST_TRIES,
+    ItemFailed,
+    ItemSkipped,
+    LlmStage,
+    ServerPaused,
+    Stage,
+    Write,
+    kind_of,
+)
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DatabaseBusy, DiskFull, failure_of
 from curation.web.telemetry import begin, current_ids
@@ -62,6 +72,7 @@ class ShardContext:
         instructions_hash: str = "",
         fresh: bool = False,
         tries: int = MOST_TRIES,
+        timeouts: int = MOST_TIMEOUTS,
     ) -> Answered:
         """Return the answer to one request; see `curation.runs.calls.ask.ask`."""
         return await ask(
@@ -72,7 +83,12 @@ class ShardContext:
             instructions_hash=instructions_hash,
             fresh=fresh,
             tries=tries,
+            timeouts=timeouts,
         )
+
+    async def server_answers(self, item: Item) -> None:
+        await self.commit(partial(wake_for_server, item.run_id))
+        item.waiting_since = None
 
     def limiter(self, target: Target) -> EndpointLimiter:
         if target.endpoint_id not in self._limiters:
@@ -256,6 +272,11 @@ async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, j
         await context.commit(lambda: end_done(item=item, owner=context.owner, write=write))
     except EndpointPaused as paused:
         await context.commit(PutOff(item, paused.target, paused.outage))
+    except ServerPaused as paused:
+        if has_waited(item.waiting_since, context.wait_seconds):
+            await _give_up(context, item, ItemState.FAILED, f"infrastructure: {paused}")
+        else:
+            await context.commit(PutOffForServer(item, paused.server, paused.reason))
     except ItemFailed as failed:
         await _give_up(context, item, ItemState.FAILED, str(failed), failed.write)
     except ItemSkipped as skipped:

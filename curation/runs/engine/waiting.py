@@ -1,4 +1,5 @@
-"""Items that wait for a model endpoint that is down: without a lease and without a worker, until it answers again."""
+"""Items that wait for a model endpoint, or for their run's server, that is down: without a lease and without a worker,
+until it answers again."""
 
 import random
 import time
@@ -13,12 +14,13 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from curation.llm.client.completion import Target
-from curation.llm.client.pace import Outage
+from curation.llm.client.pace import Outage, probe_pause
 from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
-from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent
+from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent, ServerOutage
 from curation.web.text.figures import duration
+from curation.web.text.storable import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,45 @@ class PutOffPending:
         _let_wait(pending.order_by(), self.run.pk, self.target, self.outage, claims=F("claims"))
 
 
+@dataclass(frozen=True, slots=True)
+class PutOffForServer:
+    """Let a claimed item wait for its run's server, and with it all pending items of the stage: they need it too."""
+
+    item: Item
+    server: str
+    reason: str
+
+    def __call__(self) -> None:
+        run_id, now = self.item.run_id, timezone.now()
+        lose_calls([self.item.pk], "its item waits for the server")
+        items = Item.objects.filter(run_id=run_id, stage=self.item.stage)
+        is_known = items.filter(waits_for=None, waiting_since__isnull=False, state__in=OPEN).exists()
+        mine = items.filter(pk=self.item.pk, state=ItemState.CLAIMED, lease_owner=self.item.lease_owner)
+        waits = {"state": ItemState.WAITING, "waits_for": None, "waiting_since": Coalesce("waiting_since", now)}
+        mine.update(lease_owner="", lease_until=None, claims=F("claims") - 1, **waits)
+        items.filter(state=ItemState.PENDING).update(**waits)
+        outage = ServerOutage.objects.filter(run_id=run_id).first() if is_known else None
+        since = outage.since if outage else now
+        pause = timedelta(seconds=probe_pause((now - since).total_seconds()))
+        ServerOutage.objects.update_or_create(
+            run_id=run_id,
+            defaults={
+                "server": self.server,
+                "reason": outage.reason if outage else storable(self.reason)[:1000],
+                "since": since,
+                "probe_at": now + pause,
+            },
+        )
+        if outage is None:
+            message = f"{self.server} is down: {storable(self.reason)}. The episodes wait until it answers again."
+            RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
+
+
+def has_waited(since: datetime | None, seconds: float) -> bool:
+    """Whether an item that waits since then has waited for so many seconds."""
+    return (timezone.now() - since).total_seconds() >= seconds if since else seconds == 0
+
+
 def _let_wait(items: ItemQuerySet, run_id: int, target: Target, outage: Outage, *, claims: object) -> None:
     known = Item.objects.filter(run_id=run_id, waits_for=target.endpoint_id, waiting_since__isnull=False)
     is_known = known.filter(state__in=OPEN).exists()
@@ -87,15 +128,29 @@ def wake(run_id: int, endpoint_id: int) -> None:
         RunEvent.objects.create(run_id=run_id, message=f"{name} answers again, after {after}.")
 
 
+def wake_for_server(run_id: int) -> None:
+    """Return the run's items that wait for its server to `pending`: it is up again. Needs a transaction that holds the
+    run."""
+    outage = ServerOutage.objects.filter(run_id=run_id).first()
+    held = Item.objects.filter(run_id=run_id, waits_for=None, waiting_since__isnull=False).order_by()
+    held.filter(state=ItemState.WAITING).update(state=ItemState.PENDING)
+    held.update(waiting_since=None)
+    if outage:
+        outage.delete()
+        after = duration((timezone.now() - outage.since).total_seconds())
+        RunEvent.objects.create(run_id=run_id, message=f"{outage.server} answers again, after {after}.")
+
+
 def wake_due() -> None:
     """Let items go on whose endpoint is up, or that have waited long enough; and one item for each endpoint that is
-    due to be tried again, of a run by chance: one run's budget or workers must not keep all others waiting."""
+    due to be tried again, of a run by chance: one run's budget or workers must not keep all others waiting. A run whose
+    server is due tries it with one item."""
     waiting = Item.objects.filter(state=ItemState.WAITING, waiting_since__isnull=False, run__state__in=LIVE)
     found = waiting.order_by().values_list("run_id", "waits_for").annotate(first=Min("waiting_since"))
-    groups = [(run_id, endpoint_id or 0, first) for run_id, endpoint_id, first in found]
+    groups = [(run_id, endpoint_id, first) for run_id, endpoint_id, first in found if endpoint_id is not None]
     paces = EndpointPace.objects.down().in_bulk({endpoint_id for _, endpoint_id, _ in groups})
     due: dict[int, list[int]] = defaultdict(list)
-    woken = set()
+    woken = {run_id for run_id, endpoint_id, first in found if endpoint_id is None and _try_server(run_id, first)}
     for run_id, endpoint_id, first in groups:
         if endpoint_id not in paces:
             with transaction.atomic():
@@ -115,7 +170,20 @@ def wake_due() -> None:
         dispatch(run_id)
 
 
-def _end_wait(run_id: int, endpoint_id: int, first: datetime) -> int:
+def _try_server(run_id: int, first: datetime) -> int:
+    """Return how many items of the run may go on: all that have waited too long, or one if its server is due."""
+    if ended := _end_wait(run_id, None, first):
+        return ended
+    outage = ServerOutage.objects.filter(run_id=run_id).first()
+    if outage and outage.probe_at > timezone.now():
+        return 0
+    if outage:
+        pause = probe_pause((timezone.now() - outage.since).total_seconds())
+        ServerOutage.objects.filter(run_id=run_id).update(probe_at=timezone.now() + timedelta(seconds=pause))
+    return _send_probe(run_id, None)
+
+
+def _end_wait(run_id: int, endpoint_id: int | None, first: datetime) -> int:
     """Return items that have waited as long as the project says to `pending`: they fail when they are claimed."""
     limit = timezone.now() - timedelta(minutes=Run.objects.get(pk=run_id).settings.runs.wait_minutes)
     if first > limit:
@@ -126,7 +194,7 @@ def _end_wait(run_id: int, endpoint_id: int, first: datetime) -> int:
         return waiting.filter(waiting_since__lte=limit).order_by().update(state=ItemState.PENDING)
 
 
-def _send_probe(run_id: int, endpoint_id: int) -> int:
+def _send_probe(run_id: int, endpoint_id: int | None) -> int:
     with transaction.atomic():
         Run.objects.hold(run_id)
         waiting = Item.objects.filter(

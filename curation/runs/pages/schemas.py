@@ -18,7 +18,8 @@ class WaitingOut(Schema):
 
     reason: str = Field(
         examples=["endpoint_down"],
-        description="endpoint_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or no_broker",
+        description="endpoint_down, server_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or "
+        "no_broker",
     )
     message: str = Field(examples=["judge-a is down: judge.example:8000 refused the connection."])
     since: datetime

@@ -11,7 +11,7 @@ from django.utils import timezone
 from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.engine.dispatch import NO_BROKER
 from curation.runs.kinds import Stage, stage_of
-from curation.runs.models import LIVE, OPEN, Call, CallStatus, Item, ItemState, Run, RunEvent
+from curation.runs.models import LIVE, OPEN, Call, CallStatus, Item, ItemState, Run, RunEvent, ServerOutage
 from curation.runs.workers.presence import workers_alive
 from curation.web.text.figures import counted, duration
 
@@ -25,8 +25,8 @@ ENDED_ITEMS = (ItemState.DONE, ItemState.FAILED, ItemState.SKIPPED)
 class Waiting:
     """One thing that a run waits for.
 
-    `reason` is endpoint_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or no_broker. `gives_up_at`
-    is when the first item has waited as long as the project says.
+    `reason` is endpoint_down, server_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or no_broker.
+    `gives_up_at` is when the first item has waited as long as the project says.
     """
 
     reason: str
@@ -43,7 +43,7 @@ def waits_of(run: Run) -> list[Waiting]:
     """Return what a live run waits for. An outage is reported at once, all else when nothing has moved for a while."""
     if run.state not in LIVE:
         return []
-    found = list(_outages(run))
+    found = [*_outages(run), *_server_outage(run)]
     if _moves(run) or (stage := stage_of(run)) is None:
         return found
     items = Item.objects.filter(run=run, stage=run.stage).order_by()
@@ -83,6 +83,25 @@ def _outages(run: Run) -> Iterator[Waiting]:
             next_try_at=pace.next_try_at,
             gives_up_at=first + timedelta(minutes=minutes),
         )
+
+
+def _server_outage(run: Run) -> Iterator[Waiting]:
+    held = Item.objects.filter(run=run, waits_for=None, waiting_since__isnull=False, state__in=OPEN).order_by()
+    found = held.aggregate(n=Count("id"), first=Min("waiting_since"))
+    outage = ServerOutage.objects.filter(run=run).first() if found["n"] else None
+    if outage is None:
+        return
+    minutes = run.settings.runs.wait_minutes
+    wait = f"{counted(found['n'], 'item')} {'waits' if found['n'] == 1 else 'wait'}"
+    yield Waiting(
+        "server_down",
+        f"{outage.server} is down: {outage.reason}. {wait} for it, for at most {minutes:g} min.",
+        outage.since,
+        host=urlsplit(outage.server).netloc,
+        items=found["n"],
+        next_try_at=max(outage.probe_at, timezone.now()),
+        gives_up_at=found["first"] + timedelta(minutes=minutes),
+    )
 
 
 def _unanswered(run: Run) -> Iterator[Waiting]:

@@ -8,6 +8,7 @@ import pytest
 
 from curation.evaluations.models import EvaluatedModel, Evaluation, ScreenedAnswer, Split
 from curation.evaluations.screen.figures import figures_of, overall
+from curation.runs.engine.worker import drive
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid, Problem
@@ -86,6 +87,35 @@ def test_a_call_that_hangs_ends_after_its_timeout(server: ModelServer) -> None:
     assert time.monotonic() - began < 60
     screened = ScreenedAnswer.objects.get()
     assert screened.failed and screened.latency_ms >= 300
+
+
+def test_a_row_that_times_out_is_tried_once_and_has_the_time_of_its_own_call(server: ModelServer) -> None:
+    """The endpoint answers a short request at once, which is none of the row's."""
+    project = make_project()
+    rows = make_rows(2)
+    split = make_split(project, rows)
+    server.behave("slow", stalls=rows[0]["messages"][0]["content"])
+    at_server(project, server, "slow", max_concurrency=1)
+    evaluation = evaluate(project, split, ["slow"], timeout=0.4)
+    late = ScreenedAnswer.objects.select_related("call", "text").get(evaluation=evaluation, failed=True)
+    assert late.row_id == split.rows.order_by("number").first().pk
+    assert late.call is not None and late.call.error_kind == "timeout"
+    assert 400 <= late.latency_ms == late.call.latency_ms
+    assert "tried" not in late.text.error
+    assert Call.objects.filter(content_hash=late.call.content_hash).count() == 1
+    assert server.counts("slow").hung == 1
+
+
+def test_rows_of_an_endpoint_that_hangs_wait_and_are_no_wrong_answers(server: ModelServer) -> None:
+    project = make_project()
+    split = make_split(project, make_rows(2))
+    server.behave("slow", hang=1.0)
+    at_server(project, server, "slow")
+    params = {"models": ["slow"], "split": str(split.pk), "timeout": 0.3}
+    run = launch(project=project, kind="evaluate", params=params, user=None)
+    drive(run.pk)
+    assert set(Item.objects.filter(run=run, stage="screen").values_list("state", flat=True)) == {"waiting"}
+    assert not ScreenedAnswer.objects.exists()
 
 
 def test_thinking_is_not_scored_and_a_cut_answer_is_marked(server: ModelServer) -> None:
