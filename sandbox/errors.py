@@ -27,8 +27,24 @@ class EnvironmentFull(SandboxFailed):
     """The server has as many open episodes as it allows; try again later."""
 
 
+class EnvironmentDown(SandboxFailed):
+    """The server of an environment does not answer at all; its episodes wait."""
+
+
+class ServerError(SandboxFailed):
+    """The server replied with an error. `code` is the server's name for it."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class NoReply(SandboxFailed):
+    """The server did not reply in time."""
+
+
 class UnknownAction(SandboxError):
-    """The field for a command in the server's action cannot be guessed; a person has to name it."""
+    """The agent's actions are none that the server takes; the message says which field is the cause."""
 
 
 class OtherTask(SandboxError):

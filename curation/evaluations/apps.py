@@ -24,5 +24,13 @@ class EvaluationsConfig(AppConfig):
         register_instructions(
             "live_turn", FOLDER / "live_turn.txt", "Live episodes: one turn", placeholders=placeholders
         )
+        title = "Live episodes: act by the environment's schema"
+        register_instructions("live_action", FOLDER / "live_action.txt", title)
+        register_instructions(
+            "live_action_turn",
+            FOLDER / "live_action_turn.txt",
+            "Live episodes: one turn by the environment's schema",
+            placeholders=placeholders,
+        )
         register_import(EvalRowKind())
         register(EvaluateRun(), SplitRun(), ContaminationRun())

@@ -10,7 +10,7 @@ from curation.evaluations.live.figures import live_rows
 from curation.evaluations.live.launch import check_live, live_estimate
 from curation.evaluations.live.stage import EpisodeStage
 from curation.evaluations.models import EvaluatedModel, Evaluation, EvaluationKind, Split, SplitRowText
-from curation.evaluations.params import EvaluateParams
+from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.evaluations.screen.figures import overall, save_figures
 from curation.evaluations.screen.pages import overall_table
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
@@ -55,7 +55,10 @@ class EvaluateRun(Kind[EvaluateParams]):
             with check():
                 targets_named(project, params.models, "models")
             with check():
-                family_named(project, params.family)
+                family = family_named(project, params.family)
+                if family.rule == "action" and (params.kind != "live" or params.environment == SANDBOX):
+                    reason = f"The family {family.name!r} is for live episodes on a server: it has no commands."
+                    raise Invalid(reason, errors=[FieldError("params.family", reason)])
             with check():
                 if params.kind == "live":
                     check_live(project, params, _split(project, params))
@@ -127,6 +130,9 @@ class EvaluateRun(Kind[EvaluateParams]):
         share, of = (best["completion_rate"], "episode") if live else (best["exact"], "row")
         did = "completes" if live else "matches exactly on"
         first = f"{best['model']} {did} {percent(share, 1)} of {counted(best['n'], of)}"
+        lacks = sum(row.get("episodes_missing") or row.get("rows_missing") or 0 for row in run.result["models"])
+        if lacks:
+            return f"Incomplete, {counted(lacks, of)} of all models {'is' if lacks == 1 else 'are'} missing: {first}."
         return f"{first}, the best of {counted(len(rows), 'model')}." if len(rows) > 1 else f"{first}."
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:

@@ -363,6 +363,7 @@ class Episode(models.Model):
     terminal_reward = models.FloatField(default=0.0)
     hinted = models.BooleanField(default=False)
     format_failures = models.PositiveIntegerField(default=0)
+    invalid_actions = models.PositiveIntegerField(default=0, help_text="Actions that the server refused.")
     trajectory = models.OneToOneField(Trajectory, models.SET_NULL, null=True, related_name="episode")
 
     objects = EpisodeQuerySet.as_manager()
@@ -382,8 +383,9 @@ class Episode(models.Model):
 
 
 class EpisodeText(models.Model):
-    """`trace`: `[{prompt, reply, thinking, action, format_failure, hint, observation, reward, progress, done}]`.
-    `reset` was sent to the server, `said` is what it said of its task: `{ids, text, tiers}`."""
+    """`trace` has for each step `prompt`, `reply`, `thinking`, `action`, `format_failure`, `refused`, `hint`,
+    `observation`, `reward`, `progress` and `done`. `reset` was sent to the
+    server, `said` is what it said of its task: `{ids, text, tiers}`."""
 
     episode = models.OneToOneField(Episode, models.CASCADE, primary_key=True, related_name="text")
     task = models.TextField(blank=True, default="")

@@ -13,13 +13,14 @@ class CommandFamily:
     prefix  a command is a line that starts with `prefix` and a blank (`aws`, `kubectl`, `git`)
     block   a command is the script of the first fenced shell block; `prefix` is empty
     line    a command is typed as it is, as in a recorded session of a shell; `prefix` is empty
+    action  no command: an action by the schema of a live environment; `prefix` is empty
 
     `service` and `operation` are the places, from 0, of the words that name them. `fallback` is what an episode runs
     when an answer has no command; a command with `hint` in it asks the environment for one.
     """
 
     name: str
-    rule: Literal["prefix", "block", "line"]
+    rule: Literal["prefix", "block", "line", "action"]
     prefix: str = ""
     service: int = 1
     operation: int = 2
@@ -39,8 +40,9 @@ class CommandFamily:
 AWS = CommandFamily("aws", "prefix", "aws", fallback="aws help", hint="--task-hint")
 BASH_BLOCK = CommandFamily("bash block", "block", service=0, operation=1, fallback="true")
 SHELL_SESSION = CommandFamily("shell session", "line", service=0, operation=1, fallback="true")
+ENVIRONMENT = CommandFamily("environment", "action")
 FAMILIES: Mapping[str, CommandFamily] = MappingProxyType(
-    {family.name: family for family in (AWS, BASH_BLOCK, SHELL_SESSION)}
+    {family.name: family for family in (AWS, BASH_BLOCK, SHELL_SESSION, ENVIRONMENT)}
 )
 
 

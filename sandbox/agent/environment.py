@@ -19,12 +19,19 @@ class Observation:
 
 @dataclass(frozen=True)
 class Step:
-    """The result of one action. `reward` is None if the environment returned none; `done` ends the episode."""
+    """The result of one action. `reward` is None if the environment returned none; `done` ends the episode.
+
+    `refused`: the environment did not take the action, and says why in its observation. `doubt` is how it failed at an
+    action that it took, in words: the action may be the cause, or the environment. After `lost` there is no next step.
+    """
 
     observation: Observation
     reward: float | None
     done: bool
     info: Mapping[str, object] = field(default_factory=dict)
+    refused: bool = False
+    doubt: str = ""
+    lost: bool = False
 
 
 class Environment(Protocol):
@@ -37,7 +44,16 @@ class Environment(Protocol):
         with the task that was asked for and never shown to an agent."""
         ...
 
+    async def instructions(self) -> str:
+        """Return what an agent is told of the form of its actions; empty if it needs to be told nothing."""
+        ...
+
     async def step(self, action: str) -> Step: ...
+
+    async def require_working(self, doubt: str) -> None:
+        """Raise `SandboxFailed` with the doubt unless the environment executes an action of ours in a new episode. The
+        agent's episode is over then."""
+        ...
 
     async def close(self) -> None:
         """Release the episode's resources; may be called again, and during a step."""

@@ -6,11 +6,11 @@ task, the last command's output and the commands before it.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sandbox.agent.environment import Environment, Observation
+from sandbox.agent.environment import Environment, Observation, Step
 from sandbox.agent.episode import Complete
-from sandbox.agent.openenv import visible
+from sandbox.agent.openenv import tool_result, visible, visible_text
 from sandbox.agent.played import (
     TASK,
     TASK_TEXT,
@@ -29,12 +29,17 @@ ERROR = ("error", "error_message", "stderr")
 PROGRESS = ("partial_progress", "progress")
 ACHIEVED = ("task_achieved", "success", "solved", "completed")
 HINTS = ("hints_used", "hint_used", "hint")
-PLACEHOLDER = re.compile(r"\{(task|step|output|error|reward|history)\}")
+PLACEHOLDER = re.compile(r"\{(task|step|output|command_output|error|reward|history)\}")
+NO_ACTION = "The reply has no action of the form that was asked for. Nothing was sent to the environment."
+# An environment that fails so often in a row may be broken, and the episode cannot go on.
+MOST_DOUBTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LivePrompt:
-    """`system` is sent unchanged; in `turn`, `{task} {step} {output} {error} {reward} {history}` are filled in."""
+    """`system` is sent before what the environment says of the form of actions; in `turn`, `{task} {step} {output}
+    {error} {reward} {history}` are filled in. `{output}` is the whole observation, `{command_output}` its output alone.
+    """
 
     system: str
     turn: str
@@ -42,19 +47,20 @@ class LivePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How commands are read. `read` returns the command of a reply or None; without one `fallback` runs and the reply
-    counts as a format failure. `asks_hint` says whether a command asks for a hint; without `hints` such a command is
-    not sent, and `fallback` runs instead."""
+    """How actions are read. `read` returns the action of a reply or None; without one `fallback` runs, or nothing if
+    there is none, and the reply counts as a format failure. `asks_hint` says whether a command asks for a hint; without
+    `hints` such a command is not sent, and `fallback` runs instead."""
 
     read: Callable[[str], str | None]
-    fallback: str
+    fallback: str | None
     asks_hint: Callable[[str], bool]
     hints: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class LiveStep:
-    """One turn: prompt, reply, the command that ran and its result. `progress` is 0–1, None if not reported."""
+    """One turn: prompt, reply, the action that ran (empty if none did) and its result. `progress` is 0–1, None if not
+    reported. `refused`: the server did not execute the action; its error is the only field."""
 
     prompt: str
     reply: str
@@ -66,6 +72,7 @@ class LiveStep:
     reward: float | None
     progress: float | None
     done: bool
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,11 @@ class LiveEpisode:
     def format_failures(self) -> int:
         return sum(step.format_failure for step in self.steps)
 
+    @property
+    def invalid_actions(self) -> int:
+        """How many actions the server refused."""
+        return sum(step.refused for step in self.steps)
+
 
 async def run_live_episode(
     *,
@@ -116,39 +128,62 @@ async def run_live_episode(
 ) -> LiveEpisode:
     """Run one episode. Raises `OtherTask` if the server says that it plays another task than the one asked for, before
     the model is called or at a later step. `SandboxFailed` and exceptions of `complete` are not caught: the caller
-    starts again."""
+    starts again.
+
+    An action that fails on the server is the model's if the server executes a later one, or at the end one of ours."""
     opening = seen = await environment.reset()
     said = said_task(seen.fields, await environment.about_task())
     confirmation = _confirmed(asked, said)
     task, tier = task_of(seen.fields), _tier_of(seen.fields)
+    system = "\n\n".join(filter(None, (prompt.system, await environment.instructions())))
     steps: list[LiveStep] = []
-    while len(steps) < max_steps and not (steps and steps[-1].done):
+    doubts: list[str] = []
+    is_lost = False
+    while len(steps) < max_steps and len(doubts) < MOST_DOUBTS and not is_lost and not (steps and steps[-1].done):
         text = _turn(prompt.turn, task, seen, steps)
-        reply = await complete([{"role": "system", "content": prompt.system}, {"role": "user", "content": text}])
+        reply = await complete([{"role": "system", "content": system}, {"role": "user", "content": text}])
         command = rules.read(reply.text)
         action = command if command is not None else rules.fallback
-        wants_hint = rules.asks_hint(action)
+        wants_hint = action is not None and rules.asks_hint(action)
         if wants_hint and not rules.hints:
             action = rules.fallback
-        step = await environment.step(action)
+        step = await environment.step(action) if action is not None else NOTHING_SENT
         steps.append(
             LiveStep(
                 prompt=text,
                 reply=reply.text,
                 thinking=reply.thinking,
-                action=action,
+                action=action or "",
                 format_failure=command is None,
                 hint=wants_hint or _more_hints(seen.observed(HINTS), step.observation.observed(HINTS)),
                 fields=step.observation.fields,
                 reward=step.reward,
                 progress=_number(step.observation.observed(PROGRESS)),
                 done=step.done,
+                refused=step.refused,
             )
         )
+        is_lost = step.lost
+        if step.doubt:
+            doubts.append(step.doubt)
+        if step.refused or action is None:
+            # Nothing has changed: the model still needs what it saw before.
+            seen = replace(seen, fields={**_without_errors(seen.fields), **step.observation.fields})
+            continue
+        doubts.clear()
         seen = step.observation
         # A server may word its instruction differently at each step, but its task keeps its id.
         _confirmed(asked, TaskFacts(ids=said_task(seen.fields, step.info).ids))
+    if doubts:
+        await environment.require_working(doubts[-1])
     return LiveEpisode(task, tier, tuple(steps), _completed(steps), said, confirmation, opening)
+
+
+NOTHING_SENT = Step(Observation(NO_ACTION, {"error": NO_ACTION}), None, False)
+
+
+def _without_errors(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if name not in ERROR}
 
 
 def _confirmed(asked: AskedTask, said: TaskFacts) -> Confirmation:
@@ -177,17 +212,42 @@ def _tier_of(fields: Mapping[str, object]) -> str:
     return next((str(place[name]) for place in places for name in TIER if place.get(name) not in (None, "")), "")
 
 
+def shown_parts(fields: Mapping[str, object], task: str = "") -> tuple[str, str, str]:
+    """What an agent is shown of an observation: its output, its other fields as lines, and its error. The field of the
+    task is not repeated."""
+    shown = visible(fields)
+    output = next((name for name in OUTPUT if _as_output(shown.get(name)) is not None), "")
+    error = next((name for name in ERROR if shown.get(name) is not None), "")
+    others = {
+        name: value
+        for name, value in shown.items()
+        if name not in (output, error) and not (task and name in TASK and task_of({name: value}) == task)
+    }
+    return _as_output(shown.get(output)) or "", visible_text(others), _as_error(shown.get(error))
+
+
+def _as_output(value: object) -> str | None:
+    return value if isinstance(value, str) else tool_result(value)
+
+
+def _as_error(value: object) -> str:
+    """An error as an object has its text in `message`."""
+    if isinstance(value, dict):
+        return str(value["message"]) if "message" in value else visible_text(value)
+    return "" if value is None else str(value)
+
+
 def _turn(template: str, task: str, seen: Observation, steps: Sequence[LiveStep]) -> str:
-    shown = Observation(seen.text, visible(seen.fields))
-    output, error = shown.observed(OUTPUT), shown.observed(ERROR)
+    output, others, error = shown_parts(seen.fields, task)
+    own_place = "{error}" in template
     given = {
         "task": task or "(what the environment shows below)",
         "step": str(len(steps)),
-        # A server may call none of its fields an output: then all of it is shown.
-        "output": str(output) if output is not None else seen.text,
-        "error": str(error or ""),
+        "output": "\n".join(filter(None, (output, others, "" if own_place else error))),
+        "command_output": output,
+        "error": error,
         "reward": f"{steps[-1].reward or 0.0:.2f}" if steps else "0.00",
-        "history": "\n".join(f"{n}. {step.action}" for n, step in enumerate(steps, 1)) or "None",
+        "history": "\n".join(f"{n}. {step.action or '(no action)'}" for n, step in enumerate(steps, 1)) or "None",
     }
     return PLACEHOLDER.sub(lambda found: given[found[1]], template)
 
@@ -207,4 +267,8 @@ def _completed(steps: Sequence[LiveStep]) -> bool:
     if not steps:
         return False
     reported = [value for step in steps if isinstance(value := Observation("", step.fields).observed(ACHIEVED), bool)]
-    return any(reported) if reported else steps[-1].done and (steps[-1].reward or 0.0) > 0
+    if reported:
+        return any(reported)
+    # A score below 1 is a part of the task, which may earn a reward too.
+    score = _number(steps[-1].fields.get("score"))
+    return steps[-1].done and (steps[-1].reward or 0.0) > 0 and not (score is not None and 0 <= score < 1)

@@ -1,7 +1,8 @@
 """An episode on an OpenEnv server: one WebSocket from reset to close, with `openenv-core`'s generic client.
 
-The generic client passes observations on unchanged, so no unknown field is lost. Every fault of the connection or the
-server is infrastructure: the episode starts again and is never scored.
+Observations are passed on unchanged, so no unknown field is lost. An action that the server refuses is the agent's: a
+step with the error as its observation. Every fault of the connection or the server is infrastructure: the episode
+starts again and is never scored. Where an action fails on the server, one of ours in a new session tells them apart.
 """
 
 import asyncio
@@ -9,24 +10,32 @@ import re
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
 
+from sandbox.agent.action_form import ActionForm, Kind, Tool, form_of, unknown_form
 from sandbox.agent.environment import Observation, Step
-from sandbox.errors import EnvironmentFull, SandboxFailed, UnknownAction
+from sandbox.errors import EnvironmentFull, NoReply, SandboxFailed, ServerError
 
 if TYPE_CHECKING:
     from openenv.core.generic_client import GenericEnvClient
 
-OK = 200
-COMMAND_FIELDS = ("command", "action", "message", "text")
+OK, SERVER_ERROR = 200, 500
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
 MAX_MEGABYTES = 16.0
-FULL = "CAPACITY_REACHED"
+PROBE_SECONDS = 5.0
+# What a server says of a session that it has no room for, of an action that it refuses, of one that raised an error.
+FULL, REFUSED, FAILED = "CAPACITY_REACHED", "VALIDATION_ERROR", "EXECUTION_ERROR"
+# A refusal by a validator of the server's author: openenv-core cannot send it, and ends the session instead.
+UNREADABLE_REFUSAL = re.compile(r"Unable to serialize unknown type: <class '\w*Error'>")
+# Errors of tool calls that are the agent's, and those that are the server's.
+TOOL_REFUSALS, TOOL_FAULT, TOOL_TIMEOUT = ("invalid_args", "tool_not_found"), "transport_error", "timeout"
+GATEWAY_ERRORS = (502, 503, 504)
 # Fields that an episode is scored by are never shown to an agent, at any depth.
 SCORING = re.compile(r"criteri|expected|solution|answer|reference|rubric|ground_truth|grader|checker", re.IGNORECASE)
 # Fields of the server that are not part of the observation.
@@ -46,8 +55,8 @@ class Network(Protocol):
 class OpenEnvEnvironment:
     """`url` is the server's (`ws://host:port`), `reset` the arguments of its reset (`seed`, `task_id`, …).
 
-    `action_field` is the field for the command in the server's action (`action_field_of` finds it); `seconds` is the
-    timeout of each response. Without a `network` the client connects by itself.
+    `form` is that of the server's actions (`action_form_of` reads it); `seconds` is the timeout of each response.
+    Without a `network` the client connects by itself.
     """
 
     def __init__(
@@ -55,15 +64,16 @@ class OpenEnvEnvironment:
         url: str,
         *,
         reset: Mapping[str, object],
-        action_field: str,
+        form: ActionForm,
         seconds: float = 60.0,
         network: Network | None = None,
     ) -> None:
         # The client appends the path of the socket itself.
         self._url = url.rstrip("/").removesuffix("/ws")
-        self._reset, self._action_field, self._seconds = dict(reset), action_field, seconds
+        self._reset, self._form, self._seconds = dict(reset), form, seconds
         self._network = network
         self._client: GenericEnvClient | None = None
+        self._opening = Observation("")
         self._beside: Mapping[str, object] = {}
 
     async def reset(self) -> Observation:
@@ -75,45 +85,85 @@ class OpenEnvEnvironment:
             max_message_size_mb=MAX_MEGABYTES,
             mode="simulation",
         )
-        self._keep_beside(self._client)
-        return (await self._ask("reset", self._connect_and_reset(self._client))).observation
-
-    def _keep_beside(self, client: "GenericEnvClient") -> None:
-        """The client drops what a server sends beside observation, reward and done."""
-        parse = client._parse_result
-
-        def parse_all(payload: dict[str, Any]) -> Any:
-            self._beside = {
-                name: value for name, value in payload.items() if name not in ("observation", "reward", "done")
-            }
-            return parse(payload)
-
-        client._parse_result = parse_all
+        await self._connect(self._client)
+        data = await self._exchange("reset", self._reset)
+        self._beside = {name: value for name, value in data.items() if name not in ("observation", "reward", "done")}
+        self._opening = self._step_of("reset", data).observation
+        return self._opening
 
     async def about_task(self) -> Mapping[str, object]:
-        if self._client is None:
-            raise SandboxFailed("a question about the task before the reset")
-        return {"data": self._beside, "state": await self._answered("state", _state_of(self._client))}
+        try:
+            state = await self._exchange("state")
+        except ServerError:
+            state = {}  # it refuses to tell
+        return {"data": self._beside, "state": state}
 
-    async def _connect_and_reset(self, client: "GenericEnvClient") -> Any:
+    async def instructions(self) -> str:
+        tools = await self._tools() if self._form.kind == Kind.TOOLS else ()
+        return self._form.instructions(tools)
+
+    async def _tools(self) -> list[Tool]:
+        observation = (await self._exchange("step", {"type": "list_tools"})).get("observation")
+        listed = observation.get("tools") if isinstance(observation, dict) else None
+        if not isinstance(listed, list):
+            raise SandboxFailed(f"{self._url} has no field for an action and lists no tools")
+        return [
+            Tool(str(tool.get("name")), str(tool.get("description") or ""), tool.get("input_schema") or {})
+            for tool in listed
+            if isinstance(tool, dict)
+        ]
+
+    async def _connect(self, client: "GenericEnvClient") -> None:
         # With a socket of ours the client neither resolves the name again nor follows a redirect.
-        if self._network and (connected := await self._network.socket(self._url, CONNECT_SECONDS)):
-            from websockets.asyncio.client import connect
+        try:
+            if self._network and (connected := await self._network.socket(self._url, CONNECT_SECONDS)):
+                from websockets.asyncio.client import connect
 
-            url = f"{re.sub('^http', 'ws', self._url)}/ws"
-            client._ws = await connect(
-                url,
-                sock=connected,
-                open_timeout=CONNECT_SECONDS,
-                max_size=int(MAX_MEGABYTES * 1024 * 1024),
-                proxy=None,
-            )
-        return await client.reset(**self._reset)
+                url = f"{re.sub('^http', 'ws', self._url)}/ws"
+                client._ws = await connect(
+                    url,
+                    sock=connected,
+                    open_timeout=CONNECT_SECONDS,
+                    max_size=int(MAX_MEGABYTES * 1024 * 1024),
+                    proxy=None,
+                )
+            else:
+                await client.connect()
+        except (TimeoutError, OSError, _closed_socket()) as error:
+            raise SandboxFailed(f"{self._url}, reset: {error or type(error).__name__}") from None
 
     async def step(self, action: str) -> Step:
-        if self._client is None:
-            raise SandboxFailed("a step before the reset")
-        return await self._ask("step", self._client.step({self._action_field: action}))
+        """A refused action and one that fails on the server are steps too; see `Step`."""
+        try:
+            data = await self._exchange("step", self._form.payload(action))
+        except ServerError as error:
+            if error.code == REFUSED:
+                return _refused(str(error))
+            if error.code == FAILED:
+                return _refused(str(error), doubt=f"{self._url}, step: {error}")
+            if UNREADABLE_REFUSAL.search(str(error)):
+                return _refused("The server refused the action and ended the session.", lost=True)
+            raise
+        except NoReply as silent:
+            return _refused(f"No reply within {self._seconds:g} s.", doubt=str(silent), lost=True)
+        self._beside = {name: value for name, value in data.items() if name not in ("observation", "reward", "done")}
+        step = self._step_of("step", data)
+        kind, why = tool_error(step.observation.fields)
+        if kind == TOOL_FAULT:
+            raise SandboxFailed(f"{self._url}, tool: {why}")
+        refused = kind in (*TOOL_REFUSALS, TOOL_TIMEOUT) or (bool(kind) and "validation error" in why)
+        return replace(step, refused=refused, doubt=f"{self._url}, tool: {why}" if kind == TOOL_TIMEOUT else "")
+
+    async def require_working(self, doubt: str) -> None:
+        await self.close()
+        await self.reset()
+        for action in self._form.trials(self._opening.fields):
+            try:
+                await self._exchange("step", action)
+            except (ServerError, NoReply):
+                continue
+            return
+        raise SandboxFailed(doubt)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -132,55 +182,86 @@ class OpenEnvEnvironment:
         except (TimeoutError, OSError, _closed_socket()):
             return ""
 
-    async def _answered(self, what: str, answer: Any) -> Any:
+    async def _exchange(self, what: str, data: Mapping[str, object] | None = None) -> Mapping[str, Any]:
+        """Send a message and return the data of its reply."""
+        if self._client is None:
+            raise SandboxFailed(f"a {what} before the reset")
         try:
-            return await answer
+            await self._client._send({"type": what} if data is None else {"type": what, "data": data})
+            reply = await self._client._receive()
         except TimeoutError:
-            raise SandboxFailed(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
+            raise NoReply(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
         except (ConnectionError, OSError, RuntimeError, ValueError, TypeError, _closed_socket()) as error:
             hung_up = isinstance(error, _closed_socket())
             reason = f"{error} {await self._last_words() if hung_up else ''}".strip() or type(error).__name__
             kind = EnvironmentFull if FULL in reason else SandboxFailed
             raise kind(f"{self._url}, {what}: {reason}") from None
+        content = reply.get("data") if isinstance(reply, dict) else None
+        if not isinstance(content, dict):
+            raise SandboxFailed(f"{self._url}, {what}: the reply has no object `data`")
+        if reply.get("type") == "error":
+            code = str(content.get("code"))
+            if code == FULL:
+                raise EnvironmentFull(f"{self._url}, {what}: {content.get('message')} ({code})")
+            raise ServerError(code, _error_text(content))
+        return content
 
-    async def _ask(self, what: str, answer: Any) -> Step:
-        said = await self._answered(what, answer)
-        fields = said.observation
+    def _step_of(self, what: str, data: Mapping[str, Any]) -> Step:
+        fields, reward = data.get("observation"), data.get("reward")
         if not isinstance(fields, dict):
             raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")
-        reward = float(said.reward) if isinstance(said.reward, int | float) else None
-        return Step(Observation(visible_text(fields), fields), reward, bool(said.done), self._beside)
+        number = float(reward) if isinstance(reward, int | float) else None
+        return Step(Observation(visible_text(fields), fields), number, bool(data.get("done")), self._beside)
 
 
-async def _state_of(client: "GenericEnvClient") -> Mapping[str, object]:
-    """The environment's state; empty if the server refuses to tell."""
-    try:
-        state = await client.state()
-    except RuntimeError:
-        return {}
-    return state if isinstance(state, dict) else {}
+def _refused(error: str, *, doubt: str = "", lost: bool = False) -> Step:
+    return Step(Observation(error, {"error": error}), None, False, refused=True, doubt=doubt, lost=lost)
 
 
-async def action_field_of(url: str, network: Network | None = None) -> str:
-    """Find the field for a command in the server's action: the only required text in its schema, else one with a usual
-    name. Without a schema it is the first of the usual names."""
+def _error_text(content: Mapping[str, Any]) -> str:
+    """The server's error with its details: what is wrong with which field."""
+    found = content.get("errors")
+    details = [
+        f"{'.'.join(map(str, one.get('loc') or ()))}: {one.get('msg')}".removeprefix(": ")
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, dict)
+    ]
+    return f"{content.get('message')} ({content.get('code')}){': ' if details else ''}{'; '.join(details)}"
+
+
+def tool_error(fields: Mapping[str, object]) -> tuple[str, str]:
+    """The kind and the text of the error of a tool call that did not succeed; both empty without one."""
+    error = fields.get("error")
+    if not isinstance(error, dict) or "error_type" not in error:
+        return "", ""
+    return str(error["error_type"]), str(error.get("message"))
+
+
+async def action_form_of(url: str, network: Network | None = None, *, field: str = "") -> ActionForm:
+    """Read the form of the server's actions from its schema. Raise `UnknownAction` if it has no field of this name."""
     transport = network.transport() if network else None
     async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False, transport=transport) as client:
         try:
             answer = await client.get(f"{_http(url)}/schema")
+            if answer.status_code >= SERVER_ERROR:
+                raise ValueError(f"HTTP {answer.status_code}")
             action = answer.json().get("action") if answer.status_code == OK else None
-        except (httpx.HTTPError, ValueError) as error:
+            metadata = await client.get(f"{_http(url)}/metadata")
+            about = metadata.json().get("name") if metadata.status_code == OK else None
+        except (httpx.HTTPError, OSError, ValueError, AttributeError) as error:
             raise SandboxFailed(f"{url}, schema: {error or type(error).__name__}") from None
-    if not isinstance(action, dict):
-        return COMMAND_FIELDS[0]
-    texts = [name for name, value in action.get("properties", {}).items() if value.get("type") == "string"]
-    required = [name for name in texts if name in action.get("required", [])]
-    if len(required) == 1:
-        return str(required[0])
-    usual = next((name for name in COMMAND_FIELDS if name in texts), None)
-    if usual is None:
-        raise UnknownAction(f"{url} takes actions with {', '.join(texts) or 'no text'}; name the field of the command.")
-    return usual
+    form = form_of(action, field) if isinstance(action, dict) else unknown_form(field)
+    return replace(form, about=": ".join(filter(None, (str(about or ""), form.about))))
+
+
+async def answers(url: str, network: Network | None = None) -> bool:
+    """Return whether the server answers a short request at all."""
+    transport = network.transport() if network else None
+    async with httpx.AsyncClient(timeout=PROBE_SECONDS, trust_env=False, transport=transport) as client:
+        try:
+            return (await client.get(f"{_http(url)}/health")).status_code not in GATEWAY_ERRORS
+        except (httpx.HTTPError, OSError):
+            return False
 
 
 def _http(url: str) -> str:
@@ -209,13 +290,24 @@ def visible_text(fields: Mapping[str, object]) -> str:
 
     def write(values: Mapping[str, object], before: str) -> None:
         for name, value in values.items():
-            if isinstance(value, dict):
+            if (result := tool_result(value)) is not None:
+                lines.append(f"{before}{name}: {result}")
+            elif isinstance(value, dict):
                 write(value, f"{before}{name}.")
             else:
                 lines.append(f"{before}{name}: {value}")
 
     write(visible(fields), "")
     return "\n".join(lines)
+
+
+def tool_result(value: object) -> str | None:
+    """The text of an MCP tool's result, None for anything else. Its other fields repeat the text as data."""
+    content = value.get("content") if isinstance(value, dict) and "is_error" in value else None
+    if not isinstance(content, list):
+        return None
+    texts = [str(part.get("text", part)) if isinstance(part, dict) else str(part) for part in content]
+    return "\n".join(texts)
 
 
 def can_play() -> bool:

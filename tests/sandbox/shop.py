@@ -38,6 +38,16 @@ def start_server(module: str, port: int, *args: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.fixture(scope="module")
+def usual_servers() -> Iterator[str]:
+    """The address of the stand-ins for usual environments, without the path of each."""
+    port = free_port()
+    process = start_server("tests.sandbox.usual_servers", port)
+    yield f"ws://127.0.0.1:{port}"
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
 def shop_server() -> Iterator[str]:
     """The address of a shop that allows `MOST` episodes at once."""
     port = free_port()

@@ -10,6 +10,7 @@ from curation.web.lists.form_field import FilterField
 
 
 class LiveForm(LaunchForm):
+    on_server = True
     field_order = ("models", "environment", "filter", "reset_template", "split", "episodes", "seed", "family")
 
     environment = forms.CharField(
@@ -38,7 +39,11 @@ class LiveForm(LaunchForm):
         help_text="Default: 1. On a server without a split: the number of seeds, by default 10.",
     )
     seed = forms.IntegerField(required=False, min_value=0, label="First seed", help_text="Default: 0.")
-    family = forms.ChoiceField(label="Command family", help_text="On a server: what counts as a command in a reply.")
+    family = forms.ChoiceField(
+        label="Command family",
+        help_text="On a server: what counts as a command in a reply. environment: actions by the server's own schema, "
+        "such as numbers, choices, code, answers and tool calls.",
+    )
     max_steps = forms.IntegerField(required=False, min_value=1, label="Steps at most", help_text="Default: 15.")
     max_concurrency = forms.IntegerField(
         required=False,

@@ -1,8 +1,10 @@
 """What is checked before live episodes start, and what they may cost."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from curation.evaluations.live.stage import check_address
+from curation.evaluations.families import families_of
+from curation.evaluations.live.stage import check_address, fitting_form
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Split
 from curation.evaluations.params import SANDBOX, EvaluateParams
@@ -13,6 +15,7 @@ from curation.runs.workers.sandbox_report import require_sandbox
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
+from sandbox.errors import SandboxFailed
 
 # Tokens of one turn, measured on short tasks: the prompt with its history, and a one-line command.
 TURN_TOKENS_IN, TURN_TOKENS_OUT = 600, 30
@@ -53,6 +56,9 @@ def _check_server(project: Project, params: EvaluateParams, split: Split | None)
     with all_checks() as check:
         with check():
             check_address(params.environment)
+            if family := families_of(project).get(params.family):
+                with suppress(SandboxFailed):  # the server is down: the episodes will wait for it
+                    fitting_form(params, family)
         with check():
             if not tasks_of(project, params, split):
                 raise _wrong("split", "The split has no rows yet.")

@@ -16,7 +16,7 @@ from curation.web.text.figures import percent
 from curation.web.text.markup import code_html, visible, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.agent.environment import Observation
-from sandbox.agent.live import ERROR, OUTPUT, PROGRESS
+from sandbox.agent.live import PROGRESS, shown_parts
 
 
 def steps_of(episode: Episode) -> list[Step]:
@@ -90,7 +90,9 @@ def _indented(value: object) -> str:
 def _step(number: int, step: Mapping[str, object]) -> Step:
     given = step.get("observation")
     seen = Observation("", given if isinstance(given, dict) else {})
-    action, output = str(step.get("action") or ""), seen.observed(OUTPUT)
+    action = str(step.get("action") or "")
+    output, others, error = shown_parts(seen.fields)
+    shown = "\n".join(filter(None, (output, others)))
     details = {
         "Prompt": str(step.get("prompt", "")),
         "Reply": str(step.get("reply", "")),
@@ -100,10 +102,10 @@ def _step(number: int, step: Mapping[str, object]) -> Step:
     return Step(
         number=number,
         command=Piece(number, code_html(action)) if action else None,
-        output=Piece(number, visible(without_colours(output))) if isinstance(output, str) and output else None,
+        output=Piece(number, visible(without_colours(shown))) if shown else None,
         note="no command",
         facts=tuple(_facts(step, seen)),
-        error=visible(str(seen.observed(ERROR) or "")),
+        error=visible(error),
         details=tuple((title, visible(text)) for title, text in details.items() if text or title != "Thinking"),
     )
 
@@ -113,6 +115,8 @@ def _facts(step: Mapping[str, object], seen: Observation) -> Iterator[Fact]:
     progress = step.get("progress") if step.get("progress") is not None else seen.observed(PROGRESS)
     if step.get("format_failure"):
         yield Fact("no command in the reply", "bad")
+    if step.get("refused"):
+        yield Fact("action refused", "bad")
     if step.get("hint"):
         yield Fact("hint", "attention")
     if outcome := seen.fields.get("outcome"):

@@ -16,10 +16,13 @@ from sandbox.agent.live import LiveEpisode
 from sandbox.agent.played import TaskFacts
 
 # What a trace has of each step besides its observation.
-TRACED = ("prompt", "reply", "thinking", "action", "format_failure", "hint", "reward", "progress", "done")
+TRACED = (
+    *("prompt", "reply", "thinking", "action", "format_failure", "refused"),
+    *("hint", "reward", "progress", "done"),
+)
 FIGURES = (
     *("completed", "steps", "max_progress", "total_reward", "terminal_reward"),
-    *("hinted", "format_failures"),
+    *("hinted", "format_failures", "invalid_actions"),
 )
 
 
@@ -36,6 +39,7 @@ class PlayedEpisode:
     terminal_reward: float
     hinted: bool
     format_failures: int
+    invalid_actions: int
     trace: list[Json]
     played: Played
     said: TaskFacts
@@ -53,6 +57,7 @@ def from_live(episode: LiveEpisode) -> PlayedEpisode:
         terminal_reward=episode.terminal_reward,
         hinted=episode.hinted,
         format_failures=episode.format_failures,
+        invalid_actions=episode.invalid_actions,
         trace=[
             {name: getattr(step, name) for name in TRACED} | {"observation": dict(step.fields)}
             for step in episode.steps
@@ -80,6 +85,7 @@ def from_shell(episode: ShellEpisode, *, task: str) -> PlayedEpisode:
         terminal_reward=solved,
         hinted=False,
         format_failures=episode.format_errors,
+        invalid_actions=0,
         trace=steps,
         played=Played.CONFIRMED,
         said=TaskFacts(),
@@ -104,6 +110,7 @@ def _steps(exchange: Sequence[Message]) -> list[Json]:
                 "thinking": message.get("thinking", ""),
                 "action": action,
                 "format_failure": failed,
+                "refused": False,
                 "hint": False,
                 "observation": {"text": str(after[0]["content"]) if after else ""},
                 "reward": 0.0,

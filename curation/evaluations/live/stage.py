@@ -6,6 +6,7 @@ import random
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRow
 from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.llm.client.completion import Request, Target
 from curation.runs.calls.targets import run_instructions, targets_named
-from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, ServerPaused, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
@@ -30,15 +31,16 @@ from curation.trajectories.rollout.served import Served
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import FieldError, Invalid, Problem
-from judging.commands.families import CommandFamily
+from judging.commands.families import ENVIRONMENT, CommandFamily
 from judging.commands.screen import extract, score_command
 from judging.messages import content_of
+from sandbox.agent.action_form import ActionForm
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
-from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of, can_play
+from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, answers, can_play
 from sandbox.agent.played import AskedTask, asked_task
 from sandbox.agent.shell_environment import ShellEnvironment, Task
-from sandbox.errors import EnvironmentFull, OtherTask, SandboxError, SandboxFailed
+from sandbox.errors import EnvironmentDown, EnvironmentFull, OtherTask, SandboxError, SandboxFailed, UnknownAction
 from sandbox.protocol import Limits
 
 SCHEMES = ("ws://", "wss://")
@@ -95,12 +97,15 @@ class EpisodeStage:
         self._params = params
         self.queue = "rollout" if params.environment == SANDBOX else "llm"
         self.most_open = params.max_concurrency
-        self._action_field: asyncio.Task[str] | None = None
+        self._form: ActionForm | None = None
 
     def targets(self, run: Run) -> Sequence[Target]:
-        """Called before every shard, so an address that is no longer allowed ends the run with the reason."""
+        """Called before every shard, so an address that is no longer allowed, or a server whose actions the family does
+        not fit, ends the run with the reason."""
         if self._params.environment != SANDBOX:
             check_address(self._params.environment)
+            with suppress(SandboxFailed):  # the server is down: its items wait
+                self._form = fitting_form(self._params, family_of(Evaluation.objects.get(run=run)))
         return targets_named(run.project, self._params.models, "models")
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
@@ -119,9 +124,10 @@ class EpisodeStage:
         targets = {target.name: target for target in targets_named(run.project, self._params.models, "models")}
         ids = [item.target_id for item in items if item.target_id is not None]
         in_sandbox = self._params.environment == SANDBOX
-        system = run_instructions(run, "operator" if in_sandbox else "live").text
-        turn = "" if in_sandbox else run_instructions(run, "live_turn").text
         family = family_of(evaluation)
+        name = "operator" if in_sandbox else "live_action" if family.rule == "action" else "live"
+        system = run_instructions(run, name).text
+        turn = "" if in_sandbox else run_instructions(run, f"{name}_turn").text
         bundles = _bundles(run, ids) if in_sandbox else {}
         rows = {} if in_sandbox else SplitRow.objects.select_related("text").in_bulk(ids)
         jobs = {}
@@ -143,10 +149,14 @@ class EpisodeStage:
         complete = self._complete(context, item, job)
         try:
             played = await (
-                self._in_sandbox(item, job, complete) if job.bundle else self._on_server(item, job, complete)
+                self._in_sandbox(item, job, complete) if job.bundle else self._on_server(context, item, job, complete)
             )
         except OtherTask as other:
             raise ItemFailed(f"mismatch: {other}", partial(as_mismatch, other)) from other
+        except Invalid as misfit:
+            raise ItemFailed(misfit.detail) from misfit
+        except EnvironmentDown as down:
+            raise ServerPaused(self._params.environment, str(down)) from down
         except SandboxError as failed:
             raise ItemFailed(f"infrastructure: {failed}") from failed
         served = self._served(context.run, item, job, played)
@@ -205,20 +215,20 @@ class EpisodeStage:
             raise SandboxFailed(episode.error)
         return from_shell(episode, task=bundle.title)
 
-    async def _on_server(self, item: Item, job: EpisodeJob, complete: Complete) -> PlayedEpisode:
-        rules = Rules(
-            read=lambda reply: command_in(reply, job.family),
-            fallback=job.family.fallback,
-            asks_hint=lambda command: bool(job.family.hint) and job.family.hint in command,
-            hints=self._params.hints,
-        )
-        field = await self._field()
+    async def _on_server(self, context: LlmContext, item: Item, job: EpisodeJob, complete: Complete) -> PlayedEpisode:
+        if item.waiting_since:
+            if not await answers(self._params.environment, CheckedNetwork()):
+                raise EnvironmentDown(f"{self._params.environment} does not answer")
+            await context.server_answers(item)
 
         async def play() -> PlayedEpisode:
+            form = self._form
+            if form is None:
+                form = await asyncio.to_thread(fitting_form, self._params, job.family)
             environment = OpenEnvEnvironment(
                 self._params.environment,
                 reset=item.data["reset"],
-                action_field=field,
+                form=form,
                 seconds=self._params.environment_timeout,
                 network=CheckedNetwork(),
             )
@@ -227,7 +237,7 @@ class EpisodeStage:
                     environment=environment,
                     complete=complete,
                     prompt=LivePrompt(job.system, job.turn),
-                    rules=rules,
+                    rules=rules_of(form, job.family, hints=self._params.hints),
                     max_steps=self._params.max_steps,
                     asked=job.asked,
                 )
@@ -235,19 +245,34 @@ class EpisodeStage:
                 await environment.close()
             return from_live(episode)
 
-        return await _retry_if_broken(play)
+        return await _retry_if_broken(play, self._params.environment)
 
-    async def _field(self) -> str:
-        """The server's field for a command, read once a shard."""
-        if self._params.action_field:
-            return self._params.action_field
-        if self._action_field is None or self._failed(self._action_field):
-            self._action_field = asyncio.create_task(action_field_of(self._params.environment, CheckedNetwork()))
-        return await asyncio.shield(self._action_field)
 
-    @staticmethod
-    def _failed(task: asyncio.Task[str]) -> bool:
-        return task.done() and (task.cancelled() or task.exception() is not None)
+def fitting_form(params: EvaluateParams, family: CommandFamily) -> ActionForm:
+    """Read the form of the server's actions. Raise `Invalid` if the agent's family does not fit it, and `SandboxFailed`
+    if the server does not say."""
+    try:
+        form = asyncio.run(action_form_of(params.environment, CheckedNetwork(), field=params.action_field))
+        return form if family.rule == "action" else form.for_commands(is_named=bool(params.action_field))
+    except UnknownAction as unknown:
+        is_field = bool(params.action_field) and "no field" in str(unknown)
+        advice = (
+            "" if family.rule == "action" else f" The family `{family.name}` does not fit: choose `{ENVIRONMENT.name}`."
+        )
+        reason = f"{params.environment}: {unknown}.{advice}"
+        path = "params.action_field" if is_field else "params.family"
+        raise Invalid(reason, code="action_misfit", errors=[FieldError(path, reason)]) from None
+
+
+def rules_of(form: ActionForm, family: CommandFamily, *, hints: bool) -> Rules:
+    if family.rule == "action":
+        return Rules(read=form.read, fallback=None, asks_hint=lambda _: False)
+    return Rules(
+        read=lambda reply: command_in(reply, family),
+        fallback=family.fallback,
+        asks_hint=lambda command: bool(family.hint) and family.hint in command,
+        hints=hints,
+    )
 
 
 def check_address(address: str) -> None:
@@ -276,8 +301,9 @@ def command_in(reply: str, family: CommandFamily) -> str | None:
     return found if found.startswith(family.lead) else None
 
 
-async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]]) -> PlayedEpisode:
-    """Wait while the server is full; start a broken episode again, up to `MAX_ATTEMPTS` times."""
+async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]], address: str) -> PlayedEpisode:
+    """Wait while the server is full; start a broken episode again, up to `MAX_ATTEMPTS` times. Raise `EnvironmentDown`
+    if the server does not answer a short request either."""
     deadline, pause, failures = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0
     while True:
         try:
@@ -285,7 +311,9 @@ async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]]) -> Play
         except EnvironmentFull:
             if time.monotonic() > deadline:
                 raise
-        except SandboxFailed:
+        except SandboxFailed as failed:
+            if not await answers(address, CheckedNetwork()):
+                raise EnvironmentDown(str(failed)) from failed
             failures += 1
             if failures == MAX_ATTEMPTS:
                 raise

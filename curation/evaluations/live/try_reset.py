@@ -16,6 +16,7 @@ from curation.projects.models import Scope
 from curation.runs.kinds import Json
 from curation.web.ids import find_param
 from curation.web.problems import Conflict, FieldError, Invalid
+from sandbox.agent.action_form import unknown_form
 from sandbox.agent.environment import Observation
 from sandbox.agent.openenv import OpenEnvEnvironment
 from sandbox.agent.played import AskedTask, TaskFacts, compare_tasks, said_task
@@ -91,7 +92,7 @@ def _asked(task: LiveTask) -> AskedTask:
 
 async def _open(address: str, task: LiveTask) -> tuple[Observation, TaskFacts]:
     environment = OpenEnvEnvironment(
-        address, reset=task.reset, action_field="", seconds=MOST_SECONDS, network=CheckedNetwork()
+        address, reset=task.reset, form=unknown_form(), seconds=MOST_SECONDS, network=CheckedNetwork()
     )
     try:
         opening = await environment.reset()

@@ -26,6 +26,7 @@ class LaunchForm(ProblemForm):
     """What a static screen and live episodes share."""
 
     path_prefix = "params."
+    on_server = False  # whether models may act by the schema of an environment
 
     models = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="Models, side by side")
     split = forms.ChoiceField(required=False, label="Held-out split")
@@ -44,7 +45,10 @@ class LaunchForm(ProblemForm):
         endpoints = Endpoint.objects.of(project).values_list("name", "model")
         set_choices(self, "models", [(name, f"{name} ({model})") for name, model in endpoints])
         set_choices(self, "split", [NONE, *split_choices(project)])
-        set_choices(self, "family", [(name, name) for name in families_of(project)])
+        families = families_of(project).values()
+        set_choices(
+            self, "family", [(one.name, one.name) for one in families if self.on_server or one.rule != "action"]
+        )
         for field in self.fields.values():
             if isinstance(field, forms.FloatField):
                 field.widget.attrs["step"] = "any"

@@ -16,9 +16,8 @@ from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.environment import Observation
-from sandbox.agent.live import ERROR, OUTPUT, LiveEpisode, LiveStep
+from sandbox.agent.live import ACHIEVED, HINTS, PROGRESS, LiveEpisode, LiveStep, shown_parts
 from sandbox.agent.loops import loop_facts
-from sandbox.agent.openenv import visible
 
 SOURCE = "environment"
 NOTHING_SHOWN = "(no output)"
@@ -89,19 +88,20 @@ def outcome_of(episode: LiveEpisode) -> Outcome:
 def turns_of(episode: LiveEpisode) -> list[Json]:
     """The turns as `TrajectoryText` has them. What the server shows after an episode's last action is no turn, unless
     the step limit cut the episode off."""
-    shown = _shown(episode.opening) or ("" if episode.task else episode.opening.text)
+    shown = _shown(episode.opening, episode.task)
     turns = [_turn("orientation", "\n\n".join(filter(None, (episode.task, shown))) or NOTHING_SHOWN)]
     for number, step in enumerate(episode.steps, 1):
         turns.append(_turn("action", step.reply.strip() if step.format_failure else step.action))
         if number < len(episode.steps) or not (step.done or episode.completed):
-            turns.append(_turn("output", _shown(Observation("", step.fields)) or NOTHING_SHOWN))
+            turns.append(_turn("output", _shown(Observation("", step.fields), episode.task) or NOTHING_SHOWN))
     return turns
 
 
-def _shown(seen: Observation) -> str:
-    """Output and error, without anything that an episode is scored by."""
-    fields = Observation("", visible(seen.fields))
-    return "\n".join(str(text) for names in (OUTPUT, ERROR) if (text := fields.observed(names)))
+def _shown(seen: Observation, task: str) -> str:
+    """The observation without the task, and without anything that an episode is scored or measured by."""
+    measured = (*PROGRESS, *ACHIEVED, *HINTS)
+    fields = {name: value for name, value in seen.fields.items() if name not in measured}
+    return "\n".join(filter(None, shown_parts(fields, task)))
 
 
 def _turn(kind: str, text: str) -> Json:
@@ -111,7 +111,7 @@ def _turn(kind: str, text: str) -> Json:
 def _result(episode: LiveEpisode) -> str:
     """The end of the episode as the server told it."""
     last: Sequence[LiveStep] = episode.steps[-1:]
-    lines = [_shown(Observation("", step.fields)) for step in last]
+    lines = [_shown(Observation("", step.fields), episode.task) for step in last]
     lines.append(f"completed: {'yes' if episode.completed else 'no'}, progress {episode.max_progress:.2f}")
     lines.append(f"last reward {episode.terminal_reward:.2f}, summed {episode.total_reward:.2f}")
     return "\n".join(filter(None, lines))

@@ -16,7 +16,7 @@ from tests.evaluations.evaluating import at_server, end, make_split
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
 from tests.model_server import ModelServer
 from tests.sandbox.fake import FakeBackend
-from tests.sandbox.shop import MOST, free_port, shop_server
+from tests.sandbox.shop import MOST, shop_server
 from tests.trajectories.rolling import has_greeting, todo_machine
 
 __all__ = ["shop_server"]
@@ -94,15 +94,6 @@ def test_a_failed_episode_is_not_scored(shop: Project, server: ModelServer, shop
     episode = Episode.objects.get()
     assert (episode.key, episode.tier, episode.completed) == ("fine", "easy", True)
     assert "SECRET-CRITERION" not in str(server.counts("good")) + str([s["prompt"] for s in episode.text.trace])
-
-
-def test_an_unreachable_server_fails_the_run_with_its_address(shop: Project, server: ModelServer) -> None:
-    at_server(shop, server, "good")
-    address = f"ws://127.0.0.1:{free_port()}"
-    run = live(shop, "good", environment=address, episodes=2)
-    assert run.state == "failed"
-    assert address in run.error
-    assert not Episode.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from sandbox.agent.action_form import ActionForm, Kind
 from sandbox.agent.episode import Message, Reply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
-from sandbox.agent.openenv import OpenEnvEnvironment, action_field_of, visible_text
+from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, visible_text
 from sandbox.agent.played import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed
 from tests.sandbox.shop import free_port, shop_server, start_shop
@@ -22,6 +23,7 @@ def read(reply: str) -> str | None:
 
 
 SEED = AskedTask(known=False)
+COMMAND = ActionForm(Kind.COMMAND, {"command": {"type": "string"}}, ("command",), main="command")
 RULES = Rules(read=read, fallback="shop help", asks_hint=lambda command: "--task-hint" in command)
 
 
@@ -36,7 +38,7 @@ def play(
         return Reply(left.pop(0) if len(left) > 1 else left[0])
 
     async def episode() -> LiveEpisode:
-        environment = OpenEnvEnvironment(url, reset=reset, action_field="command", seconds=seconds)
+        environment = OpenEnvEnvironment(url, reset=reset, form=COMMAND, seconds=seconds)
         try:
             return await run_live_episode(
                 environment=environment, complete=complete, prompt=PROMPT, rules=RULES, max_steps=max_steps, asked=SEED
@@ -83,7 +85,7 @@ def test_the_most_progress_counts(shop_server: str) -> None:
 
 def test_a_full_server_is_told_from_a_broken_one(shop_server: str) -> None:
     async def three() -> list[object]:
-        open_ones = [OpenEnvEnvironment(shop_server, reset={}, action_field="command") for _ in range(3)]
+        open_ones = [OpenEnvEnvironment(shop_server, reset={}, form=COMMAND) for _ in range(3)]
         try:
             return [await _outcome(environment) for environment in open_ones]
         finally:
@@ -111,7 +113,7 @@ def test_what_goes_wrong_on_the_server_is_infra(shop_server: str, task_id: str, 
 
 def test_a_step_before_the_reset_is_infra(shop_server: str) -> None:
     with pytest.raises(SandboxFailed, match="before the reset"):
-        asyncio.run(OpenEnvEnvironment(shop_server, reset={}, action_field="command").step("shop add"))
+        asyncio.run(OpenEnvEnvironment(shop_server, reset={}, form=COMMAND).step("shop add"))
 
 
 def test_a_dropped_socket_and_a_server_that_is_not_there_are_infra() -> None:
@@ -125,4 +127,5 @@ def test_a_dropped_socket_and_a_server_that_is_not_there_are_infra() -> None:
 
 
 def test_the_field_of_the_command_is_read_from_the_servers_schema(shop_server: str) -> None:
-    assert asyncio.run(action_field_of(shop_server)) == "command"
+    form = asyncio.run(action_form_of(shop_server)).for_commands(is_named=False)
+    assert (form.kind, form.main, form.payload("shop add")) == (Kind.COMMAND, "command", {"command": "shop add"})

@@ -1,0 +1,131 @@
+"""Live episodes on stand-ins for usual environments: refused actions, misfits, missing episodes."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from curation.evaluations.missing import missing_notes
+from curation.evaluations.models import Episode, Evaluation
+from curation.projects.models import Project
+from curation.runs.control import retry_failed
+from curation.runs.launch import launch
+from curation.runs.models import Item, Run
+from curation.web.problems import Invalid
+from tests.evaluations.evaluating import at_server, end, make_split
+from tests.factories import make_bearer, make_member, make_project
+from tests.model_server import ModelServer
+from tests.sandbox.shop import shop_server, usual_servers
+
+__all__ = ["shop_server", "usual_servers"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project(settings_json={"evaluation": {"families": {"shop": "shop"}}})
+
+
+def live(project: Project, *models: str, **params: Any) -> Run:
+    given = {"kind": "live", "models": list(models), "family": "environment", **params}
+    return end(launch(project=project, kind="evaluate", params=given, user=None))
+
+
+def figures(run: Run) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in run.result["models"]}
+
+
+def test_refused_actions_count_against_the_model(
+    project: Project, server: ModelServer, usual_servers: str, client: Client
+) -> None:
+    """`goes` walks through the maze; `flies` sends what the server refuses, in another way each."""
+    for name, text in (("goes", "3"), ("flies", "east"), ("jumps", "9")):
+        at_server(project, server, name)
+        server.behave(name, text=text)
+    run = live(project, "goes", "flies", "jumps", environment=f"{usual_servers}/maze", episodes=2, max_steps=4)
+    rows = figures(run)
+    assert (rows["goes"]["completion_rate"], rows["goes"]["invalid_actions"]) == (1.0, 0)
+    for name, refused in (("flies", 8), ("jumps", 6)):
+        assert (rows[name]["n"], rows[name]["errors"], rows[name]["episodes_missing"]) == (2, 0, 0)
+        assert (rows[name]["completion_rate"], rows[name]["invalid_actions"]) == (0.0, refused)
+        assert (rows[name]["invalid_action_rate"], rows[name]["incomplete"]) == (1.0, False)
+    one = Episode.objects.filter(by__name="flies").select_related("text")[0]
+    assert one.text.trace[0]["refused"] and "valid integer" in one.text.trace[0]["observation"]["error"]
+    user = make_member(project)
+    page = f"/p/{project.slug}/evaluations/{one.evaluation_id}/episodes/{one.pk}/"
+    client.force_login(user)
+    assert "action refused" in client.get(page).content.decode()
+    found = client.get(f"/api/v1/episodes/{one.pk}", headers=make_bearer(user, "read")).json()
+    assert (found["invalid_actions"], found["trace"][0]["refused"]) == (4, True)
+
+
+@pytest.mark.parametrize("kind", ["maze", "grid", "coding", "reasoning", "form", "echo"])
+def test_a_family_that_does_not_fit_is_refused_at_launch(
+    project: Project, server: ModelServer, usual_servers: str, kind: str
+) -> None:
+    at_server(project, server, "goes")
+    with pytest.raises(Invalid) as refused:
+        live(project, "goes", environment=f"{usual_servers}/{kind}", family="shop")
+    assert refused.value.errors[0].path == "params.family" and "`environment`" in refused.value.errors[0].message
+    assert not Run.objects.exists()
+
+
+def test_the_family_environment_is_only_for_servers(project: Project, server: ModelServer) -> None:
+    at_server(project, server, "goes")
+    split = make_split(project)
+    Run.objects.all().delete()
+    with pytest.raises(Invalid) as refused:
+        launch(
+            project=project,
+            kind="evaluate",
+            params={"models": ["goes"], "split": str(split.pk), "family": "environment"},
+            user=None,
+        )
+    assert refused.value.errors[0].path == "params.family"
+
+
+def test_figures_with_missing_episodes_are_incomplete_and_equal_to_nothing(
+    project: Project, server: ModelServer, shop_server: str, client: Client
+) -> None:
+    """The server breaks at one of the three tasks of the first evaluation."""
+    for name in ("first", "second"):
+        at_server(project, server, name)
+        server.behave(name, text="shop add")
+    answer = {"role": "assistant", "content": "shop add"}
+    rows = [
+        {"task_id": task, "tier": "easy", "messages": [{"role": "user", "content": task}, answer]}
+        for task in ("one", "two", "breaks")
+    ]
+    params = {"environment": shop_server, "split": str(make_split(project, rows).pk), "family": "shop", "max_steps": 3}
+    broken = live(project, "first", **params)
+    whole = live(project, "second", reset_template='{"seed": 2}', **params)
+    row = figures(broken)["first"]
+    assert (row["n"], row["errors"], row["episodes_missing"], row["incomplete"]) == (2, 1, 1, True)
+    assert (figures(whole)["second"]["completion_rate"], figures(whole)["second"]["incomplete"]) == (1.0, False)
+    user = make_member(project)
+    headers = make_bearer(user, "read")
+    before, after = broken.result["evaluation"], whole.result["evaluation"]
+    found = client.get(f"/api/v1/evaluations/{before}", headers=headers).json()
+    assert found["by_tier"][0]["rows"][0]["episodes_missing"] == 1
+    assert "1 episode is missing, of 3" in found["notes"][0] and "shifts them" in found["notes"][0]
+    compared = client.get(f"/api/v1/evaluations/{before}/compare/{after}", headers=headers).json()
+    assert (compared["missing"], compared["incomplete"]) == (1, True)
+    assert {metric["said"] for metric in compared["metrics"]} == {"incomplete"}
+    assert "cannot be compared yet" in compared["conclusion"]
+    client.force_login(user)
+    page = client.get(f"/p/{project.slug}/evaluations/{before}/").content.decode()
+    assert "incomplete: 1 missing" in page and "Not all that was asked for" in page
+    board = client.get(f"/p/{project.slug}/evaluations/leaderboard/").content.decode()
+    assert "incomplete" in board and board.index("second") < board.index("first</a>")
+
+
+def test_a_second_try_of_what_failed_is_said(project: Project, server: ModelServer, shop_server: str) -> None:
+    at_server(project, server, "first")
+    server.behave("first", text="shop add")
+    run = live(project, "first", environment=shop_server, family="shop", episodes=1, seed=1)
+    Item.objects.filter(run=run).update(state="failed")
+    Run.objects.filter(pk=run.pk).update(items_done=0, items_failed=1)
+    run = end(retry_failed(run=run, user=None))
+    assert figures(run)["first"]["episodes_missing"] == 0
+    (note,) = missing_notes(Evaluation.objects.get(run=run), run.result["models"])
+    assert "1 episode is the second try" in note and "shifts the figures" in note
