@@ -147,6 +147,15 @@ LIVE = (
         of="format_failures",
         over="steps",
     ),
+    Metric(
+        "invalid_action_rate",
+        "Refused actions",
+        "Actions that the server refused, over steps",
+        rate=False,
+        better=-1,
+        of="invalid_actions",
+        over="steps",
+    ),
 )
 
 

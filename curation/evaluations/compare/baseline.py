@@ -2,9 +2,10 @@
 
 from django.db import transaction
 
-from curation.evaluations.compare.compare import MetricChange, changes
+from curation.evaluations.compare.compare import INCOMPLETE, MetricChange, changes
 from curation.evaluations.compare.pairs import paired
 from curation.evaluations.metrics import LIVE, STATIC
+from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import EvaluatedModel, Evaluation, EvaluationKind, Split
 from curation.projects.access import Access
 from curation.projects.audit import record
@@ -17,6 +18,7 @@ from judging.statistics.sign_flip import holm
 
 # A drop in one of these is a regression. Latency depends on the server, length on taste, and a summed reward may be
 # earned by stalling.
+WORSE = (Said.LIKELY.value, Said.CLEAR.value)
 WATCHED = {
     EvaluationKind.STATIC.value: [
         metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}
@@ -81,12 +83,17 @@ def _flag_regressions(split: Split, kind: str) -> None:
         metric |= {"p_corrected": round(corrected, 6), "said": Said.at(corrected).value}
     for model in models:
         metrics = model.against["metrics"]
+        if model.against.get("missing"):
+            for metric in metrics.values():
+                metric["said"] = INCOMPLETE
         model.against |= {"comparisons": len(found)}
         # In the order of the metrics: PostgreSQL keeps no order of keys.
         model.against["worse"] = [
             watched.name
             for watched in WATCHED[kind]
-            if (metric := metrics.get(watched.name)) and metric["delta"] < 0 and metric["said"] != Said.NOISE.value
+            if (metric := metrics.get(watched.name))
+            and metric["delta"] < 0
+            and metric["said"] not in (Said.NOISE.value, INCOMPLETE)
         ]
         model.regressed = bool(model.against["worse"])
     EvaluatedModel.objects.bulk_update(models, ["against", "regressed"])
@@ -102,6 +109,7 @@ def _against(baseline: EvaluatedModel, model: EvaluatedModel) -> Json:
         "evaluation": str(baseline.evaluation_id),
         "model": baseline.name,
         "rows": len(pairs),
+        "missing": missing_pairs(baseline, model),
         "metrics": {change.name: _as_json(change) for change in changes(pairs, WATCHED[model.evaluation.kind])},
     }
 

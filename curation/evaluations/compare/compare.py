@@ -7,6 +7,7 @@ from itertools import islice
 from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import Pair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, Metric, Scale, tier_order
+from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import EvaluatedModel, Evaluation
 from curation.projects.models import Project
 from curation.web.ids import find
@@ -16,6 +17,7 @@ from judging.statistics.paired import RESAMPLES, Difference, McNemar, Said, diff
 from judging.statistics.sign_flip import holm
 
 # With many tasks fewer resamples give the same interval, and a page does not have to wait.
+INCOMPLETE = "incomplete"
 MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 
 
@@ -23,7 +25,8 @@ MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 class MetricChange:
     """`before` and `after` are means in the metric's unit. `test` is None unless the metric is a rate.
 
-    `corrected` is the p of the sign-flip test, corrected for the number of `comparisons`. It alone decides the verdict.
+    `corrected` is the p of the sign-flip test, corrected for the number of `comparisons`. It alone decides the verdict;
+    `incomplete`, with results that are missing, has none.
     """
 
     metric: Metric
@@ -33,6 +36,7 @@ class MetricChange:
     test: McNemar | None
     corrected: float
     comparisons: int = 1
+    incomplete: bool = False
 
     @property
     def name(self) -> str:
@@ -43,8 +47,19 @@ class MetricChange:
         return Said.at(self.corrected)
 
     @property
+    def verdict(self) -> str:
+        return INCOMPLETE if self.incomplete else self.said.value
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the change is more than noise, over all that both models were asked for."""
+        return not self.incomplete and self.said != Said.NOISE
+
+    @property
     def note(self) -> str:
         """Why the verdict is not what the interval or the p of this comparison alone would say; empty if it is."""
+        if self.incomplete:
+            return "Results are missing, so the two models are not compared on all that both were asked for."
         excludes = self.change.interval.excludes_zero()
         if self.said != Said.NOISE:
             return "" if excludes else "The interval includes 0; the test decides."
@@ -84,8 +99,9 @@ class TierChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`rows` `pairs` in `tasks` tasks; `gains` and `losses` are the pairs whose `scale.decisive` changed. `comparisons`
-    are all metrics, of all rows and by tier, which are corrected together."""
+    """`rows` `pairs` in `tasks` tasks; `missing` are those that both were asked for and one has no result of. `gains`
+    and `losses` are the pairs whose `scale.decisive` changed. `comparisons` are all metrics, of all rows and by tier,
+    which are corrected together."""
 
     before: EvaluatedModel
     after: EvaluatedModel
@@ -93,6 +109,7 @@ class Comparison:
     rows: int
     tasks: int
     unpaired: int
+    missing: int
     metrics: tuple[MetricChange, ...]
     tiers: tuple[TierChange, ...]
     pairs: tuple[Pair, ...]
@@ -107,11 +124,13 @@ class Comparison:
 def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     """Raises `Invalid` if the two have no row or task in common."""
     pairs, unpaired = paired(before, after)
+    missing = missing_pairs(before, after)
     scale = SCALES[before.evaluation.kind]
     tiers = sorted({pair.example.tier for pair in pairs}, key=tier_order)
     overall = changes(pairs, scale.metrics)
     by_tier = [_tier(tier, [pair for pair in pairs if pair.example.tier == tier], scale) for tier in tiers]
-    corrected = iter(correct([*overall, *(change for tier in by_tier for change in tier.metrics)]))
+    every = correct([*overall, *(change for tier in by_tier for change in tier.metrics)])
+    corrected = iter([replace(change, incomplete=missing > 0) for change in every])
     gains = [(pair, pair.after.values[scale.decisive] - pair.before.values[scale.decisive]) for pair in pairs]
     return Comparison(
         before=before,
@@ -120,6 +139,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
         rows=len(pairs),
         tasks=len(set(tasks_of(pairs))),
         unpaired=unpaired,
+        missing=missing,
         metrics=tuple(islice(corrected, len(overall))),
         tiers=tuple(replace(tier, metrics=tuple(islice(corrected, len(tier.metrics)))) for tier in by_tier),
         pairs=tuple(pairs),

@@ -17,14 +17,14 @@ def conclusion(found: Comparison) -> str:
             f"{tier.tier or 'no tier'} ({change.said} {_worth(change)}, {_change(change)})"
             for tier in found.tiers
             for change in tier.metrics
-            if change.name == decisive.name and change.said != Said.NOISE
+            if change.name == decisive.name and change.is_known
         ]
         sentences += [f"By tier: {', '.join(tiers)}."] if tiers else []
     for better, word in ((True, "better"), (False, "worse")):
         others = [
             f"{change.metric.label.lower()} ({change.said}, {_change(change)})"
             for change in found.metrics
-            if change is not decisive and change.said != Said.NOISE and change.better is better
+            if change is not decisive and change.is_known and change.better is better
         ]
         sentences += [f"Also {word}: {', '.join(others)}."] if others else []
     return " ".join(sentences)
@@ -43,6 +43,11 @@ def _verdict(found: Comparison, decisive: MetricChange) -> str:
         f"{what} {unit.amount(decisive.before)} → {unit.amount(decisive.after)} ({_change(decisive)}, 95 % interval "
         f"{decisive.interval})"
     )
+    if found.missing:
+        are = f"{counted(found.missing, found.scale.noun)} {'has' if found.missing == 1 else 'have'}"
+        return (
+            f"{after} and {before} cannot be compared yet: {are} no result on one side. Of what both have: {figures}."
+        )
     if decisive.said == Said.NOISE:
         missing = missing_for_clear(decisive)
         needed = f" A change of this size would need {missing} to be clear." if missing else ""

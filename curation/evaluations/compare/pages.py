@@ -125,7 +125,7 @@ def leader_lines(board: Leaderboard) -> list[LeaderLine]:
 
 def _line(change: MetricChange) -> MetricLine:
     unit, test = change.metric.unit, change.test
-    tone = "" if change.said.value == "within noise" or change.better is None else "good" if change.better else "bad"
+    tone = "" if not change.is_known or change.better is None else "good" if change.better else "bad"
     return MetricLine(
         label=change.metric.label,
         title=change.metric.title,
@@ -133,7 +133,7 @@ def _line(change: MetricChange) -> MetricLine:
         after=unit.amount(change.after),
         delta=unit.change(change.change.delta),
         interval=change.interval,
-        said=change.said.value,
+        said=change.verdict,
         tone=tone,
         gained=test.gained if test else None,
         lost=test.lost if test else None,

@@ -20,7 +20,7 @@ from judging.statistics.bounds import choose_clusters
 
 EPISODE_VALUES = (
     *("completed", "max_progress", "terminal_reward", "total_reward", "steps"),
-    *("hinted", "format_failures"),
+    *("hinted", "format_failures", "invalid_actions"),
 )
 
 

@@ -32,6 +32,8 @@ def comparison_json(found: Comparison) -> Json:
         "rows": found.rows,
         "tasks": found.tasks,
         "unpaired": found.unpaired,
+        "missing": found.missing,
+        "incomplete": found.missing > 0,
         "comparisons": found.comparisons,
         "method": METHOD,
         "conclusion": conclusion(found),
@@ -102,7 +104,7 @@ def _table(metrics: Sequence[MetricChange]) -> list[str]:
         tested = f"{test.gained} | {test.lost}" if test else "|"
         lines.append(
             f"| {change.metric.label} | {unit.amount(change.before)} | {unit.amount(change.after)} | "
-            f"{unit.change(change.change.delta)} | {change.interval} | {change.said} | "
+            f"{unit.change(change.change.delta)} | {change.interval} | {change.verdict} | "
             f"{change.corrected:.3g} | {tested} | {missing_for_clear(change)} |"
         )
         lines += [f"| | {change.note} |"] if change.note else []
@@ -118,7 +120,7 @@ def _metric(change: MetricChange) -> Json:
         "delta": round(change.change.delta, digits) + 0.0,
         "low": round(change.change.interval.low, digits) + 0.0,
         "high": round(change.change.interval.high, digits) + 0.0,
-        "said": change.said.value,
+        "said": change.verdict,
         "p_tasks": round(change.change.p, 6),
         "p_corrected": round(change.corrected, 6),
         "tasks_missing": change.tasks_missing,

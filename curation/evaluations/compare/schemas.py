@@ -37,15 +37,18 @@ class LeaderboardOut(Schema):
 
 class ComparisonOut(Schema):
     """`low` and `high` are the 95 % interval of `delta`. `said` is within noise, likely (`p_corrected` below 0.05) or
-    clear (below 0.01): `p_tasks` of the sign-flip test over tasks, corrected by Holm for all `comparisons`. `note` says
-    where the interval alone would say something else. `tasks_missing` are the further tasks that the change would need
-    to be clear. `p` is McNemar's, rows one by one; it decides nothing."""
+    clear (below 0.01): `p_tasks` of the sign-flip test over tasks, corrected by Holm for all `comparisons`; or
+    incomplete, if results are missing. `note` says where the interval alone would say something else. `tasks_missing`
+    are the further tasks that the change would need to be clear. `p` is McNemar's, rows one by one; it decides
+    nothing."""
 
     before: Json
     after: Json
     rows: int
     tasks: int
     unpaired: int
+    missing: int = Field(description="Rows or episodes that both were asked for and one of them has no result of.")
+    incomplete: bool = Field(description="Results are missing: every verdict is `incomplete`.")
     comparisons: int
     method: str
     conclusion: str = Field(description="In words, from the verdicts alone.")

@@ -1,17 +1,19 @@
 """What a card shows: the expected changes, ticked off by the comparison of the base with the trained model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from curation.evaluations.compare.compare import MetricChange, changes, correct
 from curation.evaluations.compare.pairs import paired
 from curation.evaluations.experiments.change import METRICS
+from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import Experiment
 from curation.web.problems import Invalid
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """`reached` is None until both models were evaluated on common rows with this metric."""
+    """`reached` is None until both models were evaluated on common rows with this metric, and none of these is
+    missing."""
 
     metric: str
     expected: float
@@ -19,7 +21,7 @@ class Expectation:
 
     @property
     def reached(self) -> bool | None:
-        if self.change is None:
+        if self.change is None or self.change.incomplete:
             return None
         delta = round(self.change.change.delta, 6)
         return delta >= self.expected if self.expected >= 0 else delta <= self.expected
@@ -44,9 +46,8 @@ class Expectation:
     def observed(self) -> str:
         if self.change is None:
             return ""
-        return (
-            f"{self.change.metric.unit.change(self.change.change.delta)} ({self.change.interval}), {self.change.said}"
-        )
+        delta = self.change.metric.unit.change(self.change.change.delta)
+        return f"{delta} ({self.change.interval}), {self.change.verdict}"
 
 
 def expectations(experiment: Experiment) -> tuple[tuple[Expectation, ...], str]:
@@ -63,7 +64,9 @@ def expectations(experiment: Experiment) -> tuple[tuple[Expectation, ...], str]:
             problem = invalid.detail
         else:
             metrics = [METRICS[name] for name in experiment.expected if name in pairs[0].before.values]
-            found = {change.name: change for change in correct(changes(pairs, metrics))}
+            incomplete = missing_pairs(experiment.base, experiment.trained) > 0
+            corrected = correct(changes(pairs, metrics))
+            found = {change.name: replace(change, incomplete=incomplete) for change in corrected}
     # In the order of the metrics: PostgreSQL keeps no order of keys.
     listed = [name for name in METRICS if name in experiment.expected]
     return tuple(Expectation(name, experiment.expected[name], found.get(name)) for name in listed), problem

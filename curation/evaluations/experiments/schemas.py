@@ -110,5 +110,5 @@ def _expectation(one: Expectation) -> Json:
         "delta": round(change.delta, 4) + 0.0 if change else None,
         "low": round(change.interval.low, 4) + 0.0 if change else None,
         "high": round(change.interval.high, 4) + 0.0 if change else None,
-        "said": one.change.said.value if one.change else None,
+        "said": one.change.verdict if one.change else None,
     }

@@ -11,6 +11,7 @@ from django.db.models import Avg, Count, Q, StdDev, Sum
 
 from curation.evaluations.live.mismatches import mismatched_items
 from curation.evaluations.metrics import POINTS, tier_order
+from curation.evaluations.missing import missing_by_place, missing_by_tier
 from curation.evaluations.models import Episode, Evaluation, Played
 from curation.evaluations.screen.figures import Figures, Group, Row, number, with_ranks
 from curation.runs.models import Item, ItemState
@@ -35,6 +36,7 @@ MORE = {
     "unconfirmed": Count("pk", filter=Q(played=Played.UNCONFIRMED)),
     "all_steps": Sum("steps"),
     "failures": Sum("format_failures"),
+    "invalid_actions": Sum("invalid_actions"),
     "rewards": Sum("total_reward"),
     "steps_to_complete": Avg("steps", filter=COMPLETED),
     "progress": Avg("max_progress"),
@@ -45,7 +47,9 @@ MORE = {
     "other_reward": Avg("total_reward", filter=~COMPLETED),
     **{f"within_{limit}": Count("pk", filter=COMPLETED & Q(steps__lte=limit)) for limit in LIMITS},
 }
-NOTHING: Mapping[str, Any] = dict.fromkeys(MORE) | dict.fromkeys((*TALLY, "unconfirmed", "all_steps"), 0)
+NOTHING: Mapping[str, Any] = dict.fromkeys(MORE) | dict.fromkeys(
+    (*TALLY, "unconfirmed", "all_steps", "invalid_actions"), 0
+)
 Tallies = dict[tuple[object, ...], Mapping[str, Any]]
 
 
@@ -53,21 +57,24 @@ def live_rows(evaluation: Evaluation) -> list[Row]:
     """One row per model, ranked. Episodes that failed count under `errors` only, those of another task under
     `mismatches` only."""
     errors, mismatches = _failed(evaluation)
+    missing = missing_by_place(evaluation)
     tallies, clusters = _tallies(evaluation, "by_id"), _clusters(evaluation, "by_id")
     rows = []
     for model in evaluation.models.order_by("place"):
         row = _row(model.name, tallies.get((model.pk,), NOTHING), clusters[model.pk,])
-        rows.append(row | {"errors": errors.get(model.place, 0), "mismatches": mismatches.get(model.place, 0)})
+        failed = {"errors": errors.get(model.place, 0), "mismatches": mismatches.get(model.place, 0)}
+        rows.append(row | failed | _missing(missing.get(model.place, 0)))
     return _ranked(rows)
 
 
 def live_figures(evaluation: Evaluation) -> Figures:
     """All figures of the evaluation, tiers from easy to hard. Errors and mismatches belong to no tier."""
-    names = dict(evaluation.models.values_list("pk", "name"))
+    names, missing = dict(evaluation.models.values_list("pk", "name")), missing_by_tier(evaluation)
     clusters = _clusters(evaluation, "tier", "by__place", "by_id")
     by_tier: dict[str, list[Row]] = defaultdict(list)
     for place, tally in _tallies(evaluation, "tier", "by__place", "by_id").items():
-        by_tier[str(place[0])].append(_row(names[tally["by_id"]], tally, clusters[place]))
+        lacks = missing.get((int(tally["by__place"]), str(place[0])), 0)
+        by_tier[str(place[0])].append(_row(names[tally["by_id"]], tally, clusters[place]) | _missing(lacks))
     tiers = [Group(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
     return Figures(live_rows(evaluation), tiers, [])
 
@@ -115,11 +122,17 @@ def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, i
         "avg_reward_completed": tally["completed_reward"],
         "avg_reward_not_completed": tally["other_reward"],
         "format_failure_rate": tally["failures"] / steps if steps else None,
+        "invalid_action_rate": tally["invalid_actions"] / steps if steps else None,
     }
     rounded = {name: None if value is None else round(float(value), DECIMALS) + 0.0 for name, value in figures.items()}
     within = {str(limit): round(tally[f"within_{limit}"] / n, DECIMALS) for limit in LIMITS} if n else {}
     counted = {"n": n, "errors": 0, "mismatches": 0, "unconfirmed": tally["unconfirmed"], "tasks": len(clusters)}
+    counted |= {"invalid_actions": tally["invalid_actions"], **_missing(0)}
     return {"model": model, **counted, **rounded, "completion_within": within, "intervals": _intervals(clusters)}
+
+
+def _missing(count: int) -> Row:
+    return {"episodes_missing": count, "incomplete": count > 0}
 
 
 def _intervals(clusters: Sequence[Mapping[str, int]]) -> dict[str, list[float]]:
@@ -135,11 +148,12 @@ def _ranked(rows: list[Row]) -> list[Row]:
     return with_ranks(sorted(rows, key=rank_of_live))
 
 
-def rank_of_live(row: Row) -> tuple[float, float, float]:
-    """The most completed first, then the higher last reward, then the fewer steps."""
+def rank_of_live(row: Row) -> tuple[bool, float, float, float]:
+    """The most completed first, then the higher last reward, then the fewer steps. Figures over fewer episodes than
+    asked for come after all that are whole."""
     steps = row.get("avg_steps_to_complete")
     fewest = float("inf") if steps is None else number(row, "avg_steps_to_complete")
-    return (-number(row, "completion_rate"), -number(row, "terminal_reward"), fewest)
+    return (row.get("incomplete") is True, -number(row, "completion_rate"), -number(row, "terminal_reward"), fewest)
 
 
 def _tallies(evaluation: Evaluation, *parts: str) -> Tallies:

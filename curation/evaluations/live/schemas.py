@@ -36,6 +36,10 @@ class LiveScoreOut(Schema):
     avg_reward_not_completed: float | None
     hint_usage_rate: float | None
     format_failure_rate: float | None
+    invalid_actions: int = Field(0, description="Actions that the server refused: failed steps of the model.")
+    invalid_action_rate: float | None = Field(None, description="Actions that the server refused, over steps.")
+    episodes_missing: int = Field(0, description="Episodes of the launch that have no result, for any reason.")
+    incomplete: bool = Field(False, description="Episodes are missing: no figure equals that of another model.")
     intervals: dict[str, list[float]]
 
 
@@ -85,10 +89,12 @@ class EpisodeOut(Schema):
     total_reward: float
     hinted: bool
     format_failures: int
+    invalid_actions: int
 
 
 class EpisodeDetail(EpisodeOut):
-    """`trace`: one entry a step: prompt, reply, action, format_failure, hint, observation, reward, progress, done.
+    """`trace`: one entry a step: prompt, reply, action, format_failure, refused, hint, observation, reward, progress,
+    done. A step whose action was refused has the server's error as its observation.
     `said` is what the server said of its task, `reset` what was sent."""
 
     evaluation: str
@@ -121,6 +127,7 @@ def episode_out(episode: Episode) -> Json:
         "total_reward": episode.total_reward,
         "hinted": episode.hinted,
         "format_failures": episode.format_failures,
+        "invalid_actions": episode.invalid_actions,
     }
 
 

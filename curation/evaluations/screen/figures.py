@@ -8,6 +8,7 @@ from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
 from curation.evaluations.metrics import tier_order
+from curation.evaluations.missing import missing_by_place
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, ScreenedAnswer
 from judging.commands.screen import FLAGS
 from judging.statistics.rates import wilson
@@ -60,16 +61,15 @@ class Figures:
 
 
 def overall(evaluation: Evaluation) -> list[Row]:
-    """One row per model that has answered, ranked. One query."""
-    names = dict(evaluation.models.values_list("pk", "name"))
-    return _table(ScreenedAnswer.objects.filter(evaluation=evaluation), names)
+    """One row per model that has answered, ranked."""
+    return _with_missing(evaluation, _table(ScreenedAnswer.objects.filter(evaluation=evaluation), _names(evaluation)))
 
 
 def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> Figures:
     """All figures of the evaluation. One query for each grouping."""
-    names = dict(evaluation.models.values_list("pk", "name"))
+    names = _names(evaluation)
     screened = ScreenedAnswer.objects.filter(evaluation=evaluation)
-    rows = _table(screened, names)
+    rows = _with_missing(evaluation, _table(screened, names))
     tiers = _groups(screened, F("row__tier"), names)
     sources = _groups(screened, F("row__source"), names)
     if check is None:
@@ -77,6 +77,18 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     contaminated = ContaminatedRow.objects.contaminated(check).filter(row=OuterRef("row"))
     by_check = {group.name: group.rows for group in _groups(screened, Exists(contaminated), names)}
     return Figures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
+
+
+def _names(evaluation: Evaluation) -> Mapping[int, str]:
+    return dict(evaluation.models.values_list("pk", "name"))
+
+
+def _with_missing(evaluation: Evaluation, rows: Iterable[Row]) -> list[Row]:
+    """The rows of all answers of the models, with how many rows of the launch have none."""
+    places = {name: place for place, name in evaluation.models.values_list("place", "name")}
+    missing = missing_by_place(evaluation)
+    lacks = [missing.get(places[str(row["model"])], 0) for row in rows]
+    return [row | {"rows_missing": count, "incomplete": count > 0} for row, count in zip(rows, lacks, strict=True)]
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:

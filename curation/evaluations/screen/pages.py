@@ -10,9 +10,10 @@ from curation.evaluations.conclusions.conclude import Conclusion, conclusions_of
 from curation.evaluations.contamination.pages import Contamination, contamination_of
 from curation.evaluations.live.figures import live_figures, live_rows, stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
+from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import DEFAULTS
-from curation.evaluations.screen.figures import figures_of, overall
+from curation.evaluations.screen.figures import Row, figures_of, overall
 from curation.evaluations.screen.tables import Table, TierTable, figure_table, tier_table
 from curation.runs.models import LIVE
 from curation.web.text.chat import Chat
@@ -66,6 +67,7 @@ class EvaluationPage:
     log_url: str
     mismatches: tuple[MismatchLine, ...]
     notes: tuple[str, ...]
+    missing: tuple[str, ...]
     result_url: str
     conclusions: tuple[Conclusion, ...]
 
@@ -128,6 +130,7 @@ def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
         log_url=reverse(log, args=[evaluation.project.slug, evaluation.pk]),
         mismatches=_mismatches(evaluation) if any(line.mismatches for line in table.lines) else (),
         notes=tuple(stalling_notes(live_rows(evaluation))) if live and not running else (),
+        missing=() if running else tuple(missing_notes(evaluation, rows_of(evaluation))),
         result_url=f"/api/v1/evaluations/{evaluation.pk}/result.json",
         conclusions=() if running or live else tuple(conclusions_of(evaluation, overall(evaluation))),
     )
@@ -140,8 +143,12 @@ def _mismatches(evaluation: Evaluation) -> tuple[MismatchLine, ...]:
     )
 
 
+def rows_of(evaluation: Evaluation) -> list[Row]:
+    return live_rows(evaluation) if evaluation.kind == EvaluationKind.LIVE else overall(evaluation)
+
+
 def overall_table(evaluation: Evaluation) -> Table:
-    rows = live_rows(evaluation) if evaluation.kind == EvaluationKind.LIVE else overall(evaluation)
+    rows = rows_of(evaluation)
     return figure_table(evaluation.kind, rows)
 
 

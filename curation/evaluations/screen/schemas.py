@@ -12,6 +12,7 @@ from curation.evaluations.contamination.schemas import ContaminationOut, contami
 from curation.evaluations.live.figures import stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
+from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import Figures
@@ -53,6 +54,8 @@ class ScoreOut(Schema):
     lat: float
     len: float
     cut: int = Field(description="Answers that the token limit ended.")
+    rows_missing: int = Field(0, description="Of all rows: those of the launch that have no result.")
+    incomplete: bool = Field(False, description="Rows are missing: no figure equals that of another model.")
     intervals: dict[str, list[float]]
 
 
@@ -182,7 +185,7 @@ def evaluation_out(evaluation: Evaluation, figures: Figures, check: Contaminatio
         "clean": figures.clean,
         "contaminated": figures.contaminated,
         "mismatches": [asdict(mismatch) for mismatch in mismatches_of(evaluation)] if live else [],
-        "notes": stalling_notes(figures.rows) if live else [],
+        "notes": [*missing_notes(evaluation, figures.rows), *(stalling_notes(figures.rows) if live else [])],
         "conclusions": [as_json(found) for found in conclusions_of(evaluation, figures.rows)],
     }
 

@@ -35,7 +35,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Line:
     """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended, `mismatches`
-    episodes of another task, `unconfirmed` those whose task the server does not say."""
+    episodes of another task, `unconfirmed` those whose task the server does not say, `missing` rows or episodes of the
+    launch without a result."""
 
     rank: int
     model: str
@@ -44,6 +45,7 @@ class Line:
     cut: int
     mismatches: int
     unconfirmed: int
+    missing: int
     cells: tuple[Cell, ...]
 
 
@@ -89,6 +91,7 @@ LIVE_COLUMNS = (
     Column("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, "col-4"),
     Column("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
     Column("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
+    Column("invalid_action_rate", "refused", "Share of steps whose action the server refused", drop="col-3"),
 )
 EPISODES = Column("n", "episodes", "Episodes that were scored", COUNT)
 LAYOUTS: Mapping[str, tuple[tuple[Column, ...], str, str]] = MappingProxyType(
@@ -130,7 +133,10 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[Group]) -> Tie
 
 def _line(row: Row, columns: Sequence[Column]) -> Line:
     counts = {name: int(number(row, name)) for name in ("rank", "n", "errors", "cut", "mismatches", "unconfirmed")}
-    return Line(model=str(row["model"]), cells=tuple(_cell(row, column) for column in columns), **counts)
+    missing = int(number(row, "episodes_missing") + number(row, "rows_missing"))
+    return Line(
+        model=str(row["model"]), missing=missing, cells=tuple(_cell(row, column) for column in columns), **counts
+    )
 
 
 def _cell(row: Row, column: Column) -> Cell:

@@ -32,7 +32,7 @@ def test_from_an_upload_to_the_table(server: ModelServer) -> None:
     assert found["rows"][0] | {"lat": 0, "intervals": {}} == {
         **{"rank": 1, "model": "good", "n": 4, "errors": 0, "fmt": 1.0, "xtr": 1.0, "exact": 1.0, "svc": 1.0},
         **{"op_token": 1.0, "service_and_op": 1.0, "exact_shell": 1.0, "lat": 0, "len": 16.75, "cut": 0},
-        "intervals": {},
+        **{"intervals": {}, "rows_missing": 0, "incomplete": False},
     }
     assert found["rows"][0]["intervals"]["exact"] == [0.51, 1.0]
     assert [tier["tier"] for tier in found["by_tier"]] == ["easy", "hard"]
