@@ -6,13 +6,15 @@ from django.urls import include, path
 from config.api import api
 from curation.projects.second_factor.views import second_factor, second_factor_code
 from curation.projects.sign_in import oidc
-from curation.projects.sign_in.views import ChangePassword, Login
+from curation.projects.sign_in.views import ChangePassword, Login, session, signed_in
 
 urlpatterns = [
     path("api/v1/", api.urls),
     path("login/", Login.as_view(redirect_authenticated_user=True), name="login"),
     path("login/oidc/", oidc.oidc_start, name="oidc-start"),
     path("login/oidc/return/", oidc.oidc_return, name="oidc-return"),
+    path("session/", session, name="session"),
+    path("session/signed-in/", signed_in, name="signed-in"),
     path("login/code/", second_factor_code, name="second-factor-code"),
     path("second-factor/", second_factor, name="second-factor"),
     path("password/", ChangePassword.as_view(), name="change-password"),

@@ -1,7 +1,9 @@
 // Drafts of the comment, the refined text and the note ([data-draft="name"]): sent to the server while typing, or kept in this
 // browser until the server can be reached again. [data-draft-state] shows where the draft is.
 
+// Drafts of other people who use this browser are not this page's.
 const PREFIX = "winnow-draft:";
+const mine = () => Object.keys(localStorage).filter((name) => name.startsWith(`${PREFIX}${document.body.dataset.user}:`));
 const WAIT_MS = 700;
 const RETRY_MS = 10_000;
 
@@ -9,11 +11,11 @@ let timer = null;
 let sending = null;
 
 const review = () => document.querySelector("#review[data-sample]");
-const baseOf = (root) => `${PREFIX}${root.dataset.slug}:${root.dataset.sample}`;
+const baseOf = (root) => `${PREFIX}${document.body.dataset.user}:${root.dataset.slug}:${root.dataset.sample}`;
 const token = () => JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
 
 function address(key) {
-  const [slug, sample] = key.slice(PREFIX.length).split(":");
+  const [, slug, sample] = key.slice(PREFIX.length).split(":");
   return `/p/${slug}/samples/${sample}/draft/`;
 }
 
@@ -36,17 +38,22 @@ function showState(text) {
   for (const state of document.querySelectorAll("[data-draft-state]")) state.textContent = text;
 }
 
+// Resolves only if the server confirms this very draft: any other answer, whatever its status, is no confirmation.
 async function post(key, values, signal) {
-  const response = await fetch(address(key), { method: "POST", headers: { "X-CSRFToken": token() }, body: new URLSearchParams(values), signal });
-  // Someone who is signed out gets the sign-in page instead of JSON.
-  if (!response.ok || !(response.headers.get("Content-Type") ?? "").includes("json")) throw new Error(`draft refused: ${response.status}`);
-  return response.json();
+  const copy = String(crypto.getRandomValues(new Uint32Array(2)).join("-"));
+  const body = new URLSearchParams({ ...values, copy });
+  const response = await fetch(address(key), { method: "POST", headers: { "X-CSRFToken": token(), "X-Requested-With": "fetch" }, body, signal });
+  const refused = response.headers.get("X-Winnow-Refused");
+  if (refused) document.dispatchEvent(new Event("session:ended"));
+  const answer = response.ok ? await response.json() : null;
+  if (answer?.copy !== copy) throw new Error(`draft refused: ${response.status}`);
+  return answer;
 }
 
 function keepHere(key, values) {
   try {
     localStorage.setItem(key, JSON.stringify(values));
-    showState("Kept in this browser until the server can be reached.");
+    showState("Kept in this browser until the server has it.");
   } catch {
     showState("The draft could not be saved. Copy it before you leave.");
   }
@@ -97,8 +104,9 @@ document.addEventListener("htmx:beforeSend", (event) => {
   timer = null;
   sending?.abort();
   const current = drafts();
-  event.detail.xhr.addEventListener("loadend", () => {
-    const done = event.detail.xhr.status >= 200 && event.detail.xhr.status < 300;
+  const { xhr } = event.detail;
+  xhr.addEventListener("loadend", () => {
+    const done = xhr.status >= 200 && xhr.status < 300 && xhr.getResponseHeader("X-Winnow-User") === document.body.dataset.user;
     for (const [key, values] of current) {
       if (done) localStorage.removeItem(key);
       else if (!isEmpty(values)) keepHere(key, values);
@@ -107,10 +115,12 @@ document.addEventListener("htmx:beforeSend", (event) => {
 });
 
 async function sendKept() {
-  for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX))) {
+  for (const key of mine()) {
+    const kept = localStorage.getItem(key);
+    if (kept === null) continue; // sent meanwhile
     try {
-      await post(key, JSON.parse(localStorage.getItem(key)));
-      localStorage.removeItem(key);
+      await post(key, JSON.parse(kept));
+      if (localStorage.getItem(key) === kept) localStorage.removeItem(key);
       document.dispatchEvent(new Event("reached"));
       if (drafts().has(key)) showState("Draft saved.");
     } catch {
@@ -132,6 +142,7 @@ function restore() {
 }
 
 window.addEventListener("online", sendKept);
+document.addEventListener("session:back", sendKept);
 setInterval(() => { if (!document.hidden) sendKept(); }, RETRY_MS);
 document.addEventListener("htmx:load", restore);
 restore();
@@ -141,6 +152,8 @@ window.addEventListener("pagehide", () => {
   if (timer === null) return;
   clearTimeout(timer);
   for (const [key, values] of drafts()) {
-    if (!isEmpty(values)) navigator.sendBeacon(address(key), new URLSearchParams({ ...values, csrfmiddlewaretoken: token() }));
+    if (isEmpty(values)) continue;
+    keepHere(key, values); // nobody reads the answer to a beacon
+    navigator.sendBeacon(address(key), new URLSearchParams({ ...values, csrfmiddlewaretoken: token() }));
   }
 });

@@ -10,7 +10,6 @@ const speaker = document.querySelector("#say");
 
 const WORDS = {
   400: ["Not accepted", "The server did not understand this request."],
-  401: ["Signed out", "Your session has ended. Sign in again; what you typed is still here."],
   403: ["Not allowed", "Your role in this project does not allow this."],
   404: ["Not found", "The page or object no longer exists, or it belongs to another project."],
   409: ["Conflict", "This was already done in another way. Reload to see the current state."],
@@ -18,6 +17,9 @@ const WORDS = {
   413: ["Too large", "The server refuses input of this size."],
   429: ["Too many requests", "Wait a moment, then try again."],
 };
+
+// The page of a proxy between this browser and the server.
+const FOREIGN = ["No answer of this site", "Something else answered in its place. Nothing was saved yet."];
 
 function close(toast) {
   toast.remove();
@@ -78,12 +80,20 @@ function retry(elt, config) {
   return { label: "Try again", run: again };
 }
 
+// What session.js tells: nobody, or somebody else, is signed in, or the page's token was old and the request is sent again.
+function isOfSession(xhr, { headers }) {
+  const refused = xhr.getResponseHeader("X-Winnow-Refused");
+  if (refused) return refused === "signed-out" || !("X-Winnow-Again" in headers);
+  return xhr.status < 400 && xhr.getResponseHeader("X-Winnow-User") !== null;
+}
+
 function onResponseError(event) {
   const { xhr, elt, requestConfig } = event.detail;
-  if (elt.closest?.("[data-background]")) return;
-  const server = xhr.status >= 500;
-  const [title, words] = WORDS[xhr.status] ?? (server ? ["The server failed", "The error is in the log. Nothing was saved."] : [`Refused (${xhr.status})`, ""]);
-  let text = detail(xhr) || words;
+  if (elt.closest?.("[data-background]") ) return;
+  if (isOfSession(xhr, requestConfig)) return;
+  const server = xhr.status >= 500 || xhr.status < 400;
+  const [title, words] = xhr.status < 400 ? FOREIGN : WORDS[xhr.status] ?? (server ? ["The server failed", "The error is in the log. Nothing was saved."] : [`Refused (${xhr.status})`, ""]);
+  let text = (xhr.status < 400 ? "" : detail(xhr)) || words;
   const wait = xhr.getResponseHeader("Retry-After");
   if (xhr.status === 429 && /^\d+$/.test(wait ?? "")) text = `${text} Try again in ${wait} s.`;
   const stale = xhr.status === 409 || xhr.status === 412;

@@ -2,14 +2,20 @@
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.core.exceptions import ValidationError
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render
 from django.urls import reverse_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
 from django.views.generic.base import ContextMixin
 
+from curation.projects.access import principal_of
 from curation.projects.models import ServiceAccount
 from curation.projects.second_factor.devices import has_second_factor
 from curation.projects.second_factor.views import ask_for_code
@@ -53,3 +59,19 @@ class ChangePassword(_WithProvider, PasswordChangeView):
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         messages.success(self.request, "Your password is changed. Your other sessions are signed out.")
         return super().form_valid(form)
+
+
+@require_GET
+@never_cache
+@login_required
+def session(request: HttpRequest) -> JsonResponse:
+    """Who is signed in, for the script of a page that may be older than the session."""
+    user = principal_of(request).user
+    return JsonResponse({"user": user.pk, "name": user.get_username(), "csrf": get_token(request)})
+
+
+@require_GET
+@login_required
+def signed_in(request: HttpRequest) -> HttpResponse:
+    """Where the tab ends that a signed-out page has opened."""
+    return render(request, "registration/signed_in.html")

@@ -166,7 +166,7 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Save what is typed, and the pick."""
+    """Save what is typed, and the pick. The answer repeats `copy`: then the browser deletes its own copy."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
     sample, token = sample_of(access, pk), request.POST.get("of", "")
     preference, pick, page_left = request.POST.get("preference"), None, request.POST.get("left", "")
@@ -179,7 +179,7 @@ def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
         seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
         pick = pick_of(preference, seats)
     saved_at = save_draft(access=access, sample_id=pk, of=of, text=text, note=note, comment=comment, pick=pick)
-    return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None})
+    return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None, "copy": request.POST.get("copy", "")})
 
 
 @require_POST

@@ -1,0 +1,255 @@
+"""The session ends while somebody types, in real Chromium: nothing typed is lost, and no sign-in page is an answer."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+from pytest_django.live_server_helper import LiveServer
+
+from curation.projects.models import Project
+from curation.review.models import Decision, Draft, Revision
+from curation.samples.models import Sample
+from curation.scenarios.models import Scenario
+from tests.e2e.conftest import tab_of
+from tests.factories import make_duel, make_member, make_project
+from tests.review.rows import sample_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+EXPECTED = ("401", "404 (Not Found)", "403", "500", "ERR_INTERNET", "htmx:", "draft/", "Response Status", "422")
+PROXY = "<html><body><form id='proxy'>Accept the terms of this network</form></body></html>"
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", name="Billing")
+
+
+@pytest.fixture
+def user(project: Project) -> User:
+    user = make_member(project, role="admin")
+    user.set_password("a long password")
+    user.save()
+    return user
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, user: User) -> Iterator[Page]:
+    with tab_of(browser, live_server, user, expected=EXPECTED) as page:
+        yield page
+
+
+@pytest.fixture
+def sample(project: Project) -> Sample:
+    return sample_of(make_duel(project, king="king", challenger="challenger"))
+
+
+def dialog(tab: Page) -> Locator:
+    return tab.get_by_role("dialog", name="Signed out: sign in to continue")
+
+
+def sign_in_again(tab: Page, user: User, *, password: str = "a long password") -> None:  # noqa: S107
+    with tab.context.expect_page() as opened:
+        dialog(tab).get_by_role("link", name="Sign in in a new tab").click()
+    page = opened.value
+    page.get_by_label("Username").fill(user.username)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    page.close()
+
+
+def kept(tab: Page) -> str:
+    return str(tab.evaluate("JSON.stringify(Object.values(localStorage))"))
+
+
+def at(tab: Page, sample: Sample) -> None:
+    tab.goto(f"/p/billing/samples/{sample.pk}/")
+    expect(tab.locator("#review")).to_have_attribute("data-sample", str(sample.pk))
+
+
+def type_comment(tab: Page, text: str) -> None:
+    tab.keyboard.press("c")
+    tab.locator("#comment").press_sequentially(text)
+
+
+def test_a_comment_stays_and_is_saved_after_the_sign_in(tab: Page, user: User, sample: Sample) -> None:
+    at(tab, sample)
+    Session.objects.all().delete()
+    type_comment(tab, "Half of the")
+    expect(dialog(tab)).to_be_visible()
+    tab.locator("#comment").press_sequentially(" thought")
+    expect(tab.locator("#comment")).to_have_value("Half of the thought")
+    expect(tab.locator("#comment")).to_be_focused()
+    assert "Half of the" in kept(tab)
+    assert not Draft.objects.exists()
+    sign_in_again(tab, user)
+    expect(dialog(tab)).to_be_hidden()
+    expect(tab.locator("[data-draft-state]").first).to_have_text("Draft saved.")
+    tab.wait_for_function("Object.keys(localStorage).length === 0")
+    assert Draft.objects.get().comment.startswith("Half of the")
+
+
+def test_a_decision_is_given_again_with_its_comment(tab: Page, user: User, sample: Sample) -> None:
+    at(tab, sample)
+    type_comment(tab, "Because")
+    expect(tab.locator("[data-draft-state]").first).to_have_text("Draft saved.")
+    tab.keyboard.press("Escape")
+    Session.objects.all().delete()
+    tab.keyboard.press("1")
+    tab.keyboard.press("a")
+    expect(dialog(tab)).to_be_visible()
+    expect(tab.locator("#review #decide")).to_have_count(1)
+    expect(tab.get_by_label("Password")).to_have_count(0)
+    tab.keyboard.press("x")  # no key acts below the dialog
+    sign_in_again(tab, user)
+    expect(dialog(tab)).to_be_hidden()
+    expect(tab.locator("#review")).not_to_have_attribute("data-needs-pick", "")
+    decision = Decision.objects.get()
+    assert (decision.action, decision.comment) == ("approve", "Because")
+
+
+def test_the_editor_keeps_its_text(tab: Page, user: User, sample: Sample) -> None:
+    at(tab, sample)
+    tab.keyboard.press("1")
+    tab.keyboard.press("e")
+    tab.locator("#refine-text").fill("A better answer")
+    Session.objects.all().delete()
+    tab.keyboard.press("Control+Enter")
+    expect(dialog(tab)).to_be_visible()
+    expect(tab.locator("#refine-text")).to_have_value("A better answer")
+    assert "A better answer" in kept(tab)
+    sign_in_again(tab, user)
+    expect(dialog(tab)).to_be_hidden()
+    expect(tab.locator("#refine-text")).to_have_count(0)
+    assert Revision.objects.get().text == "A better answer"
+
+
+def test_a_settings_form_is_sent_after_the_sign_in(tab: Page, user: User, project: Project) -> None:
+    tab.goto("/p/billing/settings/")
+    Session.objects.all().delete()
+    tab.get_by_label("Guidelines").fill("Long guidelines")
+    tab.keyboard.press("Control+Enter")
+    expect(dialog(tab)).to_be_visible()
+    expect(tab.get_by_label("Guidelines")).to_have_value("Long guidelines")
+    with tab.expect_navigation():
+        sign_in_again(tab, user)
+    project.refresh_from_db()
+    assert project.guidelines == "Long guidelines"
+
+
+def test_a_scenario_is_saved_after_the_sign_in(tab: Page, user: User) -> None:
+    tab.goto("/p/billing/scenarios/new/")
+    name = tab.locator('[name="name"]').first
+    fixtures = tab.locator('[data-row-of="fixture"]')
+    before = fixtures.count()
+    name.fill("typed-before-the-end")
+    Session.objects.all().delete()
+    tab.get_by_role("button", name="Add a file").click()  # htmx
+    expect(dialog(tab)).to_be_visible()
+    sign_in_again(tab, user)
+    expect(dialog(tab)).to_be_hidden()
+    expect(fixtures).to_have_count(before + 1)  # the request was repeated
+    Session.objects.all().delete()
+    tab.keyboard.press("Control+Enter")
+    expect(dialog(tab)).to_be_visible()
+    expect(name).to_have_value("typed-before-the-end")
+    with tab.expect_navigation():
+        sign_in_again(tab, user)
+    assert Scenario.objects.get().name == "typed-before-the-end"
+
+
+def test_the_typing_of_one_person_is_not_saved_as_another(
+    tab: Page, user: User, sample: Sample, project: Project
+) -> None:
+    other = make_member(project, role="admin")
+    other.set_password("another password")
+    other.save()
+    at(tab, sample)
+    Session.objects.all().delete()
+    type_comment(tab, "Mine alone")
+    expect(dialog(tab)).to_be_visible()
+    sign_in_again(tab, other, password="another password")  # noqa: S106
+    expect(dialog(tab)).to_contain_text(f"signed in as {other.username}")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("1")
+    tab.wait_for_timeout(1000)
+    assert not Draft.objects.filter(reviewer=other).exists()
+    assert "Mine alone" in kept(tab)
+
+
+def test_a_sign_in_elsewhere_is_not_noticed(tab: Page, user: User, sample: Sample, live_server: LiveServer) -> None:
+    """A new session in another tab has a new CSRF token."""
+    at(tab, sample)
+    second = tab.context.new_page()
+    tab.context.clear_cookies()
+    second.goto(f"{live_server.url}/login/")
+    second.get_by_label("Username").fill(user.username)
+    second.get_by_label("Password").fill("a long password")
+    second.get_by_role("button", name="Sign in").click()
+    second.wait_for_url(lambda url: "/login" not in url)
+    type_comment(tab, "Still here")
+    expect(tab.locator("[data-draft-state]").first).to_have_text("Draft saved.")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("1")
+    tab.keyboard.press("a")
+    expect(tab.locator("#review")).not_to_have_attribute("data-needs-pick", "")
+    expect(dialog(tab)).to_be_hidden()
+    assert Decision.objects.get().comment == "Still here"
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, PROXY), (500, "broken"), (200, '{"saved_at": "now"}')])
+def test_no_other_answer_ends_a_draft(tab: Page, sample: Sample, status: int, body: str) -> None:
+    kind = "application/json" if body.startswith("{") else "text/html"
+
+    def answer(route: Route) -> None:
+        route.fulfill(status=status, body=body, content_type=kind)
+
+    at(tab, sample)
+    tab.route("**/p/billing/**", lambda route: answer(route) if route.request.method == "POST" else route.continue_())
+    type_comment(tab, "Not lost")
+    expect(tab.locator("[data-draft-state]").first).to_have_text("Kept in this browser until the server has it.")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("1")
+    tab.keyboard.press("a")
+    expect(tab.locator("#toasts")).to_contain_text("Nothing was saved")
+    expect(tab.locator("#proxy")).to_have_count(0)
+    expect(tab.locator("#comment")).to_have_value("Not lost")
+    assert "Not lost" in kept(tab)
+    tab.unroute_all()
+    tab.reload()
+    tab.wait_for_function("Object.keys(localStorage).length === 0")
+    tab.reload()
+    expect(tab.locator("#comment")).to_have_value("Not lost")
+    assert Draft.objects.get().comment == "Not lost"
+
+
+def test_a_form_waits_for_the_network(tab: Page, project: Project, user: User) -> None:
+    tab.goto("/p/billing/settings/")
+    tab.get_by_label("Guidelines").fill("Written in a train")
+    tab.context.set_offline(True)
+    tab.keyboard.press("Control+Enter")
+    expect(tab.locator("#toasts")).to_contain_text("No connection")
+    expect(tab.get_by_label("Guidelines")).to_have_value("Written in a train")
+    tab.context.set_offline(False)
+    with tab.expect_navigation():
+        tab.keyboard.press("Control+Enter")
+    project.refresh_from_db()
+    assert project.guidelines == "Written in a train"
+
+
+@pytest.mark.parametrize(("path", "field"), [("settings/", "guidelines"), ("scenarios/new/", "checker")])
+def test_a_form_is_filled_again_after_an_error_page(tab: Page, path: str, field: str) -> None:
+    tab.goto(f"/p/billing/{path}")
+    tab.locator(f'[name="{field}"]').fill("Written before the failure")
+    tab.route("**/p/billing/**", lambda route: route.fulfill(status=500, body="broken", content_type="text/html"))
+    with tab.expect_navigation():
+        tab.keyboard.press("Control+Enter")
+    tab.unroute_all()
+    tab.goto(f"/p/billing/{path}")
+    expect(tab.locator(f'[name="{field}"]')).to_have_value("Written before the failure")
+    expect(tab.locator("#toasts")).to_contain_text("It is in the form again")
+    with tab.expect_navigation():
+        tab.keyboard.press("Control+Enter")
+    assert tab.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('winnow-form'))") == []
