@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import get_script_prefix, resolve
 
-from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope
+from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope, Token
 from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
 
@@ -26,6 +26,7 @@ class Principal:
 
     user: User
     scopes: frozenset[str]
+    token: Token | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Projects, their members, tokens, instructions and audit log. A project is one dataset in the making."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import ClassVar
 
 from django.conf import settings
@@ -185,6 +186,13 @@ class Token(models.Model):
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
     expires_at = models.DateTimeField(null=True, blank=True)
+    parent = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        related_name="made",
+        help_text="The token that made it: they end together.",
+    )
     last_used_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -193,6 +201,16 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}…"
+
+    def line(self) -> "Iterator[Token]":
+        """The token, the one that made it, and so on to the one that a person made."""
+        token: Token | None = self
+        while token is not None:
+            yield token
+            token = Token.objects.select_related("user").get(pk=token.parent_id) if token.parent_id else None
+
+    def has_ended(self, now: datetime) -> bool:
+        return not self.user.is_active or (self.expires_at is not None and self.expires_at <= now)
 
 
 class ServiceAccountQuerySet(models.QuerySet["ServiceAccount"]):

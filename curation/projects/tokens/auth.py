@@ -50,7 +50,7 @@ class CredentialMiddleware(Middleware):
             row = token_of(sent)
             if row is None:
                 return refused(request, NotAuthenticated("The token is unknown, expired or revoked. Send another one."))
-            request.META[PRINCIPAL] = Principal(row.user, frozenset(row.scopes))
+            request.META[PRINCIPAL] = Principal(row.user, frozenset(row.scopes), row)
             request.META[CREDENTIAL] = f"token:{row.pk}"
         elif rest and HEADER in request.headers and request.user.is_authenticated and check_csrf(request) is None:
             request.META[CREDENTIAL] = f"user:{request.user.pk}"
@@ -64,11 +64,11 @@ class BearerToken(HttpBearer):
 
 
 def token_of(sent: str) -> Token | None:
-    """The valid token of an `Authorization` header."""
+    """The valid token of an `Authorization` header. It is valid no longer than the tokens that made it."""
     scheme, _, secret = sent.partition(" ")
     row = _by_hash.first(digest=hash_of(secret)) if scheme.lower() == "bearer" else None
     now = timezone.now()
-    if row is None or (row.expires_at is not None and row.expires_at <= now):
+    if row is None or any(token.has_ended(now) for token in row.line()):
         return None
     if row.last_used_at is None or now - row.last_used_at > USE_RECORDED_EVERY:
         Token.objects.filter(pk=row.pk).update(last_used_at=now)
