@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Scope
 from curation.samples.models import Sample
@@ -38,8 +38,7 @@ class Assignment(models.Model):
 class AssignedSampleQuerySet(models.QuerySet["AssignedSample"]):
     def live(self) -> "AssignedSampleQuerySet":
         """Those that count now: not past their time, and of people who may still decide."""
-        now = timezone.now()
-        in_time = Q(assignment__until=None) | Q(assignment__until__gt=now)
+        in_time = Q(assignment__until=None) | Q(assignment__until__gt=Now())
         return self.filter(in_time, member__role__in=REVIEWING)
 
 

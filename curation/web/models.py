@@ -17,7 +17,7 @@ class IdempotentResponse(models.Model):
     content_type = models.CharField(max_length=100, default="")
     location = models.CharField(max_length=200, default="")
     etag = models.CharField(max_length=200, default="")
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "key"], name="idempotent_answer_once")]

@@ -16,6 +16,7 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from curation.projects.audit import record
+from curation.web.clock import database_now
 from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.text.storable import storable
@@ -69,7 +70,7 @@ def send_test(hook: Webhook, *, user: User) -> Delivery:
     now = timezone.now()
     record(actor=user, project=hook.project, action="webhook.test", subject=hook.url)
     body = {"event": TEST, "project": hook.project.slug, "created_at": now.isoformat(), "data": {}}
-    held = now + timedelta(seconds=2 * TIMEOUT_SECONDS)
+    held = database_now() + timedelta(seconds=2 * TIMEOUT_SECONDS)
     delivery = Delivery.objects.create(webhook=hook, event=TEST, body=body, due_at=held)
     _save(delivery, _post(delivery))
     delivery.refresh_from_db()
@@ -92,7 +93,7 @@ def _claim(free: int, busy: Mapping[int, int]) -> list[Delivery]:
     """Claim up to `free` due deliveries by moving `due_at` past the longest time that a try can take."""
     if free <= 0:
         return []
-    now, taken = timezone.now(), Counter(busy)
+    now, taken = database_now(), Counter(busy)
     full = [hook for hook, number in taken.items() if number >= AT_ONCE_PER_WEBHOOK]
     claimed = []
     with transaction.atomic():
@@ -127,7 +128,7 @@ def _save(delivery: Delivery, result: Result) -> None:
     elif attempts > len(PAUSES) or delivery.event == TEST:
         changes["state"] = DeliveryState.FAILED
     else:
-        changes["due_at"] = timezone.now() + timedelta(seconds=PAUSES[attempts - 1])
+        changes["due_at"] = database_now() + timedelta(seconds=PAUSES[attempts - 1])
     Delivery.objects.filter(pk=delivery.pk).update(**changes)
 
 

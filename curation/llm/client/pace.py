@@ -2,6 +2,8 @@
 
 It is kept in the database, so limits apply to any number of workers on any broker. A transaction locks an endpoint's
 pace row first, and the rows of several endpoints in the order of their ids.
+
+The rows have the database's time. What a worker gets and gives is in the time of its own clock, which may be `ahead`.
 """
 
 import time
@@ -13,10 +15,13 @@ from django.db.models import Q
 
 from curation.llm.client.completion import Target
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
+from curation.web.clock import database_seconds
 
 SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0
 SLOWED_MINUTE = 60.0 + BURST_SECONDS
+# A pause that only went through two clocks is the same one.
+LEAST_STEP = 0.1
 # An endpoint that is down is tried again after this share of the time it has been down, within these seconds.
 PROBE_SHARE, FIRST_PROBE, LONGEST_PROBE = 0.1, 1.0, 30.0
 
@@ -61,14 +66,14 @@ class RequestSlots:
     @classmethod
     def together(cls, requests: Sequence["RequestSlots"]) -> list[Share | None]:
         """Needs a transaction. The requests come from one holder, each for another endpoint."""
-        now = time.time()
         paces = _locked_paces([request.endpoint_id for request in requests])
+        now = database_seconds()
         shares = EndpointShare.objects.filter(endpoint_id__in=paces, seen_at__gt=now - SILENT_AFTER)
         others: dict[int, list[EndpointShare]] = {endpoint_id: [] for endpoint_id in paces}
         for share in shares.exclude(holder=requests[0].holder):
             others[share.endpoint_id].append(share)
         granted = [
-            request._share(paces[request.endpoint_id], others[request.endpoint_id])
+            request._share(paces[request.endpoint_id], others[request.endpoint_id], ahead=time.time() - now)
             if request.endpoint_id in paces
             else None
             for request in requests
@@ -91,14 +96,14 @@ class RequestSlots:
         )
         return granted
 
-    def _share(self, pace: EndpointPace, others: Sequence[EndpointShare]) -> Share:
-        if self.cooldown_until > pace.cooldown_until:
-            pace.cooldown_until = self.cooldown_until
+    def _share(self, pace: EndpointPace, others: Sequence[EndpointShare], *, ahead: float) -> Share:
+        if self.cooldown_until - ahead > pace.cooldown_until + LEAST_STEP:
+            pace.cooldown_until = self.cooldown_until - ahead
             pace.save(update_fields=["cooldown_until"])
         slots = min(self.wanted, max(0, self.cap - sum(other.granted for other in others)))
         if any(other.wanted > other.granted for other in others):
             slots = min(slots, max(1, self.cap // (len(others) + 1)))
-        return Share(slots, pace.cooldown_until, outage_of(pace))
+        return Share(slots, pace.cooldown_until + ahead, _outage_of(pace, ahead=ahead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +122,12 @@ class BeginOutage:
             pace = _locked_paces([self.endpoint_id]).get(self.endpoint_id)
             if pace is None:
                 return None
+            now = database_seconds()
             if not pace.down_since:
-                pace.down_since, pace.down_reason, pace.probe_at = time.time(), self.reason[:1000], 0.0
-            pace.probe_at = max(pace.probe_at, time.time() + max(_probe_pause(pace), self.retry_after))
+                pace.down_since, pace.down_reason, pace.probe_at = now, self.reason[:1000], 0.0
+            pace.probe_at = max(pace.probe_at, now + max(_probe_pause(pace, now), self.retry_after))
             pace.save(update_fields=["down_since", "down_reason", "probe_at"])
-            return outage_of(pace)
+            return _outage_of(pace, ahead=time.time() - now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +141,22 @@ class TakeProbe:
             pace = _locked_paces([self.endpoint_id]).get(self.endpoint_id)
             if pace is None or not pace.down_since:
                 return True, None
-            if time.time() < pace.probe_at:
-                return False, outage_of(pace)
-            pace.probe_at = time.time() + _probe_pause(pace)
-            pace.save(update_fields=["probe_at"])
-            return True, outage_of(pace)
+            now = database_seconds()
+            is_due = now >= pace.probe_at
+            if is_due:
+                pace.probe_at = now + _probe_pause(pace, now)
+                pace.save(update_fields=["probe_at"])
+            return is_due, _outage_of(pace, ahead=time.time() - now)
 
 
-def outage_of(pace: EndpointPace) -> Outage | None:
-    return Outage(pace.down_since, pace.probe_at, pace.down_reason) if pace.down_since else None
+def _outage_of(pace: EndpointPace, *, ahead: float) -> Outage | None:
+    if not pace.down_since:
+        return None
+    return Outage(pace.down_since + ahead, pace.probe_at + ahead, pace.down_reason)
 
 
-def _probe_pause(pace: EndpointPace) -> float:
-    return probe_pause(time.time() - pace.down_since)
+def _probe_pause(pace: EndpointPace, now: float) -> float:
+    return probe_pause(now - pace.down_since)
 
 
 def probe_pause(seconds: float) -> float:
@@ -168,7 +177,7 @@ class ReturnSlots:
     @classmethod
     def together(cls, shares: Sequence["ReturnSlots"]) -> list[None]:
         ids = [share.endpoint_id for share in shares]
-        ended = Q(holder=shares[0].holder) | Q(seen_at__lt=time.time() - 60 * SILENT_AFTER)
+        ended = Q(holder=shares[0].holder) | Q(seen_at__lt=database_seconds() - 60 * SILENT_AFTER)
         EndpointShare.objects.filter(ended, endpoint_id__in=ids).delete()
         return [None] * len(shares)
 
@@ -179,9 +188,9 @@ def reserve(*, target: Target, tokens: int) -> float:
     Each limit is a leaky bucket that lets `BURST_SECONDS` through at once and leaks that much slower than the limit,
     so that no minute has more than is allowed.
     """
-    now = time.time()
     with transaction.atomic():
         pace = _locked_pace(target.endpoint_id)
+        now = database_seconds()
         wait = max(0.0, pace.cooldown_until - now)
         if target.rpm:
             pace.requests_free_at, start = _leak(pace.requests_free_at, now, SLOWED_MINUTE / target.rpm)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from celery import current_app
 from django.db import DatabaseError, transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -74,13 +75,13 @@ def continue_all() -> None:
 
 
 def _free() -> Q:
-    return Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+    return Q(lease_until=None) | Q(lease_until__lt=Now())
 
 
 def _claim(deletion_id: int) -> Deletion | None:
     owner = uuid.uuid4().hex
     open_one = Deletion.objects.open().filter(_free(), pk=deletion_id)
-    if open_one.update(owner=owner, lease_until=timezone.now() + LEASE) != 1:
+    if open_one.update(owner=owner, lease_until=Now() + LEASE) != 1:
         return None
     return Deletion.objects.get(pk=deletion_id)
 
@@ -88,7 +89,7 @@ def _claim(deletion_id: int) -> Deletion | None:
 def _extend(deletion: Deletion) -> None:
     """Store the progress in the transaction of a batch, or undo the batch if another worker has the lease."""
     mine = Deletion.objects.filter(pk=deletion.pk, owner=deletion.owner)
-    if mine.update(counts=deletion.counts, lease_until=timezone.now() + LEASE) != 1:
+    if mine.update(counts=deletion.counts, lease_until=Now() + LEASE) != 1:
         raise SliceOver
 
 

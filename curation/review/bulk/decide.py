@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.urls import reverse
-from django.utils import timezone
 
 from curation.labels.required import titles, unanswered
 from curation.notifications.notify import notify_mentioned
@@ -111,7 +111,7 @@ def decide_chunk(
     to be approved without an answer to a required question, are refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
     leased = dict(
-        Lease.objects.filter(sample_id__in=ids, until__gt=timezone.now())
+        Lease.objects.filter(sample_id__in=ids, until__gt=Now())
         .exclude(reviewer=access.user)
         .values_list("sample_id", "reviewer__username")
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import F, OuterRef, Subquery
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from curation.projects import audit
 from curation.projects.access import Access
@@ -108,7 +108,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
 def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
     """Why samples are kept, by id; three queries for the chunk."""
     refused = {}
-    leases = Lease.objects.filter(sample_id__in=decisions, until__gt=timezone.now()).exclude(reviewer=access.user)
+    leases = Lease.objects.filter(sample_id__in=decisions, until__gt=Now()).exclude(reviewer=access.user)
     for pk, name in leases.values_list("sample_id", "reviewer__username"):
         refused[pk] = f"The sample is in review by {name}."
     revisions = Revision.objects.filter(sample_id__in=decisions, private_to=None).not_undone()

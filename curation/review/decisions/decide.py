@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.urls import reverse
-from django.utils import timezone
 
 from curation.labels.required import refuse_unanswered
 from curation.notifications.notify import notify_mentioned
@@ -22,6 +22,7 @@ from curation.review.models import DECIDING, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Kind, Sample, Status
+from curation.web.clock import database_now
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
 
@@ -66,7 +67,7 @@ def decide(
         refuse_stale_version(sample, version)
         lease = lease_of(sample)
         if lease is not None and lease.reviewer_id != access.user.pk:
-            if lease.until > timezone.now():
+            if lease.until > database_now():
                 raise held_by_other(sample.pk, lease.reviewer)
             lease = None
         _refuse_accident(sample, access, action, version)
@@ -98,7 +99,7 @@ def decide(
             change(sample)
         elif action != Action.SKIP and decision.settles:
             change(sample, **fields_after(action, access.user.pk, leak=bool(sample.flags & LEAKS)), **fields)
-        Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=timezone.now()), sample=sample).delete()
+        Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=Now()), sample=sample).delete()
         audit.record(
             actor=access.user,
             action=f"sample.{action}",

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Lease
 from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
+from curation.web.clock import database_now
 from curation.web.prepared import Prepared
 from curation.web.problems import Conflict, NotFound
 
@@ -32,7 +33,7 @@ def claim(sample: Sample, access: Access, seats: Seats | None = None) -> Lease |
     one id means one drawing of the seats.
     """
     review = access.project.settings.review
-    now = timezone.now()
+    now = database_now()
     until = now + timedelta(seconds=review.lease_seconds)
     lease = lease_of(sample)
     if lease is not None and lease.reviewer_id == access.user.pk:
@@ -74,7 +75,7 @@ def heartbeat(*, access: Access, lease: Lease) -> Lease:
         name = lease.reviewer.get_username()
         detail = f"Lease {lease.pk} belongs to {name}. Take a sample from the queue for a lease of your own."
         raise Conflict(detail, code="lease_lost")
-    lease.until = timezone.now() + timedelta(seconds=access.project.settings.review.lease_seconds)
+    lease.until = database_now() + timedelta(seconds=access.project.settings.review.lease_seconds)
     if not Lease.objects.filter(pk=lease.pk, reviewer=access.user).update(until=lease.until):
         raise Conflict(f"Lease {lease.pk} has lapsed and someone else has taken the sample.", code="lease_lost")
     return lease
@@ -87,7 +88,7 @@ def release(*, access: Access, lease: Lease) -> None:
 
 def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:
     """The reviewer who has the sample open now, if that is not `other_than`."""
-    rows = Lease.objects.filter(sample_id=sample_id, until__gt=timezone.now()).select_related("reviewer")
+    rows = Lease.objects.filter(sample_id=sample_id, until__gt=Now()).select_related("reviewer")
     if other_than is not None:
         rows = rows.exclude(reviewer=other_than)
     lease = rows.first()

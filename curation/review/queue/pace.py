@@ -61,7 +61,7 @@ def progress_of(access: Access) -> Progress:
     own = own_decisions(access.project, access.user.pk)
     left = open_count(access.project, access.user.pk)
     target = Target.objects.filter(member__user=access.user, member__project=access.project).first()
-    mine = undecided_by(assigned_to(access.project.pk, access.user.pk, timezone.now()), access.user.pk)
+    mine = undecided_by(assigned_to(access.project.pk, access.user.pk), access.user.pk)
     return Progress(
         done=own.filter(created_at__gte=start_of_day()).values("sample").distinct().count(),
         finished=finished_count(access.project, access.user.pk, since=start_of_day()),

@@ -1,10 +1,9 @@
 """Samples that are assigned to people: whose they are first, and which of them the queue still offers to others."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Case, Count, Exists, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Now
 
 from curation.assignments.models import AssignedSample
 from curation.projects.models import Project
@@ -12,12 +11,12 @@ from curation.review.models import Decision
 from curation.samples.models import Bucket, Flag, Sample, SampleQuerySet, Status
 
 
-def assigned_to(project: int, reviewer: int, now: datetime) -> SampleQuerySet:
+def assigned_to(project: int, reviewer: int) -> SampleQuerySet:
     """The undecided samples that are assigned to a reviewer (a user's id).
 
     Without an index of samples on purpose: these are few rows, which their own table finds.
     """
-    in_time = Q(assigned_to__assignment__until=None) | Q(assigned_to__assignment__until__gt=now)
+    in_time = Q(assigned_to__assignment__until=None) | Q(assigned_to__assignment__until__gt=Now())
     mine = Sample.objects.filter(in_time, assigned_to__member__user=reviewer, assigned_to__member__project=project)
     found: SampleQuerySet = mine.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
     return found

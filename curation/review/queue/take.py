@@ -7,7 +7,7 @@ from typing import Literal
 
 from django.db import transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from curation.projects.access import Access
 from curation.projects.models import Project
@@ -98,7 +98,7 @@ def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
     """The sample that the caller has open in this queue; nothing is claimed or extended."""
     refuse_hidden(access, wanted)
     rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
-    own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now(), sample__in=rows)
+    own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), sample__in=rows)
     lease = own.order_by("-created_at").first()
     sample = _shown.first(sample=lease.sample_id) if lease else None
     return Taken(sample, lease, skipped_before=False) if lease and sample else None
@@ -117,7 +117,7 @@ def _claim_first(rows: SampleQuerySet, access: Access, order: Order, *, plain: b
 
 def _claim_open(rows: SampleQuerySet, access: Access) -> tuple[Lease, bool] | None:
     """The sample that the caller opened last and has not decided, with its lease extended."""
-    own = Lease.objects.filter(reviewer=access.user, until__gt=timezone.now())
+    own = Lease.objects.filter(reviewer=access.user, until__gt=Now())
     sample_id = own.filter(sample__in=rows).order_by("-created_at").values_list("sample_id", flat=True).first()
     if sample_id is None:
         return None
@@ -131,13 +131,13 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
 
     `plain` means all undecided samples in the usual order, which nearly every call asks for.
     """
-    now, reviewer = timezone.now(), access.user.pk
+    reviewer = access.user.pk
     if plain:
-        own = _next_assigned.first(project=access.project.pk, reviewer=reviewer, now=now)
-        fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer, now=now)
+        own = _next_assigned.first(project=access.project.pk, reviewer=reviewer)
+        fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
         if fresh is not None:
             return fresh, False
-    free, skips = undecided_by(_free(rows, now), reviewer), _skips(reviewer)
+    free, skips = undecided_by(_free(rows), reviewer), _skips(reviewer)
     mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
     parts = [others] if plain else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
     for part in parts:
@@ -149,9 +149,9 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
     return offered.filter(Exists(skips)).order_by(last_skip).first(), True
 
 
-def _free(rows: SampleQuerySet, now: datetime) -> SampleQuerySet:
+def _free(rows: SampleQuerySet) -> SampleQuerySet:
     """The rows without a live lease; reading them locks them."""
-    live = Lease.objects.filter(sample=OuterRef("pk"), until__gt=now)
+    live = Lease.objects.filter(sample=OuterRef("pk"), until__gt=Now())
     return rows.filter(~Exists(live)).only("id").select_for_update(skip_locked=True, of=("self",))
 
 
@@ -171,24 +171,22 @@ def _own_opinions(reviewer: int) -> QuerySet[Decision]:
 
 
 _next_assigned = Prepared(
-    lambda project, reviewer, now: (
-        undecided_by(_free(assigned_to(project, reviewer, now), now), reviewer)
+    lambda project, reviewer: (
+        undecided_by(_free(assigned_to(project, reviewer)), reviewer)
         .filter(~Exists(_skips(reviewer)))
         .order_by("priority", "id")
     ),
     project=int,
     reviewer=int,
-    now=datetime,
 )
 _next_plain = Prepared(
-    lambda project, reviewer, now: (
-        undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED), now), reviewer)
+    lambda project, reviewer: (
+        undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED)), reviewer)
         .filter(~Exists(_skips(reviewer)))
         .order_by("priority", "id")
     ),
     project=int,
     reviewer=int,
-    now=datetime,
 )
 _shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample), sample=int)
 

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, cast
 
-from django.utils import timezone
-
 from curation.llm.client.completion import Client, Completion, Request, Target
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient, Unreachable
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
@@ -20,6 +18,7 @@ from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TIMEOUTS, MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
+from curation.web.clock import database_now
 from curation.web.telemetry import Span
 from curation.web.text.figures import counted, duration
 from curation.web.text.storable import storable, storable_json
@@ -110,7 +109,7 @@ async def ask(
 def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused | EndpointDown:
     """Return what to raise for an item whose endpoint is down: it waits, or has waited long enough."""
     since = item.waiting_since
-    waited = (timezone.now() - since).total_seconds() if since else 0.0
+    waited = (database_now() - since).total_seconds() if since else 0.0
     if waited < shard.wait_seconds:
         return paused
     how_long = f" (waited {duration(waited)})" if waited else ""

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.db import connection, transaction
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from curation.runs.calls.record import lose_calls
@@ -35,7 +36,6 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: b
     At most `most` of the run's items are claimed at a time, over all workers. Suspects
     (`curation.runs.engine.suspects`) come last, by themselves, and only if the owner is `alone` in its process.
     """
-    now = timezone.now()
     with transaction.atomic():
         Run.objects.hold(run.pk)
         alive = Run.objects.filter(pk=run.pk, state__in=LIVE, stage=run.stage)
@@ -49,12 +49,14 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: b
         Item.objects.filter(pk__in=ids, state=ItemState.PENDING).update(
             state=ItemState.CLAIMED,
             lease_owner=owner,
-            lease_until=now + LEASE,
+            lease_until=Now() + LEASE,
             claims=F("claims") + 1,
-            claimed_at=now,
+            claimed_at=timezone.now(),  # compared with the calls of this same worker
         )
         if items:
-            alive.filter(Q(state=RunState.QUEUED) | Q(started_at=None)).update(state=RunState.RUNNING, started_at=now)
+            alive.filter(Q(state=RunState.QUEUED) | Q(started_at=None)).update(
+                state=RunState.RUNNING, started_at=timezone.now()
+            )
     for item in items:
         item.claims += 1
         item.lease_owner = owner
@@ -69,7 +71,7 @@ def extend(*, owner: str) -> int:
     with transaction.atomic():
         mine = Item.objects.filter(lease_owner=owner, state=ItemState.CLAIMED)
         ids = list(mine.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
-        return mine.filter(pk__in=ids).update(lease_until=timezone.now() + LEASE)
+        return mine.filter(pk__in=ids).update(lease_until=Now() + LEASE)
 
 
 def release(*, run_id: int, owner: str) -> int:

@@ -10,11 +10,11 @@ import time
 
 from celery import current_app
 from django.db import connection
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from curation.runs.kinds import LlmStage, Stage, stage_of
 from curation.runs.models import Item, ItemState, Run, RunEvent
+from curation.web.clock import database_now
 from curation.web.failures import failure_of
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def dispatch(run_id: int) -> None:
     size = shard_size(stage)
     pending = Item.objects.filter(run=run, stage=run.stage, state=ItemState.PENDING)
     waiting = pending.order_by()[: size * MAX_MESSAGES].count()
-    now = timezone.now()
+    now = database_now()
     Run.objects.filter(pk=run_id).update(dispatched_at=now)
     _send(run_id, now.isoformat(), stage.queue, times=max(1, -(-waiting // size)))
 

@@ -17,6 +17,7 @@ from curation.runs.engine.dispatch import dispatch
 from curation.runs.engine.suspects import return_items
 from curation.runs.engine.waiting import wake_due
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
+from curation.web.clock import database_now
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
@@ -34,7 +35,7 @@ def reap_all() -> None:
 
     Any number of workers may do this at once. An error in one run does not stop the others.
     """
-    now = timezone.now()
+    now = database_now()
     for dead in _dead_workers(now):
         _return_claimed(dead, Q(lease_until__lt=now))
     for run_id in sorted(set(_forgotten_calls().values_list("run_id", flat=True))):
@@ -52,7 +53,7 @@ def reap_all() -> None:
 def _go_on(run_id: int, dispatched_at: datetime | None, waits: bool, works: bool) -> None:
     if not waits and not works:
         advance(run_id)
-    elif waits and (not works or dispatched_at is None or dispatched_at < timezone.now() - DISPATCH_MORE):
+    elif waits and (not works or dispatched_at is None or dispatched_at < database_now() - DISPATCH_MORE):
         dispatch(run_id)
 
 
@@ -93,7 +94,7 @@ def _dead_workers(now: datetime) -> list[_Dead]:
 
 def return_items_of(*, run_id: int, owner: str) -> None:
     """Return the items of a worker that was seen to die alone, without waiting for its leases."""
-    _return_claimed(_Dead(run_id, owner, timezone.now()), Q())
+    _return_claimed(_Dead(run_id, owner, database_now()), Q())
 
 
 def _return_claimed(dead: _Dead, which: Q) -> None:

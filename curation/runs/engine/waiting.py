@@ -2,7 +2,6 @@
 until it answers again."""
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F, Min
-from django.db.models.functions import Coalesce
-from django.utils import timezone
+from django.db.models.functions import Coalesce, Now
 
 from curation.llm.client.completion import Target
 from curation.llm.client.pace import Outage, probe_pause
@@ -19,6 +17,7 @@ from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent, ServerOutage
+from curation.web.clock import database_now, database_seconds
 from curation.web.text.figures import duration
 from curation.web.text.storable import storable
 
@@ -68,7 +67,7 @@ class PutOffForServer:
     reason: str
 
     def __call__(self) -> None:
-        run_id, now = self.item.run_id, timezone.now()
+        run_id, now = self.item.run_id, database_now()
         lose_calls([self.item.pk], "its item waits for the server")
         items = Item.objects.filter(run_id=run_id, stage=self.item.stage)
         is_known = items.filter(waits_for=None, waiting_since__isnull=False, state__in=OPEN).exists()
@@ -95,7 +94,7 @@ class PutOffForServer:
 
 def has_waited(since: datetime | None, seconds: float) -> bool:
     """Whether an item that waits since then has waited for so many seconds."""
-    return (timezone.now() - since).total_seconds() >= seconds if since else seconds == 0
+    return (database_now() - since).total_seconds() >= seconds if since else seconds == 0
 
 
 def _let_wait(items: ItemQuerySet, run_id: int, target: Target, outage: Outage, *, claims: object) -> None:
@@ -107,7 +106,7 @@ def _let_wait(items: ItemQuerySet, run_id: int, target: Target, outage: Outage, 
         lease_until=None,
         claims=claims,
         waits_for=target.endpoint_id,
-        waiting_since=Coalesce("waiting_since", timezone.now()),
+        waiting_since=Coalesce("waiting_since", Now()),
     )
     if number and not is_known:
         message = f"{target.name} is down: {outage.reason}. Its items wait until it answers again."
@@ -124,7 +123,7 @@ def wake(run_id: int, endpoint_id: int) -> None:
     held.filter(state=ItemState.WAITING).update(state=ItemState.PENDING)
     held.update(waits_for=None, waiting_since=None)
     if name := Endpoint.objects.filter(pk=endpoint_id).values_list("name", flat=True).first():
-        after = duration((timezone.now() - since).total_seconds())
+        after = duration((database_now() - since).total_seconds())
         RunEvent.objects.create(run_id=run_id, message=f"{name} answers again, after {after}.")
 
 
@@ -137,7 +136,7 @@ def wake_for_server(run_id: int) -> None:
     held.update(waiting_since=None)
     if outage:
         outage.delete()
-        after = duration((timezone.now() - outage.since).total_seconds())
+        after = duration((database_now() - outage.since).total_seconds())
         RunEvent.objects.create(run_id=run_id, message=f"{outage.server} answers again, after {after}.")
 
 
@@ -149,6 +148,7 @@ def wake_due() -> None:
     found = waiting.order_by().values_list("run_id", "waits_for").annotate(first=Min("waiting_since"))
     groups = [(run_id, endpoint_id, first) for run_id, endpoint_id, first in found if endpoint_id is not None]
     paces = EndpointPace.objects.down().in_bulk({endpoint_id for _, endpoint_id, _ in groups})
+    now = database_seconds()
     due: dict[int, list[int]] = defaultdict(list)
     woken = {run_id for run_id, endpoint_id, first in found if endpoint_id is None and _try_server(run_id, first)}
     for run_id, endpoint_id, first in groups:
@@ -160,7 +160,7 @@ def wake_due() -> None:
             continue
         if _end_wait(run_id, endpoint_id, first):
             woken.add(run_id)
-        elif paces[endpoint_id].probe_at <= time.time():
+        elif paces[endpoint_id].probe_at <= now:
             due[endpoint_id].append(run_id)
     for endpoint_id, run_ids in due.items():
         run_id = random.choice(run_ids)  # noqa: S311 - spreads the tries, not a secret
@@ -175,17 +175,17 @@ def _try_server(run_id: int, first: datetime) -> int:
     if ended := _end_wait(run_id, None, first):
         return ended
     outage = ServerOutage.objects.filter(run_id=run_id).first()
-    if outage and outage.probe_at > timezone.now():
+    if outage and outage.probe_at > database_now():
         return 0
     if outage:
-        pause = probe_pause((timezone.now() - outage.since).total_seconds())
-        ServerOutage.objects.filter(run_id=run_id).update(probe_at=timezone.now() + timedelta(seconds=pause))
+        pause = probe_pause((database_now() - outage.since).total_seconds())
+        ServerOutage.objects.filter(run_id=run_id).update(probe_at=database_now() + timedelta(seconds=pause))
     return _send_probe(run_id, None)
 
 
 def _end_wait(run_id: int, endpoint_id: int | None, first: datetime) -> int:
     """Return items that have waited as long as the project says to `pending`: they fail when they are claimed."""
-    limit = timezone.now() - timedelta(minutes=Run.objects.get(pk=run_id).settings.runs.wait_minutes)
+    limit = database_now() - timedelta(minutes=Run.objects.get(pk=run_id).settings.runs.wait_minutes)
     if first > limit:
         return 0
     with transaction.atomic():

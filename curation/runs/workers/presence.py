@@ -7,10 +7,12 @@ from datetime import timedelta
 from celery import signals
 from celery.worker import WorkController
 from django.db import Error, connection
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from curation.runs.models import WorkerSeen
 from curation.runs.workers.storage import own_storage
+from curation.web.clock import database_now
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
@@ -27,7 +29,7 @@ def report_sandbox(report: dict[str, object]) -> None:
 
 def workers_alive() -> list[WorkerSeen]:
     """Return the workers that reported within `SILENT_AFTER`."""
-    return list(WorkerSeen.objects.filter(seen_at__gt=timezone.now() - SILENT_AFTER))
+    return list(WorkerSeen.objects.filter(seen_at__gt=database_now() - SILENT_AFTER))
 
 
 @signals.worker_ready.connect
@@ -55,8 +57,8 @@ def _report(name: str, queues: str, slots: int) -> None:
         while True:
             try:
                 told = {**values, "sandbox": _sandbox, "storage": own_storage().model_dump()}
-                WorkerSeen.objects.update_or_create(name=name, defaults={**told, "seen_at": timezone.now()})
-                WorkerSeen.objects.filter(seen_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
+                WorkerSeen.objects.update_or_create(name=name, defaults={**told, "seen_at": Now()})
+                WorkerSeen.objects.filter(seen_at__lt=database_now() - FORGOTTEN_AFTER).delete()
             except Error as error:
                 logger.warning("presence: %s", error)
             # The pool forks from this process; a child must not inherit an open connection.

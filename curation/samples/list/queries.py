@@ -7,8 +7,8 @@ from urllib.parse import quote, urlsplit
 
 from django.db import connections
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.urls import reverse
-from django.utils import timezone
 
 from curation.projects.models import Project
 from curation.runs.models import Run
@@ -29,7 +29,7 @@ _HUGGING_FACE = re.compile(
 def in_review(samples: Sequence[Sample]) -> dict[int, str]:
     """Who has which of these samples open, in one query. Leases belong to a layer above."""
     ids = IdList([sample.pk for sample in samples])
-    rows = Sample.objects.filter(pk__in=ids, leases__until__gt=timezone.now())
+    rows = Sample.objects.filter(pk__in=ids, leases__until__gt=Now())
     return dict(rows.values_list("pk", "leases__reviewer__username"))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 
+from curation.web.clock import database_now
 from curation.web.models import IdempotentResponse
 from curation.web.problems import Conflict, InProgress, Problem
 
@@ -38,7 +38,9 @@ def respond_once(request: HttpRequest, get_response: GetResponse, *, credential:
         raise Problem(f"{HEADER} must have 1 to 255 characters.", code="bad_idempotency_key")
     owner = hashlib.sha256(f"{credential} {request.method} {request.path}".encode()).hexdigest()
     digest = _request_hash(request)
-    stored, created = IdempotentResponse.objects.get_or_create(owner=owner, key=key, defaults={"request_hash": digest})
+    stored, created = IdempotentResponse.objects.get_or_create(
+        owner=owner, key=key, defaults={"request_hash": digest, "created_at": database_now()}
+    )
     claimed_at = stored.created_at
     if not created:
         if stored.request_hash != digest:
@@ -63,7 +65,7 @@ def respond_once(request: HttpRequest, get_response: GetResponse, *, credential:
 
 def _take_over(stored: IdempotentResponse) -> datetime:
     """Claim the row of a request that did not end. Raises `InProgress` while it may still work."""
-    now, lapses = timezone.now(), stored.created_at + LEASE
+    now, lapses = database_now(), stored.created_at + LEASE
     lapsed = IdempotentResponse.objects.filter(pk=stored.pk, status=IN_PROGRESS, created_at=stored.created_at)
     if lapses > now or not lapsed.update(created_at=now):
         raise InProgress(
@@ -75,7 +77,7 @@ def _take_over(stored: IdempotentResponse) -> datetime:
 
 def delete_expired() -> None:
     """Delete responses older than `STORED_FOR`; their keys can be used again."""
-    expired = IdempotentResponse.objects.filter(created_at__lt=timezone.now() - STORED_FOR)
+    expired = IdempotentResponse.objects.filter(created_at__lt=database_now() - STORED_FOR)
     if expired.exists():  # on SQLite even a DELETE of nothing waits for the write lock
         expired.delete()
 
