@@ -21,7 +21,7 @@ SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0
 SLOWED_MINUTE = 60.0 + BURST_SECONDS
 # A pause that only went through two clocks is the same one.
-LEAST_STEP = 0.1
+LEAST_STEP = 1.0
 # An endpoint that is down is tried again after this share of the time it has been down, within these seconds.
 PROBE_SHARE, FIRST_PROBE, LONGEST_PROBE = 0.1, 1.0, 30.0
 

@@ -22,8 +22,8 @@ def list_tokens(request: HttpRequest, params: Query[ListParams]) -> dict[str, ob
 
 @router.post("/tokens", response={201: s.NewTokenOut}, summary="Create a token; its secret is shown only once")
 def post_token(request: HttpRequest, body: s.TokenIn) -> HttpResponse:
-    """A token cannot have a scope that the token used for this call lacks, and ends with it: it expires no later, and is revoked
-    with it."""
+    """A token cannot have a scope that the token used for this call lacks, and ends with it: it expires no later and is
+    revoked with it."""
     return token_response(
         create_token(principal_of(request), scopes=body.scopes, name=body.name, expires_in_days=body.expires_in_days)
     )
