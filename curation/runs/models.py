@@ -174,6 +174,8 @@ class Item(models.Model):
     reason = models.TextField(blank=True, default="", help_text="Why it failed or was skipped.")
     result = models.JSONField(default=dict)
     finished_at = models.DateTimeField(null=True)
+    # How many seconds it had waited for its endpoint when this worker claimed it.
+    waited = 0.0
 
     objects = ItemQuerySet.as_manager()
 

@@ -16,6 +16,7 @@ from curation.projects.settings.document import Intake
 from curation.web.http.responses import PROTOBUF
 from curation.web.problems import Invalid, TooLarge
 from curation.web.text.figures import counted
+from curation.web.text.json_size import refuse_many_values
 from judging.traces.generation import Json, Unreadable
 from judging.traces.read import is_call_record, is_model_call
 from judging.traces.spans import record_rows, service_of, span_rows, trace_of
@@ -23,6 +24,9 @@ from judging.traces.spans import record_rows, service_of, span_rows, trace_of
 JSON = "application/json"
 IDS = ("traceId", "spanId", "parentSpanId")
 MAX_BYTES = 64 * 1024 * 1024
+MOST_MESSAGES = 500_000
+# Wire types of protobuf: a length and so many bytes, or a number of 8 or 4 bytes.
+LENGTH, FIXED = 2, {1: 8, 5: 4}
 # Reasons that an answer names.
 MOST_REASONS = 3
 
@@ -75,6 +79,7 @@ def read_request(signal: Signal, body: bytes, *, content_type: str, encoding: st
         return _of_protobuf(signal, body)
     if content_type != JSON:
         raise Invalid(f"The body is {content_type[:80]!r}. Send {PROTOBUF} or {JSON}.", code="content_type")
+    refuse_many_values(body)
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -137,6 +142,8 @@ def _of_protobuf(signal: Signal, body: bytes) -> tuple[Json, list[str]]:
     from google.protobuf.message import DecodeError
 
     request = getattr(import_module(signal.module), f"{signal.message}Request")()
+    if _has_many_messages(request.DESCRIPTOR, body):
+        raise TooLarge(f"The request has more than {MOST_MESSAGES:,} messages. Send smaller batches.")
     reasons: list[str] = []
     try:
         try:
@@ -152,6 +159,50 @@ def _of_protobuf(signal: Signal, body: bytes) -> tuple[Json, list[str]]:
             # OTLP writes ids in JSON as hex, protobuf's own form is Base64.
             row.update({name: base64.b64decode(str(row[name])).hex() for name in IDS if name in row})
     return document, reasons
+
+
+def _has_many_messages(descriptor: Any, body: bytes) -> bool:
+    """Whether a request has more messages in messages than `MOST_MESSAGES`: one of two bytes becomes hundreds.
+
+    Nothing is parsed, and what is no protobuf is left to the parser.
+    """
+    if len(body) <= 2 * MOST_MESSAGES:
+        return False
+    found = 0
+    waiting = [(descriptor, 0, len(body))]
+    while waiting:
+        kind, at, end = waiting.pop()
+        while at < end:
+            key, at = _varint(body, at, end)
+            if key & 7 == 0:
+                _, at = _varint(body, at, end)
+            elif key & 7 in FIXED:
+                at += FIXED[key & 7]
+            elif key & 7 == LENGTH:
+                size, at = _varint(body, at, end)
+                field = kind.fields_by_number.get(key >> 3)
+                if field is not None and field.message_type is not None:
+                    found += 1
+                    waiting.append((field.message_type, at, min(at + size, end)))
+                at += size
+            else:
+                break  # a group, or no protobuf
+            if found > MOST_MESSAGES:
+                return True
+    return False
+
+
+def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
+    """Return the number at a place, and the place after it. One that does not end in time is 0, at the end."""
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return 0, end
 
 
 def _read_rows(request: Any, body: bytes) -> list[str]:

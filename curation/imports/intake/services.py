@@ -18,6 +18,7 @@ import orjson
 from curation.web.outbound.addresses import IMPORTS
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
+from curation.web.text.json_size import MOST_VALUES, has_many_values
 from judging.traces.generation import Json, Unreadable, listed, refuse_deep
 from judging.traces.read import is_model_call
 
@@ -198,6 +199,8 @@ def _is_observation(row: object) -> bool:
 
 
 def _parsed(url: str, body: bytes) -> Json:
+    if has_many_values(body):
+        raise PullFailed(f"{url} answered more than {MOST_VALUES:,} values at once. Read a shorter time.")
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -27,6 +27,7 @@ from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import Reader, SourceError
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
+from curation.web.text.json_size import has_many_values
 
 CHUNK = 1024 * 1024
 # The first bytes of files that people send by mistake, and what they are.
@@ -141,7 +142,8 @@ def _one_record(file: BinaryIO, head: bytes) -> bytes:
         file.seek(0)
         text = file.read(settings.MAX_LINE_BYTES + 1)
     try:
-        return orjson.dumps(orjson.loads(text.removeprefix(BOM))) if len(text) <= settings.MAX_LINE_BYTES else b""
+        is_row = len(text) <= settings.MAX_LINE_BYTES and not has_many_values(text)
+        return orjson.dumps(orjson.loads(text.removeprefix(BOM))) if is_row else b""
     except orjson.JSONDecodeError:
         return b""
 

@@ -1,7 +1,6 @@
 """Rows of a text source: a splitter cuts it into raw records of bounded length, which are decoded one by one."""
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -9,10 +8,9 @@ from typing import BinaryIO
 import orjson
 
 from curation.imports.sources.rows import BadRow, Position, Row
+from curation.web.text.json_size import MOST_VALUES, has_many_values
 
 BOM = b"\xef\xbb\xbf"
-MOST_VALUES = 1_000_000
-STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 # `count` remembers the position of every so many rows, so that `window` can start near its first row.
 REMEMBERED_EVERY = 256
 
@@ -103,8 +101,7 @@ def _skip_line(file: BinaryIO, line: bytes) -> int:
 def decode(raw: Raw) -> Row | BadRow:
     if raw.refusal:
         return BadRow(raw.offset, raw.refusal, raw.after)
-    # Decoded, a value of two bytes takes sixty. Commas in texts do not count.
-    if raw.text.count(b",") > MOST_VALUES and STRING.sub(b"", raw.text).count(b",") > MOST_VALUES:
+    if has_many_values(raw.text):
         return BadRow(raw.offset, f"more than {MOST_VALUES:,} values (the limit for one row)", raw.after)
     try:
         value = orjson.loads(raw.text)

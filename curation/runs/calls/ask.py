@@ -18,7 +18,6 @@ from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TIMEOUTS, MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
-from curation.web.clock import database_now
 from curation.web.telemetry import Span
 from curation.web.text.figures import counted, duration
 from curation.web.text.storable import storable, storable_json
@@ -108,11 +107,9 @@ async def ask(
 
 def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused | EndpointDown:
     """Return what to raise for an item whose endpoint is down: it waits, or has waited long enough."""
-    since = item.waiting_since
-    waited = (database_now() - since).total_seconds() if since else 0.0
-    if waited < shard.wait_seconds:
+    if item.waited < shard.wait_seconds:
         return paused
-    how_long = f" (waited {duration(waited)})" if waited else ""
+    how_long = f" (waited {duration(item.waited)})" if item.waited else ""
     return EndpointDown(f"{paused.target.name} is down: {paused.outage.reason}{how_long}")
 
 

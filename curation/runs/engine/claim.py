@@ -16,6 +16,7 @@ from curation.runs.engine.counters import count
 from curation.runs.engine.suspects import pending_for
 from curation.runs.kinds import Json, Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState
+from curation.web.clock import database_now
 
 LEASE = timedelta(seconds=15)
 # Raw: it ends every item, and Django takes ten times as long to build the query as the database to run it.
@@ -57,9 +58,11 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: b
             alive.filter(Q(state=RunState.QUEUED) | Q(started_at=None)).update(
                 state=RunState.RUNNING, started_at=timezone.now()
             )
+    now = database_now() if any(item.waiting_since for item in items) else None
     for item in items:
         item.claims += 1
         item.lease_owner = owner
+        item.waited = (now - item.waiting_since).total_seconds() if now and item.waiting_since else 0.0
     return items
 
 

@@ -1,0 +1,78 @@
+"""Small requests that would become gigabytes, or hold a thread for a minute, are refused before they are parsed."""
+
+import gzip
+import time
+import zlib
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from curation.imports.intake.otlp import TRACES, read_request
+from curation.projects.models import Project
+from curation.web.problems import TooLarge
+from tests.factories import make_bearer
+from tests.imports.intake.test_otlp import TRACES as ADDRESS
+from tests.imports.intake.test_otlp import project as project
+from tests.imports.intake.test_otlp import user as user
+
+pytestmark = pytest.mark.django_db
+PROTOBUF = "application/x-protobuf"
+MANY = 2_000_000
+
+
+def message(number: int, *bodies: bytes) -> bytes:
+    """Messages in a field of protobuf."""
+
+    def size(value: int) -> bytes:
+        out = bytearray()
+        while value > 0x7F:
+            out.append(0x80 | value & 0x7F)
+            value >>= 7
+        return bytes([*out, value])
+
+    return b"".join(bytes([number << 3 | 2]) + size(len(body)) + body for body in bodies)
+
+
+BOMBS = {
+    "empty lists": ("application/json", b'{"resourceSpans":[' + b"[]," * MANY + b"[]]}"),
+    "empty objects": ("application/json", b'{"resourceSpans":[' + b"{}," * MANY + b"{}]}"),
+    "towers": ("application/json", b'{"resourceSpans":[' + (b"[" * 900 + b"]" * 900 + b",") * 4_000 + b"[]]}"),
+    "numbers": ("application/json", b'{"resourceSpans":[{"x":[' + b"1," * MANY + b"1]}]}"),
+    "empty resources": (PROTOBUF, b"\x0a\x00" * MANY),
+    "empty scopes": (PROTOBUF, message(1, b"\x12\x00" * MANY)),
+    "empty spans": (PROTOBUF, message(1, message(2, b"\x12\x00" * MANY))),
+    "empty attributes": (PROTOBUF, message(1, message(2, message(2, b"\x4a\x00" * MANY)))),
+    "empty values": (
+        PROTOBUF,
+        message(1, message(2, message(2, message(9, message(2, message(5, b"\x0a\x00" * MANY)))))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_bomb_is_refused_at_once(name: str, encoding: str) -> None:
+    kind, body = BOMBS[name]
+    packed = gzip.compress(body, 1) if encoding == "gzip" else zlib.compress(body, 1)
+    began = time.process_time()
+    with pytest.raises(TooLarge):
+        read_request(TRACES, packed, content_type=kind, encoding=encoding)
+    assert time.process_time() - began < 5  # 82 s before
+
+
+def test_the_exporter_gets_413(client: Client, project: Project, user: User) -> None:
+    body = gzip.compress(BOMBS["empty lists"][1], 1)
+    headers = make_bearer(user, "run") | {"Content-Encoding": "gzip"}
+    answer = client.post(ADDRESS, body, content_type="application/json", headers=headers)
+    assert answer.status_code == 413
+
+
+def test_a_large_request_of_few_messages_is_read() -> None:
+    text = b"x" * 2_000_000
+    span = message(5, text)
+    document, reasons = read_request(
+        TRACES, message(1, message(2, message(2, span))), content_type=PROTOBUF, encoding=""
+    )
+    assert document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] == text.decode()
+    assert reasons == []
