@@ -21,6 +21,11 @@ def storable(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
+def printable(text: str) -> str:
+    """The text in one line, for a name that a stranger chose: what is not printed becomes a replacement character."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
 def storable_json(value: object) -> object:
     """The document with every text in it storable, keys too."""
     written = json.dumps(value)
