@@ -27,6 +27,12 @@ logconfig_dict = logging_config(
     env.choice("LOG_FORMAT", "text", {"text", "json"}),
     env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
 )
+# Nothing about a request is taken from its headers: no SCRIPT_NAME, and no scheme. Behind a proxy (TRUST_PROXY) the
+# settings read `X-Forwarded-Proto` and `X-Forwarded-For`; a name with `_` could pass for one of them, and is dropped.
+forwarder_headers = ""
+secure_scheme_headers: dict[str, str] = {}
+forwarded_allow_ips = ""
+header_map = "drop"
 control_socket_disable = True
 # Loaded once and shared by the processes: each would need 75 MB.
 preload_app = True

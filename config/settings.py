@@ -235,7 +235,11 @@ if CELERY_BROKER_URL.startswith("redis"):
         "default": {
             "BACKEND": "config.redis_cache.Cache",
             "LOCATION": CELERY_BROKER_URL,
-            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+            "OPTIONS": {
+                "serializer": "config.redis_cache.JsonSerializer",
+                "socket_connect_timeout": 1,
+                "socket_timeout": 1,
+            },
         }
     }
 

@@ -9,6 +9,7 @@ from django.core.cache import cache
 from django.db.models import Count, F, FloatField, IntegerField, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from curation.dashboard.overview.pipelines import Pipeline, pipelines_of
 from curation.duels.models import Answer, Duel, Prompt, Side
@@ -58,15 +59,20 @@ class Stats:
     at: str
 
 
+# The cache stores JSON.
+STATS = TypeAdapter(Stats)
+
+
 def project_stats(project: Project, *, blind: bool = False) -> Stats:
     """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while. `blind`: buckets, scores and
     outcomes only of decided samples, for a reviewer who must not know those of pending ones."""
     key = f"stats:{project.pk}:{blind}"
     found = cache.get(key)
-    if not isinstance(found, Stats):
-        found = _count(project, blind=blind)
-        cache.set(key, found, CACHE_SECONDS)
-    return found
+    if found is not None:
+        return STATS.validate_python(found)
+    counted = _count(project, blind=blind)
+    cache.set(key, STATS.dump_python(counted, mode="json"), CACHE_SECONDS)
+    return counted
 
 
 def _count(project: Project, *, blind: bool) -> Stats:
