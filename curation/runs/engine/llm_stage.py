@@ -22,7 +22,7 @@ from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up,
 from curation.runs.engine.event_loop import event_loop, run_in_loop
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
-from curation.runs.engine.waiting import PutOff, PutOffForServer, PutOffPending, has_waited, wake_for_server
+from curation.runs.engine.waiting import PutOff, PutOffForServer, PutOffPending, wake_for_server
 from curation.runs.kinds import (
     MOST_TIMEOUTS,
     MOST_TRIES,
@@ -88,7 +88,7 @@ class ShardContext:
 
     async def server_answers(self, item: Item) -> None:
         await self.commit(partial(wake_for_server, item.run_id))
-        item.waiting_since = None
+        item.waiting_since, item.waited = None, 0.0
 
     def limiter(self, target: Target) -> EndpointLimiter:
         if target.endpoint_id not in self._limiters:
@@ -273,7 +273,7 @@ async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, j
     except EndpointPaused as paused:
         await context.commit(PutOff(item, paused.target, paused.outage))
     except ServerPaused as paused:
-        if has_waited(item.waiting_since, context.wait_seconds):
+        if item.waited >= context.wait_seconds:
             await _give_up(context, item, ItemState.FAILED, f"infrastructure: {paused}")
         else:
             await context.commit(PutOffForServer(item, paused.server, paused.reason))

@@ -92,11 +92,6 @@ class PutOffForServer:
             RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
 
 
-def has_waited(since: datetime | None, seconds: float) -> bool:
-    """Whether an item that waits since then has waited for so many seconds."""
-    return (database_now() - since).total_seconds() >= seconds if since else seconds == 0
-
-
 def _let_wait(items: ItemQuerySet, run_id: int, target: Target, outage: Outage, *, claims: object) -> None:
     known = Item.objects.filter(run_id=run_id, waits_for=target.endpoint_id, waiting_since__isnull=False)
     is_known = known.filter(state__in=OPEN).exists()
