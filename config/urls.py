@@ -6,6 +6,7 @@ from django.urls import include, path
 from config.api import api
 from curation.projects.second_factor.views import second_factor, second_factor_code
 from curation.projects.sign_in import oidc
+from curation.projects.sign_in.link import oidc_link
 from curation.projects.sign_in.views import ChangePassword, Login, session, signed_in
 
 urlpatterns = [
@@ -13,6 +14,7 @@ urlpatterns = [
     path("login/", Login.as_view(redirect_authenticated_user=True), name="login"),
     path("login/oidc/", oidc.oidc_start, name="oidc-start"),
     path("login/oidc/return/", oidc.oidc_return, name="oidc-return"),
+    path("login/oidc/link/", oidc_link, name="oidc-link"),
     path("session/", session, name="session"),
     path("session/signed-in/", signed_in, name="signed-in"),
     path("login/code/", second_factor_code, name="second-factor-code"),

@@ -30,6 +30,7 @@ class Provider:
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "k1"}))
     signs_with: RSAKey | None = None
     issuer: str = ""
+    secret_sent: list[str] | None = None
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def authorize(self, asked: dict[str, str]) -> str:
@@ -46,7 +47,9 @@ class Provider:
         challenge = base64.urlsafe_b64encode(verifier).rstrip(b"=").decode()
         basic = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         wrong = asked is None or asked["code_challenge"] != challenge or asked["redirect_uri"] != sent["redirect_uri"]
-        if asked is None or wrong or authorization != f"Basic {basic}":
+        by_post = sent.get("client_id") == CLIENT and sent.get("client_secret") == SECRET and not authorization
+        proved = by_post if self.secret_sent == ["client_secret_post"] else authorization == f"Basic {basic}"
+        if asked is None or wrong or not proved:
             return None
         now = int(time.time())
         claims = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 60, "nonce": asked["nonce"]}
@@ -78,6 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "issuer": base,
                 "id_token_signing_alg_values_supported": ["none", "HS256", "RS256"],
                 **{name: f"{base}/{end}" for name, end in ends.items()},
+                **({"token_endpoint_auth_methods_supported": sent} if (sent := self.provider.secret_sent) else {}),
             },
             "/keys": {"keys": [self.provider.key.as_dict(private=False)]},
             "/userinfo": self.provider.person if self.headers["Authorization"] == "Bearer opaque" else None,

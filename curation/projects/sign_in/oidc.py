@@ -1,6 +1,7 @@
 """Sign in by an OpenID Connect provider: the code flow with PKCE, by Authlib.
 
-A person is known by issuer and subject. The first sign-in creates an account, or links the one that is signed in.
+A person is known by issuer and subject. The first sign-in creates an account. To the account that is signed in an
+identity is linked by a form with its password (`link`): a link that somebody else made must not do it.
 """
 
 import logging
@@ -25,10 +26,13 @@ from curation.projects.audit import record
 from curation.projects.members.groups import apply_groups
 from curation.projects.models import Identity
 from curation.projects.second_factor.require import VERIFIED
+from curation.projects.sign_in.link import add_identity, ask_to_link
+from curation.web.text.storable import printable
 
 logger = logging.getLogger(__name__)
 NEXT = "oidc_next"
 TIMEOUT_SECONDS = 10
+SECRET_SENT = ("client_secret_basic", "client_secret_post")
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -66,8 +70,10 @@ def _or_sign_in_page(request: HttpRequest, step: Callable[[], HttpResponse]) -> 
         messages.error(request, str(failed))
     except (RequestException, AuthlibBaseError, JoseError, ValueError, KeyError) as error:
         logger.warning("sign-in by %s failed: %s: %s", settings.OIDC_ISSUER, type(error).__name__, error)
+        code = printable(str(getattr(error, "error", None) or ""))[:80]  # OAuth's own, such as invalid_client
+        why = f" ({code})" if code else ""
         messages.error(
-            request, f"Sign-in with {settings.OIDC_NAME} failed. Try again; the server's log has the reason."
+            request, f"Sign-in with {settings.OIDC_NAME} failed{why}. Try again; the server's log has the reason."
         )
     return redirect("login")
 
@@ -92,6 +98,8 @@ def _finish(request: HttpRequest) -> HttpResponse:
     after = request.session.pop(NEXT, "")
     with transaction.atomic():
         user = _user_of(request, claims)
+        if user is None:
+            return ask_to_link(request, claims, groups, after)
         apply_groups(user, groups)
     login(request, user, backend=BACKEND)
     request.session[VERIFIED] = True
@@ -119,7 +127,19 @@ def _client_of(issuer: str, client_id: str, secret: str, scopes: str) -> Any:
 
 
 def _client() -> Any:
-    return _client_of(settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET, settings.OIDC_SCOPES)
+    """The client, which sends its secret as the provider's token endpoint takes it."""
+    secret = settings.OIDC_CLIENT_SECRET
+    client = _client_of(settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID, secret, settings.OIDC_SCOPES)
+    # Without the entry a provider takes HTTP Basic (OpenID Connect Discovery 1.0, section 3).
+    taken = client.load_server_metadata().get("token_endpoint_auth_methods_supported") or list(SECRET_SENT[:1])
+    method = next((name for name in SECRET_SENT if name in taken), None)
+    if secret and method is None:
+        raise SignInFailed(
+            f"{settings.OIDC_NAME} takes the client's secret by {', '.join(map(str, taken))} only. Winnow sends it by "
+            f"{' or '.join(SECRET_SENT)}. Tell this server's operator."
+        )
+    client.client_kwargs["token_endpoint_auth_method"] = method if secret else "none"
+    return client
 
 
 def _return_url(request: HttpRequest) -> str:
@@ -153,7 +173,8 @@ def _groups(claims: dict[str, Any]) -> set[str]:
 
     Raises `SignInFailed` if it leaves them out, or sends them in another form: that must not take roles away.
 
-    Some providers send an object whose keys are the names, such as the roles of Zitadel.
+    Some providers send an object whose keys are the names, such as the roles of Zitadel. Keycloak sends paths: `/team`
+    is `team` too, and `/team/leads` is `team/leads`, but never `leads`, which can be another group.
     """
     name = settings.OIDC_GROUPS_CLAIM
     if name in (claims.get("_claim_names") or {}):
@@ -164,23 +185,40 @@ def _groups(claims: dict[str, Any]) -> set[str]:
         raise SignInFailed(
             f"{settings.OIDC_NAME} sends the claim {name} in a form that names no groups. Tell this server's operator."
         )
-    return {str(group) for group in groups}
+    names = {str(group) for group in groups}
+    return names | {name[1:] for name in names if name.startswith("/")}
 
 
-def _user_of(request: HttpRequest, claims: dict[str, Any]) -> User:
-    """The account of this identity. Raises `SignInFailed` if there is none and none can be made."""
+def _user_of(request: HttpRequest, claims: dict[str, Any]) -> User | None:
+    """The account of this identity; None if it has none and somebody is signed in, who must confirm to link it.
+
+    Raises `SignInFailed` if it has no account and none can be made.
+    """
     known = {"issuer": settings.OIDC_ISSUER, "subject": str(claims["sub"])}
     identity = Identity.objects.select_related("user").filter(**known).first()
-    signed_in = request.user if isinstance(request.user, User) else None
     if identity is not None:
         if not identity.user.is_active:
             raise SignInFailed("Your account is closed. Ask the operator of this server.")
         return identity.user
-    if signed_in is None:
-        signed_in = _new_user(str(_claim(claims, settings.OIDC_USERNAME_CLAIM) or ""), str(claims.get("email") or ""))
-    Identity.objects.create(user=signed_in, **known)
-    record(actor=signed_in, action="user.link", subject=signed_in.username, data=known)
-    return signed_in
+    if request.user.is_authenticated:
+        return None
+    made = _new_user(_username(claims), str(claims.get("email") or ""))
+    add_identity(made, known)
+    return made
+
+
+def _username(claims: dict[str, Any]) -> str:
+    """The name for a new account: the claim for it, or a verified address, as Google sends no name."""
+    name = _claim(claims, settings.OIDC_USERNAME_CLAIM)
+    if name is None and claims.get("email_verified") is True:
+        name = claims.get("email")
+    if name is None:
+        sent = ", ".join(sorted(printable(str(claim))[:40] for claim in claims)[:30])
+        raise SignInFailed(
+            f"{settings.OIDC_NAME} sends no {settings.OIDC_USERNAME_CLAIM}, only {sent}. Tell this server's "
+            "operator to name one of them in OIDC_USERNAME_CLAIM."
+        )
+    return str(name)
 
 
 def _new_user(username: str, email: str) -> User:
@@ -192,7 +230,7 @@ def _new_user(username: str, email: str) -> User:
         if User.objects.filter(username=username).exists():
             raise SignInFailed(
                 f"There is an account {username} already. If it is yours, sign in with its password, "
-                f"then open {reverse('oidc-start')} to link it."
+                "then follow Link your account on the page Account."
             ) from None
         reasons = " ".join(error.messages)
         raise SignInFailed(f"{settings.OIDC_NAME} gives you the name {username!r}. {reasons}") from None

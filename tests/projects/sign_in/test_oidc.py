@@ -26,6 +26,9 @@ def sign_in(client: Client, after: str = "") -> str:
     return page.content.decode()
 
 
+PASSWORD = "ada's long password"
+
+
 def role(project: Any, name: str = "ada") -> str | None:
     return Member.objects.filter(project=project, user__username=name).values_list("role", flat=True).first()
 
@@ -180,12 +183,15 @@ def test_groups_in_another_form_take_no_role_away(
 
 def test_a_name_that_a_local_account_has_is_not_taken_over(client: Client, provider: Provider) -> None:
     ada = make_user("ada", email="ada@example.org")
+    ada.set_password(PASSWORD)
+    ada.save()
     provider.person["email"] = "ada@example.org"
     assert "There is an account ada already" in sign_in(client)
     assert "_auth_user_id" not in client.session and not Identity.objects.exists()
     client.force_login(ada)
     assert "Link your account" in client.get("/password/").content.decode()
     sign_in(client)
+    client.post("/login/oidc/link/", {"password": PASSWORD})
     again = Client()
     sign_in(again)
     assert again.session["_auth_user_id"] == str(ada.pk) and User.objects.count() == 1
