@@ -17,7 +17,7 @@ CODE = frozenset({"code", "source", "program", "snippet", "python", "cell", "sql
 LEGAL = re.compile(r"(legal|valid|available|possible|allowed)_(action|move|command|choice)s?(_ids)?$", re.IGNORECASE)
 FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-WORD_LENGTH, LONGEST_REPLY, MOST_OBJECTS, DEEPEST = 64, 200_000, 20, 8
+WORD_LENGTH, LONGEST_REPLY, MOST_OBJECTS, MOST_PARTS, DEEPEST = 64, 200_000, 20, 5_000, 8
 TRUE, FALSE = ("true", "yes"), ("false", "no")
 
 
@@ -44,7 +44,8 @@ class Tool:
 @dataclass(frozen=True, slots=True)
 class ActionForm:
     """`fields` are the schemas of the fields that an agent sets, without references; `main` is the field that a reply
-    sets that is no object. `constants` are sent with every action. `about` is what the server says of its actions."""
+    sets that is no object. `constants` are sent with every action. `about` is what the server says of its actions,
+    `whole` its schema if that is no list of fields."""
 
     kind: Kind
     fields: Mapping[str, Schema]
@@ -52,17 +53,18 @@ class ActionForm:
     constants: Mapping[str, object] = field(default_factory=dict)
     main: str = ""
     about: str = ""
+    whole: Schema = field(default_factory=dict)
 
     def for_commands(self, *, is_named: bool) -> "ActionForm":
         """The same server's form for an agent of shell commands. Raise `UnknownAction` if no field takes one. A person
         who named the field knows that it does."""
         needed = [name for name in self.required if name != self.main] if self.main else list(self.required)
-        usual = [name for name in COMMAND_FIELDS if name in self.fields]
-        named = self.main or (usual[0] if usual and not needed else "")
+        texts = [name for name, field in self.fields.items() if _takes(field) == "text"]
+        named = self.main or (texts[0] if len(texts) == 1 and not needed else "")
         if needed or not named:
-            takes = ", ".join(f"`{name}` ({_takes(self.fields[name])})" for name in self.fields) or "tool calls"
-            raise UnknownAction(f"its actions have {takes}, and no field that a command alone could fill")
-        if _takes(self.fields[named]) != "text" or not (is_named or _is_for_commands(named, self.fields[named])):
+            takes = ", ".join(f"`{name}` ({_takes(field)})" for name, field in self.fields.items()) or "tool calls"
+            raise UnknownAction(f"its actions have {takes}, and no field that a command alone could be meant for")
+        if named not in texts or not (is_named or _is_for_commands(named, self.fields[named])):
             raise UnknownAction(
                 f"the field `{named}` of its actions takes {_takes(self.fields[named], named)}, no command"
             )
@@ -78,7 +80,8 @@ class ActionForm:
         if self.kind in (Kind.OBJECT, Kind.TOOLS):
             return None
         if self.kind == Kind.VALUE:
-            value = value_in(text, self.fields[self.main])
+            fenced = FENCED.search(text)
+            value = value_in(fenced[2] if fenced else text, self.fields[self.main])
             return None if value is None else value if isinstance(value, str) else json.dumps(value)
         if tagged := re.findall(rf"<{re.escape(self.main)}>(.*?)</{re.escape(self.main)}>", text, re.DOTALL):
             text = str(tagged[-1]).strip()
@@ -161,18 +164,17 @@ class ActionForm:
         return found if fits else None
 
     def _schema(self) -> Schema:
-        return {"type": "object", "properties": self.fields, "required": list(self.required)}
+        return self.whole or {"type": "object", "properties": self.fields, "required": list(self.required)}
 
 
 def form_of(schema: Schema, named: str = "") -> ActionForm:
     """Return the form of a server's actions. `named` is the field that a person named. Raise `UnknownAction` if there
     is no such field."""
-    definitions = {**_mapping(schema.get("$defs")), **_mapping(schema.get("definitions"))}
-    whole = _resolved(schema, definitions, DEEPEST)
-    every = {
-        name: _resolved(_mapping(value), definitions, DEEPEST)
-        for name, value in _mapping(whole.get("properties")).items()
-    }
+    resolver = _Resolver({**_mapping(schema.get("$defs")), **_mapping(schema.get("definitions"))})
+    whole = resolver.resolved(schema, DEEPEST)
+    if alternatives := next((whole[name] for name in ("oneOf", "anyOf") if isinstance(whole.get(name), list)), None):
+        return _one_of([resolver.resolved(_mapping(one), DEEPEST) for one in cast("list[object]", alternatives)])
+    every = {name: _mapping(value) for name, value in _mapping(whole.get("properties")).items()}
     every.pop("metadata", None)  # of every OpenEnv action, and for none of an agent's purposes
     constants = {name: value["const"] for name, value in every.items() if "const" in value}
     fields = {name: value for name, value in every.items() if name not in constants}
@@ -190,6 +192,15 @@ def form_of(schema: Schema, named: str = "") -> ActionForm:
     if not single or (len(fields) > 1 and "enum" in fields[single[0]]):
         return ActionForm(Kind.OBJECT, fields, required, constants, about=about)
     return ActionForm(_kind_of(single[0], fields[single[0]]), fields, required, constants, single[0], about)
+
+
+def _one_of(kinds: Sequence[Schema]) -> ActionForm:
+    """The form of a server that takes one of several kinds of actions: an object with the fields of one of them."""
+    fields: dict[str, Schema] = {}
+    for kind in kinds:
+        fields |= {name: _mapping(value) for name, value in _mapping(kind.get("properties")).items()}
+    fields.pop("metadata", None)
+    return ActionForm(Kind.OBJECT, fields, whole={"oneOf": kinds})
 
 
 def unknown_form(named: str = "") -> ActionForm:
@@ -240,34 +251,39 @@ def _mentioned(text: str, field: Schema) -> list[object]:
     return []
 
 
-def _resolved(schema: Schema, definitions: Mapping[str, object], depth: int) -> Schema:
-    """The schema without references, and without the alternative `null`."""
-    if not depth:
-        return {}
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        target = _mapping(definitions.get(reference.rsplit("/", 1)[-1]))
-        beside = {name: value for name, value in schema.items() if name != "$ref"}
-        return {**_resolved(target, definitions, depth - 1), **beside}
-    for name in ("allOf", "anyOf", "oneOf"):
-        options = schema.get(name)
-        if isinstance(options, list):
-            known = [_resolved(_mapping(option), definitions, depth - 1) for option in options]
-            known = [option for option in known if option.get("type") != "null"]
-            if len(known) == 1:
-                return {**known[0], **{key: value for key, value in schema.items() if key != name}}
-    enum = schema.get("enum")
-    if isinstance(enum, list) and len(enum) == 1:
-        return {**schema, "const": enum[0]}
-    return {
-        name: {key: _resolved(_mapping(inner), definitions, depth - 1) for key, inner in value.items()}
-        if name == "properties" and isinstance(value, Mapping)
-        else _resolved(value, definitions, depth - 1)
-        if name == "items" and isinstance(value, Mapping)
-        else value
-        for name, value in schema.items()
-        if name not in ("$defs", "definitions")
-    }
+@dataclass(slots=True)
+class _Resolver:
+    """Replaces references, at most `left` parts of a schema: small schemas can refer to themselves many times."""
+
+    definitions: Mapping[str, object]
+    left: int = MOST_PARTS
+
+    def resolved(self, schema: Schema, depth: int) -> Schema:
+        """The schema without references, and without the alternative `null`."""
+        self.left -= 1
+        if not depth or self.left < 0:
+            return {}
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            target = _mapping(self.definitions.get(reference.rsplit("/", 1)[-1]))
+            beside = {name: value for name, value in schema.items() if name != "$ref"}
+            return {**self.resolved(target, depth - 1), **beside}
+        for name in ("allOf", "anyOf", "oneOf"):
+            options = schema.get(name)
+            if isinstance(options, list):
+                known = [self.resolved(_mapping(option), depth - 1) for option in options]
+                known = [option for option in known if option.get("type") != "null"]
+                if len(known) == 1:
+                    return {**known[0], **{key: value for key, value in schema.items() if key != name}}
+        enum = schema.get("enum")
+        if isinstance(enum, list) and len(enum) == 1:
+            return {**schema, "const": enum[0]}
+        found = {name: value for name, value in schema.items() if name not in ("$defs", "definitions")}
+        if isinstance(properties := schema.get("properties"), Mapping):
+            found["properties"] = {key: self.resolved(_mapping(inner), depth - 1) for key, inner in properties.items()}
+        if isinstance(items := schema.get("items"), Mapping):
+            found["items"] = self.resolved(items, depth - 1)
+        return found
 
 
 def _kind_of(name: str, field: Schema) -> Kind:

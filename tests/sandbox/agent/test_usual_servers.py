@@ -149,7 +149,7 @@ def test_a_refusal_that_ends_the_session_is_the_models(usual_servers: str) -> No
         ("coding", "`code` of its actions takes code"),
         ("reasoning", "`answer` of its actions takes a text, no command"),
         ("form", "`op`"),
-        ("echo", "no field that a command alone could fill"),
+        ("echo", "no field that a command alone could be meant for"),
     ],
 )
 def test_commands_do_not_fit_these_servers(usual_servers: str, kind: str, reason: str) -> None:
