@@ -50,9 +50,10 @@ class Environment(Protocol):
 
     async def step(self, action: str) -> Step: ...
 
-    async def require_working(self, doubt: str) -> None:
-        """Raise `SandboxFailed` with the doubt unless the environment executes an action of ours in a new episode. The
-        agent's episode is over then."""
+    async def confirm_failure(self, doubt: str, actions: Sequence[str], *, is_up: bool) -> None:
+        """Raise `SandboxFailed` with the doubt unless the last of these actions fails again in a new episode, after the
+        others, and the environment executes another one: one of ours, unless it `is_up` for having executed a later one
+        of the agent's. Without actions nothing is tried again. The agent's episode is over then."""
         ...
 
     async def close(self) -> None:

@@ -130,7 +130,7 @@ async def run_live_episode(
     the model is called or at a later step. `SandboxFailed` and exceptions of `complete` are not caught: the caller
     starts again.
 
-    An action that fails on the server is the model's if the server executes a later one, or at the end one of ours."""
+    An action that fails on the server is the model's if it fails again in a new episode, and others do not."""
     opening = seen = await environment.reset()
     said = said_task(seen.fields, await environment.about_task())
     confirmation = _confirmed(asked, said)
@@ -138,6 +138,7 @@ async def run_live_episode(
     system = "\n\n".join(filter(None, (prompt.system, await environment.instructions())))
     steps: list[LiveStep] = []
     doubts: list[str] = []
+    first_doubt = ("", 0)
     is_lost = False
     while len(steps) < max_steps and len(doubts) < MOST_DOUBTS and not is_lost and not (steps and steps[-1].done):
         text = _turn(prompt.turn, task, seen, steps)
@@ -166,6 +167,7 @@ async def run_live_episode(
         is_lost = step.lost
         if step.doubt:
             doubts.append(step.doubt)
+            first_doubt = first_doubt if first_doubt[0] else (step.doubt, len(steps))
         if step.refused or action is None:
             # Nothing has changed: the model still needs what it saw before.
             seen = replace(seen, fields={**_without_errors(seen.fields), **step.observation.fields})
@@ -174,8 +176,12 @@ async def run_live_episode(
         seen = step.observation
         # A server may word its instruction differently at each step, but its task keeps its id.
         _confirmed(asked, TaskFacts(ids=said_task(seen.fields, step.info).ids))
-    if doubts:
-        await environment.require_working(doubts[-1])
+    doubt, number = first_doubt
+    if doubt:
+        executed = [step.action for step in steps[: number - 1] if step.action and not step.refused]
+        # An action that got no reply holds its session on the server, and a second one would too.
+        again = [] if is_lost else [*executed, steps[number - 1].action]
+        await environment.confirm_failure(doubt, again, is_up=not doubts)
     return LiveEpisode(task, tier, tuple(steps), _completed(steps), said, confirmation, opening)
 
 

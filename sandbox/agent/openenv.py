@@ -8,7 +8,7 @@ starts again and is never scored. Where an action fails on the server, one of ou
 import asyncio
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -154,12 +154,20 @@ class OpenEnvEnvironment:
         refused = kind in (*TOOL_REFUSALS, TOOL_TIMEOUT) or (bool(kind) and "validation error" in why)
         return replace(step, refused=refused, doubt=f"{self._url}, tool: {why}" if kind == TOOL_TIMEOUT else "")
 
-    async def require_working(self, doubt: str) -> None:
+    async def confirm_failure(self, doubt: str, actions: Sequence[str], *, is_up: bool) -> None:
         await self.close()
         await self.reset()
-        for action in self._form.trials(self._opening.fields):
+        again = [await self.step(action) for action in actions]
+        if again and not again[-1].doubt:
+            raise SandboxFailed(f"{doubt} (the same action does not fail a second time)")
+        if is_up:
+            return
+        if again:
+            await self.close()
+            await self.reset()
+        for trial in self._form.trials(self._opening.fields):
             try:
-                await self._exchange("step", action)
+                await self._exchange("step", trial)
             except (ServerError, NoReply):
                 continue
             return

@@ -1,7 +1,8 @@
 """An environment server written with openenv-core's classes, as others do: a shop with a shelf to fill.
 
 Run as a program: `python -m tests.sandbox.openenv_server PORT [MOST]`. The task's `seed` says how many steps it takes;
-some tasks misbehave: `task_id` `hangs`, `drops` (the first socket of the server), `breaks`.
+some tasks misbehave: `task_id` `hangs`, `drops` (the first socket of the server), `breaks`, `stumbles` (one step of
+the server).
 """
 
 import os
@@ -14,7 +15,7 @@ from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
-dropped = False
+dropped = stumbled = False
 
 
 class ShopAction(Action):  # type: ignore[misc]  # openenv-core ships no types
@@ -66,11 +67,14 @@ class Shop(Environment[ShopAction, ShopObservation, State]):  # type: ignore[mis
         return self._seen(f"{self._there} on the shelf", 1.0 if self._there >= self._wanted else 0.2)
 
     def _misbehave(self) -> None:
-        global dropped
+        global dropped, stumbled
         if self._task_id == "hangs":
             time.sleep(30)
         if self._task_id == "breaks":
             raise RuntimeError("the shelf fell down")
+        if self._task_id == "stumbles" and not stumbled:
+            stumbled = True
+            raise RuntimeError("the shelf is locked")
         if self._task_id == "drops" and not dropped:
             dropped = True
             os._exit(1)

@@ -103,6 +103,14 @@ def test_a_full_server_is_told_from_a_broken_one(shop_server: str) -> None:
     assert EnvironmentFull not in outcomes[:2]
 
 
+def test_an_error_that_does_not_come_again_is_the_servers(shop_server: str) -> None:
+    """The episode went on after it, but the model cannot be blamed. The next try of the episode is whole."""
+    with pytest.raises(SandboxFailed, match="the shelf is locked .* does not fail a second time"):
+        play(shop_server, ["shop add"], task_id="stumbles")
+    episode = play(shop_server, ["shop add"], task_id="stumbles")
+    assert (episode.completed, episode.invalid_actions) == (True, 0)
+
+
 @pytest.mark.parametrize(
     ("task_id", "words"), [("breaks", "the shelf fell down"), ("hangs", "did not answer a step within 1 s")]
 )
