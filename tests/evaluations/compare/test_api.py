@@ -90,3 +90,24 @@ def test_the_leaderboard_ranks_all_evaluations_and_flags_regressions(server: Mod
     assert AuditEntry.objects.filter(action="baseline.pin").count() == 1
     assert script("delete", f"/splits/{split}/baseline").status_code == 204
     assert not any(entry["regressed"] for entry in script("get", f"{script.here}/leaderboard").json()["data"])
+
+
+def test_a_screen_with_rows_that_have_no_result_is_compared_with_nothing(server: ModelServer) -> None:
+    script, rows = Script(), make_rows(4)
+    split = uploaded(script, rows)
+    two_models(script, server, rows)
+    body = {"kind": "static", "models": ["bad", "good"], "split": split, "family": "aws"}
+    run = done(script, script("post", f"{script.here}/evaluations", body))
+    pk = run["result"]["evaluation"]
+    here = f"/evaluations/{pk}/compare/{pk}?model_before=bad&model_after=good"
+    whole = script("get", here).json()
+    assert (whole["missing"], whole["incomplete"]) == (0, False)
+    ScreenedAnswer.objects.filter(by__name="bad", row__number=0).delete()
+    row = next(row for row in script("get", f"/evaluations/{pk}").json()["rows"] if row["model"] == "bad")
+    assert (row["n"], row["rows_missing"], row["incomplete"]) == (3, 1, True)
+    found = script("get", here).json()
+    assert (found["missing"], {metric["said"] for metric in found["metrics"]}) == (1, {"incomplete"})
+    assert (
+        "| incomplete |"
+        in script("get", f"/evaluations/{pk}/compare/{pk}/comparison.md?{here.split('?')[1]}").content.decode()
+    )
