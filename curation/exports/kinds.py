@@ -211,8 +211,9 @@ class ExportRun(Kind[ExportParams]):
             Fact(f"Left out: {SkipReason(code).label}", counted(number, "sample"))
             for code, number in counts.get("excluded", {}).items()
         ]
+        warnings = [Fact("Check before you train", text) for text in counts.get("warnings", [])]
         url = reverse("export-page", args=[run.project.slug, run.result["export"]]) if "export" in run.result else ""
-        return [Fact("Export", f"Export {run.result.get('export', '–')}", url), *rows, *skipped]
+        return [Fact("Export", f"Export {run.result.get('export', '–')}", url), *warnings, *rows, *skipped]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug, export = run.project.slug, run.result.get("export")

@@ -22,6 +22,8 @@ _TIME = re.compile(
 # Hexadecimal digests, and names of resources such as i-0abc12de or req_9f8e7d6c: letters and digits mixed, long.
 _ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])(?:[0-9a-f]{7,64}|[a-z]{1,6}[-_][0-9a-f]{8,40})\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# A process, a time in seconds, a ticket: smaller numbers are part of what a text says.
+_LONG_NUMBER = re.compile(r"\d{5,}")
 _OBJECT = re.compile(r'\{(?=\s{0,100}["}])')
 # Each broken object costs time in proportion to the text before it.
 _MOST_BROKEN = 100
@@ -75,6 +77,16 @@ def normalised(text: str, *, volatile: Sequence[str] = VOLATILE_LABELS) -> str:
     return normalise([text], (Level.NEAR, Level.WHITESPACE), volatile=volatile)[0]
 
 
+def readable(text: str, volatile: Sequence[str]) -> str:
+    """Return the text in plain letters, without the lines of `volatile`, and with everything else as it is."""
+    return _plain(_without_lines(text, tuple(volatile)))
+
+
+def without_ids(text: str) -> str:
+    """Return the text with one sign for each time, id and long number."""
+    return _LONG_NUMBER.sub("#", _with_signs(text))
+
+
 def needed_steps(
     one: Sequence[str], other: Sequence[str], steps: Sequence[Level], *, volatile: Sequence[str]
 ) -> frozenset[Level] | None:
@@ -113,10 +125,15 @@ def _volatile_lines(volatile: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _without_values(text: str, volatile: tuple[str, ...]) -> str:
-    if volatile:
-        text = _volatile_lines(volatile).sub("", text)
-    text = _TIME.sub("⟨time⟩", _UUID.sub("⟨id⟩", text))
-    return _NUMBER.sub("#", _ID.sub("⟨id⟩", text))
+    return _NUMBER.sub("#", _with_signs(_without_lines(text, volatile)))
+
+
+def _without_lines(text: str, volatile: tuple[str, ...]) -> str:
+    return _volatile_lines(volatile).sub("", text) if volatile else text
+
+
+def _with_signs(text: str) -> str:
+    return _ID.sub("⟨id⟩", _TIME.sub("⟨time⟩", _UUID.sub("⟨id⟩", text)))
 
 
 def _without_names(texts: Sequence[str]) -> list[str]:
@@ -140,6 +157,7 @@ def _parts(match: re.Match[str]) -> list[str]:
     return [part for part in parts if len(part) > 1 and re.search(r"[^\W\d_]", part)]
 
 
+@lru_cache(maxsize=16)
 def _plain(text: str) -> str:
     return text if text.isascii() else plain_letters(text).translate(_TYPED)
 

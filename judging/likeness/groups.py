@@ -1,9 +1,10 @@
-"""Groups of duplicates: rows with the same digest, and rows whose learned texts are nearly the same.
+"""Groups of duplicates: rows with the same digest, and rows that are nearly the same in all of their parts.
 
 Near duplicates are found by MinHash and locality-sensitive hashing (Broder 1997; Leskovec, Rajaraman, Ullman, *Mining
-of Massive Datasets*, section 3.4). Two texts of Jaccard similarity s share all hashes of at least one band with the
-probability 1 - (1 - s^8)^16, which is 0.99 at 0.85. Of these candidates those are joined whose share of equal minima
-reaches the threshold. Groups are transitive.
+of Massive Datasets*, section 3.4). A row has minima of three texts, and a band has 4, 2 and 2 of them. Two rows whose
+texts have the Jaccard similarities a, b and c share all hashes of at least one band with the probability
+1 - (1 - a^4 b^2 c^2)^16, which is 0.99 if all are 0.85. Of these candidates those are joined whose share of equal
+minima reaches the threshold in each part. Groups are transitive.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from judging.likeness.minima import PERMUTATIONS, near_matrix
 
 BANDS = 16
-_ROWS = PERMUTATIONS // BANDS
+# How many of a row's minima are those of its first, second and third text.
+PARTS = (PERMUTATIONS // 2, PERMUTATIONS // 4, PERMUTATIONS // 4)
+_ENDS = np.cumsum(PARTS)[:-1]
 _AT_ONCE = 20_000
 Ints = NDArray[np.int64]
 Bands = NDArray[np.uint64]
@@ -55,11 +58,12 @@ def bands_of(near: Sequence[bytes]) -> Bands:
     bands = np.zeros((len(near), BANDS), dtype=np.uint64)
     long = [row for row, minima in enumerate(near) if minima]
     if long:
-        parts = near_matrix([near[row] for row in long]).reshape(len(long), BANDS, _ROWS)
+        parts = np.split(near_matrix([near[row] for row in long]), _ENDS, axis=1)
+        columns = np.concatenate([part.reshape(len(long), BANDS, -1) for part in parts], axis=2)
         hashed = np.zeros((len(long), BANDS), dtype=np.uint64)
-        for column in range(_ROWS):
+        for column in range(columns.shape[2]):
             # FNV-1a over the minima of a band.
-            hashed = (hashed ^ parts[:, :, column]) * np.uint64(0x100000001B3)
+            hashed = (hashed ^ columns[:, :, column]) * np.uint64(0x100000001B3)
         bands[long] = hashed | np.uint64(1)
     return bands
 
@@ -71,7 +75,7 @@ def group_exact(groups: Groups, exact: NDArray[np.uint64]) -> None:
 
 
 def group_near(groups: Groups, bands: Bands, read_near: ReadNear, *, threshold: float) -> None:
-    """Join the rows whose minima are equal in at least `threshold` of the permutations.
+    """Join the rows whose minima are equal in at least `threshold` of the permutations of each part.
 
     Of the rows that share a band each is compared with the first, so a band with many rows is not compared pair by
     pair.
@@ -106,6 +110,7 @@ def _join_similar(groups: Groups, pairs: set[tuple[int, int]], read_near: ReadNe
     left, right = np.array(sorted(pairs), dtype=np.int64).T
     rows = np.unique(np.concatenate([left, right]))
     minima = near_matrix(read_near(rows))
-    same = (minima[np.searchsorted(rows, left)] == minima[np.searchsorted(rows, right)]).mean(axis=1)
+    equal = minima[np.searchsorted(rows, left)] == minima[np.searchsorted(rows, right)]
+    same = np.min([part.mean(axis=1) for part in np.split(equal, _ENDS, axis=1)], axis=0)
     for first, second in zip(left[same >= threshold].tolist(), right[same >= threshold].tolist(), strict=True):
         groups.join(first, second)

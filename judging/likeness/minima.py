@@ -5,25 +5,28 @@ A. Broder, "On the resemblance and containment of documents", Compression and Co
 
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from datasketch import MinHash
+
 PERMUTATIONS = 128
-# Minima are stored: a change of the seed, or of how shingles are hashed, makes those of before incomparable.
-_SEED = 1
+MINIMUM_BYTES = 4
 _AT_ONCE = 8_192
 Words = NDArray[np.uint32]
 
 
 def minima_of(shingles: Iterable[str]) -> bytes:
     """Return the minima of a set of shingles: `PERMUTATIONS` numbers of 4 bytes, little endian."""
-    hashes = np.array([zlib.crc32(shingle.encode("utf-8", "surrogatepass")) for shingle in shingles], dtype=np.uint32)
-    mixed = _mixed(hashes)[:, None]
-    minima = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
-    for start in range(0, len(mixed), _AT_ONCE):
-        permuted = mixed[start : start + _AT_ONCE] * _FACTORS + _TERMS
-        np.minimum(minima, permuted.min(axis=0), out=minima)
+    found = _of_nothing().copy()
+    hashed = [shingle.encode("utf-8", "surrogatepass") for shingle in shingles]
+    for start in range(0, len(hashed), _AT_ONCE):
+        found.update_batch(hashed[start : start + _AT_ONCE])
+    minima: Words = found.digest()
     return minima.astype("<u4").tobytes()
 
 
@@ -40,7 +43,7 @@ class BandIndex:
     """
 
     def __init__(self, bands: int) -> None:
-        self._size = PERMUTATIONS // bands * 4
+        self._size = PERMUTATIONS // bands * MINIMUM_BYTES
         self._rows: dict[tuple[int, bytes], list[int]] = {}
 
     def add(self, row: int, minima: bytes) -> None:
@@ -55,18 +58,10 @@ class BandIndex:
         return ((start, minima[start : start + self._size]) for start in range(0, len(minima), self._size))
 
 
-def _permutations() -> tuple[Words, Words]:
-    """Return the factors and terms of h → factor · h + term mod 2³², which are permutations because factors are odd."""
-    draws = np.random.RandomState(_SEED)
-    factors = draws.randint(0, 1 << 31, PERMUTATIONS, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    return factors, draws.randint(0, 1 << 32, PERMUTATIONS, dtype=np.uint32)
+@cache
+def _of_nothing() -> "MinHash":
+    """Minima are stored: another seed, scheme or hash makes those of before incomparable."""
+    # With SciPy it takes a second and memory, which most processes never need.
+    from datasketch import MinHash
 
-
-def _mixed(hashes: Words) -> Words:
-    """Spread each bit over all others, as the last step of MurmurHash3 does (A. Appleby, 2011)."""
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        hashes = (hashes ^ (hashes >> np.uint32(shift))) * np.uint32(factor)
-    return hashes ^ (hashes >> np.uint32(16))
-
-
-_FACTORS, _TERMS = _permutations()
+    return MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=zlib.crc32, scheme="affine32")

@@ -132,7 +132,8 @@ def _skip_reasons(counts: Counts) -> str:
     rows = [f"| {r.value} | {counts.skipped[r]} | {r.label} |" for r in SkipReason if counts.skipped[r]]
     if not rows:
         return "Nothing."
-    return "\n".join(["| reason | samples | |", "| --- | ---: | --- |", *rows])
+    table = "\n".join(["| reason | samples | |", "| --- | ---: | --- |", *rows])
+    return "\n\n".join([table, *(f"**Warning:** {text}" for text in counts.large_removals())])
 
 
 def _contamination(counts: Counts) -> list[str]:

@@ -12,10 +12,14 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.settings.document import Balance
 from curation.scenarios.models import Terminal
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
+from curation.web.text.figures import counted, percent
 from judging.scan.rules import BY_NAME
 
 EXAMPLES = 20
 BINS = 10
+# A rule that removes a larger share of what was approved is named in a warning.
+LARGE = 0.1
+UNAPPROVED = frozenset({SkipReason.REJECTED, SkipReason.NOT_APPROVED})
 # Upper edges of the histogram of row lengths; longer rows are in a bin of their own.
 TOKEN_EDGES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 
@@ -57,11 +61,14 @@ class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
     from a stored pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by
-    `TOKEN_EDGES`. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped,
-    and what was held against them. `reviewers` counts exported samples by who decided them.
+    `TOKEN_EDGES`. `approved` are the samples that a person approved; `removed` counts those of them without any row, by
+    reason. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped, and what was
+    held against them. `reviewers` counts exported samples by who decided them.
     """
 
     samples: int = 0
+    approved: int = 0
+    removed: Counter[SkipReason] = field(default_factory=Counter)
     exported: int = 0
     unscored: int = 0
     bytes: int = 0
@@ -91,6 +98,9 @@ class Counts:
         self.trajectories += filtered.rollout is not None
         if filtered.lines:
             self._add_exported(filtered)
+        elif UNAPPROVED.isdisjoint(filtered.skipped):
+            self.removed.update(filtered.skipped.keys())
+        self.approved += UNAPPROVED.isdisjoint(filtered.skipped)
         for reason in filtered.skipped:
             self.skipped[reason.value] += 1
             examples = self.examples.setdefault(reason.value, [])
@@ -110,7 +120,8 @@ class Counts:
             self.histogram[min(int(sample.score * BINS / 100), BINS - 1)] += 1
 
     def as_json(self, recipe: Recipe, band: Balance) -> dict[str, object]:
-        """Return the counts as exports store them. `warnings` name shares outside `band`."""
+        """Return the counts as exports store them. `warnings` name large removals, missing rows and shares outside
+        `band`."""
         balance = self.endings.balance()
         return {
             "samples": self.samples,
@@ -122,8 +133,19 @@ class Counts:
             "contamination": self.plan.get("contamination"),
             "balance": balance.as_json() if balance else None,
             "tokens": {"edges": list(TOKEN_EDGES), "rows": [self.tokens[bin] for bin in range(len(TOKEN_EDGES) + 1)]},
-            "warnings": [*self._missing_rows(recipe), *(balance.warnings(band) if balance else [])],
+            "warnings": [
+                *self.large_removals(),
+                *self._missing_rows(recipe),
+                *(balance.warnings(band) if balance else []),
+            ],
         }
+
+    def large_removals(self) -> Iterator[str]:
+        """Yield a warning for each reason that removes more than a tenth of what was approved."""
+        for reason in SkipReason:
+            if (taken := self.removed[reason]) > LARGE * self.approved:
+                share = f"{taken:,} of {counted(self.approved, 'approved sample')} ({percent(taken / self.approved)})"
+                yield f"{share} {'is' if taken == 1 else 'are'} left out as {reason.value}. {reason.label}"
 
     def _missing_rows(self, recipe: Recipe) -> Iterator[str]:
         """Yield a warning for each format, and each split with a share, that gets no rows."""

@@ -1,37 +1,67 @@
-"""Signature: what tells whether two texts are the same, or nearly.
+"""Signature: what tells whether two rows are the same, or nearly.
 
-What is compared is what is learned: of a turn the last observation and the answer, so that the turns of one trajectory
-are not duplicates by the history that they share; of a session its commands. Case and white space do not count, nor do
-the values of secrets and personal data: rows that differ in them alone are the same once they are masked.
+Near duplicates agree in three things, each for itself: what is learned, the steps before it, and what surrounds both.
+Of a turn the last observation and the answer are learned, of a session all its trained messages. So neither a common
+history nor a common last step makes duplicates, and copies with other ids and times are duplicates.
 """
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from judging.likeness.minima import minima_of
+from judging.contamination.normalise import normalised, without_ids
+from judging.likeness.groups import PARTS
+from judging.likeness.minima import MINIMUM_BYTES, minima_of
 
 # Raise it with every change of what a signature is made of: stored signatures of another version are made again.
-VERSION = 2
+VERSION = 3
 WORDS = 3
 # With less, one changed word is most of the text: such texts are only compared as a whole.
 MIN_SHINGLES = 8
 
 
 class Signature(NamedTuple):
-    """`exact`: 8 bytes of a digest over the whole row, its history included. `near`: the minima of what is learned
-    (`judging.likeness.minima`), empty for a short text."""
+    """`exact`: 8 bytes of a digest over the whole row. `near`: minima of what is learned, of the steps and of what
+    surrounds both, as many as `PARTS` says; empty for a row whose parts are all short."""
 
     exact: bytes
     near: bytes
 
 
-def signature(*, history: str, learned: Sequence[str]) -> Signature:
-    """Return the signature of a row: `history` is all text before what is learned."""
-    words = " ".join(learned).casefold().split()
-    whole = hashlib.blake2b(" ".join(history.casefold().split()).encode("utf-8", "surrogatepass"), digest_size=8)
-    whole.update("\0".join(["", *words]).encode("utf-8", "surrogatepass"))
-    shingles = {" ".join(words[start : start + WORDS]) for start in range(len(words) - WORDS + 1)}
-    if len(shingles) < MIN_SHINGLES:
+@dataclass(frozen=True, slots=True)
+class SignedRow:
+    """The texts of a row. `setting` is its system prompt and its tools, `shown` what users and tools said, `steps` what
+    the agent did before, without being learned. `history` is all text before what is learned, in its order."""
+
+    history: str
+    learned: Sequence[str]
+    steps: Sequence[str] = ()
+    shown: Sequence[str] = ()
+    setting: str = ""
+
+
+def signature(row: SignedRow) -> Signature:
+    """Return the signature of a row. Case and white space do not count."""
+    whole = hashlib.blake2b(" ".join(row.history.casefold().split()).encode("utf-8", "surrogatepass"), digest_size=8)
+    whole.update("\0".join(["", *_words(row.learned)]).encode("utf-8", "surrogatepass"))
+    learned, steps = (_shingles([without_ids(text) for text in texts]) for texts in (row.learned, row.steps))
+    # Under another system prompt, or with other tools, everything else is another thing.
+    setting = " ".join(_words([normalised(row.setting, volatile=())]))
+    shown = _shingles([normalised(text, volatile=()) for text in row.shown])
+    if max(len(learned), len(steps)) < MIN_SHINGLES:
         return Signature(whole.digest(), b"")
-    return Signature(whole.digest(), minima_of(shingles))
+    parts = (learned, steps, {f"{setting}\0{shingle}" for shingle in shown})
+    near = b"".join(minima_of(part)[: count * MINIMUM_BYTES] for part, count in zip(parts, PARTS, strict=True))
+    return Signature(whole.digest(), near)
+
+
+def _shingles(texts: Sequence[str]) -> set[str]:
+    """Return the runs of `WORDS` words, or a short text as a whole."""
+    words = _words(texts)
+    shingles = {" ".join(words[start : start + WORDS]) for start in range(len(words) - WORDS + 1)}
+    return shingles if len(shingles) >= MIN_SHINGLES else {" ".join(words)}
+
+
+def _words(texts: Sequence[str]) -> list[str]:
+    return " ".join(texts).casefold().split()

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from curation.exports.hygiene.signature import VERSION, Signature, signature
+from curation.exports.hygiene.signature import VERSION, Signature, SignedRow, signature
 from curation.exports.models import SampleSignature
 from curation.exports.rows.messages import read_json
-from curation.exports.rows.queries import read_duel_texts, read_rollouts
+from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollouts
 from curation.review.decisions.outcome import Reviewed, standing_approvals
 from curation.samples.models import Kind, Sample
 from curation.web.lists.id_list import IdList
@@ -17,6 +17,7 @@ from judging.scan.mask import Masks
 from judging.scan.scan import rule_set_version, scan
 
 _DIGITS = re.compile(r"\d+")
+_SYSTEM = ("system", "developer")
 
 
 class SignedSample(NamedTuple):
@@ -75,10 +76,7 @@ def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     for pk, texts in zip(turns, read_duel_texts(turns, kings=reviewed.keeps_kings), strict=True):
         if texts is not None:
             chosen = reviewed.outcome(pk, texts.challenger, texts.king).chosen_text
-            *history, learned = [*_texts(read_json(texts.history)), chosen]
-            if pk not in clean:
-                *history, learned = _masked([*history, learned])
-            yield SignedSample(pk, *signature(history="\n".join(history[:-1]), learned=[*history[-1:], learned]))
+            yield SignedSample(pk, *_turn_signature(texts, chosen, is_clean=pk in clean))
     sessions = sorted(trajectories)
     for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
         if rollout is not None:
@@ -91,6 +89,29 @@ def _masked(texts: Sequence[str]) -> list[str]:
     return [masks.apply(text, scan(text), lambda _: True) for text in texts]
 
 
+def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signature:
+    """Sign a turn. Messages of its history that are trained on as well make it a session."""
+    given = read_json(texts.history)
+    messages = [message for message in given if isinstance(message, dict)] if isinstance(given, list) else []
+    contents = [*map(message_text, messages), chosen]
+    if not is_clean:
+        contents = _masked(contents)
+    roles = [str(message.get("role")) for message in messages]
+    learned = {*(number for number, message in enumerate(messages) if message.get("train")), len(messages)}
+    if len(learned) == 1 and messages:
+        learned.add(len(messages) - 1)
+    rest = [(roles[number], text) for number, text in enumerate(contents) if number not in learned]
+    return signature(
+        SignedRow(
+            history="\n".join([texts.tools, *(text for _, text in rest)]),
+            learned=[contents[number] for number in sorted(learned)],
+            steps=[text for role, text in rest if role == "assistant"],
+            shown=[text for role, text in rest if role not in ("assistant", *_SYSTEM)],
+            setting="\n".join([texts.tools, *(text for role, text in rest if role in _SYSTEM)]),
+        )
+    )
+
+
 def _session_signature(turns: object, *, is_clean: bool) -> Signature:
     """Sign the commands of a session. Its history is what the terminal showed, without digits: times and process ids
     differ from rollout to rollout."""
@@ -98,10 +119,6 @@ def _session_signature(turns: object, *, is_clean: bool) -> Signature:
     contents = [str(turn.get("text", "")) for turn in given]
     typed_or_shown = [turn.get("kind") == "action" for turn in given]
     texts = list(zip(typed_or_shown, contents if is_clean else _masked(contents), strict=True))
-    shown = _DIGITS.sub("0", "\n".join(text for typed, text in texts if not typed))
-    return signature(history=shown, learned=[text for typed, text in texts if typed])
-
-
-def _texts(history: object) -> list[str]:
-    messages = history if isinstance(history, list) else []
-    return [message_text(message) for message in messages if isinstance(message, dict)]
+    shown = [text for typed, text in texts if not typed]
+    learned = [text for typed, text in texts if typed]
+    return signature(SignedRow(history=_DIGITS.sub("0", "\n".join(shown)), learned=learned, shown=shown))

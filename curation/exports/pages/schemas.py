@@ -214,7 +214,9 @@ class ExportPreviewOut(Schema):
     changes: ChangesOut | None = Field(description="Null if the recipe was never exported.")
     balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
-        examples=[_COUNTS["warnings"]], description="A share of panic outside the project's `balance`."
+        examples=[_COUNTS["warnings"]],
+        description="A reason that leaves out more than a tenth of what was approved, a format or split without rows,"
+        " a share of panic outside the project's `balance`.",
     )
 
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from curation.exports.hygiene.signature import Signature, signature
+from curation.exports.hygiene.signature import Signature, SignedRow, signature
 from judging.likeness.groups import Groups, bands_of, group_exact, group_near
 
 WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]
@@ -24,7 +24,7 @@ def changed(words: list[str], places: int, seed: int = 0) -> list[str]:
 
 
 def signed(words: list[str], history: str = "") -> Signature:
-    return signature(history=history, learned=[" ".join(words)])
+    return signature(SignedRow(history=history, learned=[" ".join(words)]))
 
 
 def grouped(signatures: list[Signature], threshold: float = 0.85) -> list[list[int]]:
@@ -37,7 +37,7 @@ def grouped(signatures: list[Signature], threshold: float = 0.85) -> list[list[i
 
 def test_case_and_white_space_do_not_count() -> None:
     words = text(1)
-    assert signed(words) == signature(history=" \n", learned=["  ".join(words).upper()])
+    assert signed(words) == signature(SignedRow(history=" \n", learned=["  ".join(words).upper()]))
 
 
 def test_a_short_text_is_only_compared_as_a_whole() -> None:
@@ -46,12 +46,43 @@ def test_a_short_text_is_only_compared_as_a_whole() -> None:
     assert grouped([signed(short, "one task"), signed(short, "another task"), signed(short, "one task")]) == [[0, 2]]
 
 
-def test_the_same_answer_after_another_history_is_a_near_duplicate() -> None:
-    words = text(2)
-    first, second = signed(words, "one task"), signed(words, "another task")
+def row(learned: list[str], *, steps: str = "", shown: str = "", setting: str = "") -> Signature:
+    return signature(
+        SignedRow(
+            history="\n".join([setting, shown, steps]),
+            learned=[" ".join(learned)],
+            steps=[steps],
+            shown=[shown],
+            setting=setting,
+        )
+    )
 
-    assert first.exact != second.exact
-    assert grouped([first, second]) == [[0, 1]]
+
+def test_rows_are_near_only_if_what_is_learned_the_steps_and_the_rest_are() -> None:
+    learned, steps, shown = text(2), " ".join(text(3)), " ".join(text(4))
+    other = " ".join(text(5))
+    near = row(changed(learned, 2), steps=steps, shown=shown, setting="You are an agent.")
+    rows = [
+        row(learned, steps=steps, shown=shown, setting="You are an agent."),
+        row(text(6), steps=steps, shown=shown, setting="You are an agent."),
+        row(learned, steps=other, shown=shown, setting="You are an agent."),
+        row(learned, steps=steps, shown=other, setting="You are an agent."),
+        row(learned, steps=steps, shown=shown, setting="You are a poet."),
+        near,
+    ]
+
+    assert grouped(rows) == [[0, 5]]
+
+
+def test_rows_with_one_short_last_step_are_found_by_the_steps_before() -> None:
+    def step(number: int, clock: str) -> str:
+        return " ".join(f"cat part{place} # {clock}" for place in range(number, number + 20))
+
+    rows = [
+        row(["submit"], steps=step(number, clock)) for number, clock in ((1, "10:01"), (1, "10:02"), (300, "10:01"))
+    ]
+
+    assert grouped(rows) == [[0, 1]]
 
 
 @pytest.mark.parametrize("seed", range(20))
