@@ -278,13 +278,15 @@ class ContaminationCheckQuerySet(models.QuerySet["ContaminationCheck"]):
 class ContaminationCheck(models.Model):
     """A split compared with training rows: an export's files, an uploaded file or another split.
 
-    `counts`: rows of the split, training rows, and for each level how many rows of the split are in the training data.
+    `counts`: rows of the split, training rows that were compared and that were not (`unread`), and for each level how
+    many rows of the split are in the training data. The result is incomplete while rows are unread.
     """
 
     split = models.ForeignKey(Split, models.CASCADE, related_name="checks")
     run = models.OneToOneField(Run, models.CASCADE, related_name="contamination")
     against = models.CharField(max_length=200, help_text="What it was held against, in words.")
     counts = models.JSONField(default=dict)
+    unread = models.JSONField(default=list, help_text="The first rows that were not compared: line, file, reason.")
     ready = models.BooleanField(default=False)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -90,6 +90,10 @@ class ImportKind(ABC, Generic[O, E]):
     def preview(self, row: Row, options: O) -> RowPreview:
         """Preview a row. Raises `RowRefused` like `parse`."""
 
+    def claims(self, row: Row) -> bool:
+        """Whether a row that the kind can read may be meant for it. A kind that reads nearly everything claims less."""
+        return True
+
     def scopes(self, options: Json) -> Sequence[Scope]:
         """Permissions that an import with these options needs besides launching runs."""
         return []

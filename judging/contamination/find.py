@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 
+from judging.contamination.contain import Containment
 from judging.contamination.levels import Level, in_order
 from judging.contamination.normalise import (
     FEWEST_WORDS,
@@ -19,6 +21,7 @@ from judging.contamination.normalise import (
     normalised,
     task_of,
 )
+from judging.contamination.rows import EvalRow, TrainingRow
 from judging.contamination.similar import (
     SIMILAR_FROM,
     SIMILAR_WITH_ANSWER,
@@ -37,30 +40,26 @@ LONGEST_TASK = 2_000
 SHOWN_ANSWERS = 3
 _NONE: Mapping[str, frozenset[str]] = MappingProxyType({})
 SAME_PROMPT = frozenset({Level.PROMPT, Level.NEAR, *FOR_PROMPTS})
-
-
-@dataclass(frozen=True)
-class EvalRow:
-    """What is compared of a row. `prompt` is every message before the answer, `opening` the first user message,
-    `origins` are names of what it was made from."""
-
-    prompt: str
-    opening: str
-    answer: str
-    task_id: str = ""
-    origins: frozenset[str] = frozenset()
+# Who matches in such a way contains the row as well.
+_WHOLE = SAME_PROMPT | {Level.SIMILAR, Level.TASK_ANSWER}
+# The first training rows tell the words of a template. So many characters of them are held in memory.
+FIRST_ROWS, FIRST_CHARACTERS = 1_000, 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """`row` and `train_row` count from 0 in the given order; `levels` are all that apply, the strongest first.
+    """`row` counts from 0 in the given order, `train_row` is the line of the training row; `levels` are all that apply,
+    the strongest first.
 
-    `training` is the training row."""
+    `training` is the answer of the training row that matches, with its prompt. Of a contained row its prompt is the
+    text around, and `share` the share of the row's n-grams in it."""
 
     row: int
     train_row: int
     levels: tuple[Level, ...]
     training: EvalRow
+    file: str = ""
+    share: float = 1.0
 
 
 class _Compared:
@@ -71,10 +70,22 @@ class _Compared:
         self.task = task_of(row.opening)
         self.answer = row.answer.strip()
         self.prompt = row.prompt[-LONGEST:]
-        self.near = _digest(normalised(row.prompt, volatile=volatile))
-        self.asked = _digest(*normalise([self.prompt], FOR_PROMPTS, volatile=volatile))
-        self.task_answer = _digest(*normalise([self.task, self.answer], FOR_TASKS, volatile=volatile))
-        (self.plain_answer,) = normalise([self.answer], FOR_ANSWERS, volatile=volatile)
+
+    @cached_property
+    def near(self) -> bytes:
+        return _digest(normalised(self.row.prompt, volatile=self._volatile))
+
+    @cached_property
+    def asked(self) -> bytes:
+        return _digest(*normalise([self.prompt], FOR_PROMPTS, volatile=self._volatile))
+
+    @cached_property
+    def task_answer(self) -> bytes:
+        return _digest(*normalise([self.task, self.answer], FOR_TASKS, volatile=self._volatile))
+
+    @cached_property
+    def plain_answer(self) -> str:
+        return normalise([self.answer], FOR_ANSWERS, volatile=self._volatile)[0]
 
     @cached_property
     def words(self) -> str:
@@ -89,17 +100,24 @@ class _Compared:
         return words
 
     def digests(self) -> Iterator[bytes]:
-        """By id and by words: a training file may not have the evaluation's ids."""
-        yield _digest("near", self.near.hex())
-        yield _digest("asked", self.asked.hex())
-        if len(self.words.split()) >= FEWEST_WORDS:
-            yield _digest("words", self.words)
-        yield _digest("task", self.task_answer.hex())
+        yield from self.names()
+        yield from self.texts()
+
+    def names(self) -> Iterator[bytes]:
+        """By id, origin and answer."""
         if self.row.task_id:
             yield _digest("id", self.row.task_id, self.plain_answer)
         for origin in self.row.origins:
             yield _digest("origin", origin)
         yield self.answer_key
+
+    def texts(self) -> Iterator[bytes]:
+        """By words: a training file may not have the evaluation's ids."""
+        yield _digest("near", self.near.hex())
+        yield _digest("asked", self.asked.hex())
+        if len(self.words.split()) >= FEWEST_WORDS:
+            yield _digest("words", self.words)
+        yield _digest("task", self.task_answer.hex())
 
     @cached_property
     def answer_key(self) -> bytes:
@@ -108,7 +126,7 @@ class _Compared:
 
 def contamination(
     rows: Sequence[EvalRow],
-    training: Iterable[EvalRow],
+    training: Iterable[TrainingRow],
     *,
     volatile: Sequence[str] = VOLATILE_LABELS,
     paraphrases: Mapping[str, frozenset[str]] = _NONE,
@@ -119,9 +137,18 @@ def contamination(
     held in memory, the training data is read once and may be of any length. `paraphrases` names for a training task
     (`task_of`, its first `LONGEST_TASK` characters) the tasks that say the same.
     """
-    search = _Search(rows, volatile, paraphrases)
-    for number, row in enumerate(training):
-        yield from search.matches(number, row)
+    search, each = _Search(rows, volatile, paraphrases), iter(training)
+    first: list[TrainingRow] = []
+    size = 0
+    for row in each:
+        first.append(row)
+        size += sum(len(text) for side in row.sides for _, text in side)
+        if len(first) >= FIRST_ROWS or size >= FIRST_CHARACTERS:
+            break
+    if texts := [text for row in first if (text := row.text)]:
+        search.contained.without_common(texts)
+    for row in chain(first, each):
+        yield from search.matches(row)
     yield from search.answers()
 
 
@@ -135,6 +162,7 @@ class _Search:
         for number, row in enumerate(self._rows):
             for key in set(row.digests()):
                 self._by_key.setdefault(key, []).append(number)
+        self._lengths = frozenset(row.length for row in rows)
         self._similar = Similar([row.words for row in self._rows])
         self._beginnings = Beginnings([row.words for row in self._rows])
         self._found: set[tuple[int, Level]] = set()
@@ -147,27 +175,56 @@ class _Search:
             self._by_task.setdefault(row.task[:LONGEST_TASK], []).append(number)
         self._answers: dict[int, list[Match]] = {}
 
-    def matches(self, train_row: int, row: EvalRow) -> Iterator[Match]:
-        given = _Compared(row, self._volatile)
+    @cached_property
+    def contained(self) -> Containment:
+        found = Containment(self._volatile)
+        for row in self._rows:
+            found.add(row.row)
+        return found
+
+    def matches(self, row: TrainingRow) -> Iterator[Match]:
+        """Yield what matches an answer of a training row, then what the row contains besides."""
+        whole: set[int] = set()
+        for answer, is_whole in row.answers(self._lengths):
+            given = _Compared(answer, self._volatile)
+            levels = self._levels(given, by_text=is_whole)
+            self._note_answers(row, given, levels)
+            whole.update(number for number, found in levels.items() if found & _WHOLE)
+            for number, found in sorted(levels.items()):
+                yield from self._new(number, found, row, answer)
+        for contained in self.contained.find(text) if (text := row.text) else ():
+            if contained.row not in whole:
+                around = EvalRow(contained.excerpt, "", "")
+                yield from self._new(contained.row, {Level.CONTAINED}, row, around, contained.share)
+
+    def _new(
+        self, number: int, levels: set[Level], row: TrainingRow, training: EvalRow, share: float = 1.0
+    ) -> Iterator[Match]:
+        new = [level for level in levels if (number, level) not in self._found]
+        if new:
+            self._found.update((number, level) for level in new)
+            yield Match(number, row.line, in_order(new), training, row.file, share)
+
+    def _levels(self, given: _Compared, *, by_text: bool) -> dict[int, set[Level]]:
         levels: dict[int, set[Level]] = {}
-        for number in {number for key in given.digests() for number in self._by_key.get(key, ())}:
+        keys = given.digests() if by_text else given.names()
+        for number in {number for key in keys for number in self._by_key.get(key, ())}:
             levels[number] = self._same(self._rows[number], given)
+        if by_text:
+            self._add_similar(given, levels)
+        for task in self._paraphrases.get(given.task[:LONGEST_TASK], ()):
+            for number in self._by_task.get(task, ()):
+                if self._rows[number].task != given.task and not levels.get(number, set()) - {Level.ORIGIN}:
+                    levels.setdefault(number, set()).add(Level.PARAPHRASE)
+        return levels
+
+    def _add_similar(self, given: _Compared, levels: dict[int, set[Level]]) -> None:
         for number, similarity in self._similar.candidates(given.words):
             if not levels.get(number, set()) & SAME_PROMPT and self._are_similar(number, given, similarity):
                 levels.setdefault(number, set()).add(Level.SIMILAR)
         for number in self._beginnings.matches(given.words):
             if similar_answers(self._rows[number].plain_answer, given.plain_answer):
                 levels.setdefault(number, set()).add(Level.PREFIX)
-        for task in self._paraphrases.get(given.task[:LONGEST_TASK], ()):
-            for number in self._by_task.get(task, ()):
-                if self._rows[number].task != given.task and not levels.get(number, set()) - {Level.ORIGIN}:
-                    levels.setdefault(number, set()).add(Level.PARAPHRASE)
-        self._note_answers(train_row, given, levels)
-        for number, found in sorted(levels.items()):
-            new = [level for level in found if (number, level) not in self._found]
-            if new:
-                self._found.update((number, level) for level in new)
-                yield Match(number, train_row, in_order(new), row)
 
     def answers(self) -> Iterator[Match]:
         """Yield the rows whose answer, and nothing else, is in the training data."""
@@ -177,7 +234,7 @@ class _Search:
             is_common = len(row.answer.split()) < SHORT_ANSWER or len(self._tasks[row.answer_key]) >= COMMON_FROM
             for match in self._answers[number]:
                 levels = (Level.COMMON,) if is_common else (Level.ANSWER, *match.levels)
-                yield Match(number, match.train_row, levels, match.training)
+                yield replace(match, levels=levels)
 
     def _same(self, one: _Compared, other: _Compared) -> set[Level]:
         """The levels of two rows that share a key."""
@@ -222,7 +279,7 @@ class _Search:
             return similarity >= SIMILAR_WITH_ANSWER
         return similarity >= SIMILAR_FROM and similar_answers(one.plain_answer, other.plain_answer)
 
-    def _note_answers(self, train_row: int, given: _Compared, levels: dict[int, set[Level]]) -> None:
+    def _note_answers(self, training: TrainingRow, given: _Compared, levels: dict[int, set[Level]]) -> None:
         """Remember who shares the answer of a training row, until it is known how common it is."""
         if not given.answer or given.answer_key not in self._by_key:
             return
@@ -235,7 +292,7 @@ class _Search:
                 needed: frozenset[Level] = frozenset()
                 if row.answer != given.answer:
                     needed = self._steps(row.answer_key, [row.answer], [given.answer], FOR_ANSWERS)
-                kept.append(Match(number, train_row, in_order(needed), given.row))
+                kept.append(Match(number, training.line, in_order(needed), given.row, training.file))
 
 
 def _digest(*parts: str) -> bytes:

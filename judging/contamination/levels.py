@@ -16,6 +16,7 @@ class Level(StrEnum):
     TASK_ANSWER = "task_answer"
     PREFIX = "prefix"
     SIMILAR = "similar"
+    CONTAINED = "contained"
     PARAPHRASE = "paraphrase"
     ANSWER = "answer"
     ORIGIN = "origin"
@@ -44,6 +45,7 @@ _SENTENCES = {
     Level.TASK_ANSWER: "its task together with its answer",
     Level.PREFIX: "cut short: a prompt or an answer is the beginning of the other",
     Level.SIMILAR: "nearly the same words, with nearly the same answer",
+    Level.CONTAINED: "inside a longer text: an example, an earlier turn or an explained answer",
     Level.PARAPHRASE: "the task in other words or in another language",
     Level.ANSWER: "the same answer to another task",
     Level.ORIGIN: "made from the same instance, scenario or task, also with another text",

@@ -13,7 +13,7 @@ from curation.evaluations.models import (
     SplitRow,
     SplitRowText,
 )
-from curation.evaluations.splits.rows import prompt_text
+from curation.exports.hygiene.held_out import read_messages
 from curation.web.problems import Invalid
 from judging.commands.screen import FLAGS
 from judging.statistics.bounds import choose_clusters
@@ -95,7 +95,7 @@ def _screened(model: EvaluatedModel) -> dict[int, Result]:
 def _same_texts(old: Mapping[int, Result], new: Mapping[int, Result]) -> dict[int, Result]:
     """Rows of two splits are the same if prompt and expected answer are equal."""
     texts = SplitRowText.objects.in_bulk([*old, *new])
-    keys = {pk: (prompt_text(text.messages), text.expected) for pk, text in texts.items()}
+    keys = {pk: (tuple(read_messages(text.messages)), text.expected) for pk, text in texts.items()}
     by_key = {keys[row_id]: result for row_id, result in new.items()}
     return {row_id: by_key[keys[row_id]] for row_id in old if keys[row_id] in by_key}
 

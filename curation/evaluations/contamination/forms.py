@@ -17,7 +17,11 @@ class CheckForm(ProblemForm):
 
     path_prefix = "params."
 
-    file = forms.FileField(required=False, label="Training file", help_text="JSON lines or Parquet, messages rows.")
+    file = forms.FileField(
+        required=False,
+        label="Training file",
+        help_text="JSON lines, JSON array, gzip or Parquet, in any layout that trainers read.",
+    )
     export = forms.ChoiceField(required=False, label="or an export's train files")
     training_split = forms.ChoiceField(required=False, label="or another split")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from django.urls import reverse
 
+from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.contamination.stage import CheckStage, tasks_of
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
@@ -65,9 +66,13 @@ class ContaminationRun(Kind[CheckParams]):
 
     def conclude(self, run: Run) -> str:
         found, rows = run.result.get("contaminated", 0), run.result.get("rows", 0)
-        if not found:
-            return f"None of the {counted(rows, 'row')} is in the training data."
-        return f"{found:,} of {counted(rows, 'row')} {'is' if found == 1 else 'are'} in the training data."
+        if found:
+            said = f"{found:,} of {counted(rows, 'row')} {'is' if found == 1 else 'are'} in the training data."
+        else:
+            said = f"None of the {counted(rows, 'row')} is in the training data."
+        check = ContaminationCheck.objects.filter(run=run).first()
+        gaps = gaps_of(check) if check else ""
+        return f"Incomplete: {gaps} Of what was compared: {said}" if gaps else said
 
     def results(self, run: Run) -> Sequence[Fact]:
         url = reverse("split-page", args=[run.project.slug, run.params["split"]])
@@ -77,7 +82,9 @@ class ContaminationRun(Kind[CheckParams]):
             if (number := run.result.get(level.value, 0))
         ]
         rows = [Fact("Rows compared", f"{run.result['rows']:,}", url)] if "rows" in run.result else []
-        return [*rows, *levels]
+        unread = run.result.get("unread", 0)
+        gaps = [Fact("Incomplete: training rows that were not read", counted(unread, "row"), url)] if unread else []
+        return [*gaps, *rows, *levels]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug, split = run.project.slug, run.params["split"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from curation.evaluations.models import ContaminationCheck
+from curation.web.text.figures import counted
 from judging.contamination.levels import Level
 
 
@@ -28,7 +29,30 @@ class Contamination:
 
     @property
     def tone(self) -> str:
-        return "bad" if self.contaminated else "good"
+        if self.contaminated:
+            return "bad"
+        return "attention" if self.gaps else "good"
+
+    @property
+    def gaps(self) -> str:
+        return gaps_of(self.check)
+
+
+def gaps_of(check: ContaminationCheck) -> str:
+    """Say what a check did not compare, or nothing. With a gap it is incomplete, and calls no row clean."""
+    if not check.ready:
+        return ""
+    if "unread" not in check.counts:
+        return "The check did not count the training rows that it could not read. Check again."
+    gaps = [
+        f"{counted(number, noun)} {'was' if number == 1 else 'were'} not {done}."
+        for name, noun, done in (
+            ("unread", "training row", "read and not compared"),
+            ("not_embedded", "task", "embedded, so paraphrases may be missing"),
+        )
+        if (number := int(check.counts.get(name, 0)))
+    ]
+    return " ".join(gaps)
 
 
 def contamination_of(slug: str, check: ContaminationCheck | None) -> Contamination | None:

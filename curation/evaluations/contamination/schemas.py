@@ -6,6 +6,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 
 Json = dict[str, Any]
@@ -21,9 +22,17 @@ class CheckIn(Schema):
     training_split: str = Field("", description="Another split of the project.")
 
 
+class UnreadOut(Schema):
+    """`file` is empty where the training data is one file."""
+
+    line: int
+    file: str
+    reason: str = Field(examples=["no layout of training data has the columns note"])
+
+
 class ContaminationOut(Schema):
     """Rows of the split that are in the training data, by level. `contaminated` counts each row once, without rows
-    that only share a `common` answer."""
+    that only share a `common` answer. Nothing is clean while the check is `incomplete`."""
 
     id: str
     split: str
@@ -31,8 +40,12 @@ class ContaminationOut(Schema):
     against: str = Field(examples=["export 12"])
     ready: bool
     counts: dict[str, int] = Field(
-        examples=[{"rows": 150, "contaminated": 150, "exact": 0, "near": 147, "task_answer": 150}]
+        examples=[{"rows": 150, "unread": 0, "contaminated": 150, "exact": 0, "near": 147, "task_answer": 150}]
     )
+    unread: list[UnreadOut] = Field(
+        description="The first training rows that were not compared; `counts.unread` is how many there are."
+    )
+    incomplete: bool
     created_at: datetime
 
 
@@ -63,6 +76,8 @@ def contamination_out(check: ContaminationCheck) -> Json:
         "against": check.against,
         "ready": check.ready,
         "counts": check.counts,
+        "unread": check.unread,
+        "incomplete": bool(gaps_of(check)),
         "created_at": check.created_at,
     }
 

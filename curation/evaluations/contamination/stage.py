@@ -3,19 +3,20 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from curation.evaluations.contamination.training import CheckParams, rows_of_split, training_data
+from curation.evaluations.contamination.training import CheckParams, Unread, rows_of_split, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
-from curation.evaluations.splits.rows import EvalRow
 from curation.exports.hygiene.embed import Paraphrases, Tasks, paraphrases
-from curation.imports.sources.rows import SourceError
+from curation.imports.sources.rows import RowRefused, SourceError
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
-from judging.contamination.find import EvalRow as ComparedRow
+from curation.web.text.storable import storable
 from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level, contaminates, in_order
+from judging.contamination.rows import TrainingRow
 
 SHOWN_CHARACTERS = 4000
 SHOWN_MATCHES = 3
+SHOWN_UNREAD = 100
 CHECKPOINT_EVERY = 1000
 Found = dict[int, list[Match]]
 
@@ -34,7 +35,10 @@ class CheckStage:
         project = context.run.project
         check = ContaminationCheck.objects.select_related("split").get(run=context.run)
         row_ids = list(check.split.rows.order_by("number", "turn").values_list("pk", flat=True))
-        rows = [row.compared() for row in rows_of_split(check.split)]
+        try:
+            rows = [row.compared() for row in rows_of_split(check.split)]
+        except RowRefused as refused:
+            raise ItemFailed(f"A row of the split cannot be read: {refused}.") from None
         if len(rows) != len(row_ids) or not rows:
             raise ItemFailed("The split has no rows, or its rows changed during the check.")
         found: Found = {}
@@ -49,35 +53,53 @@ class CheckStage:
                     found.setdefault(match.row, []).append(match)
             except SourceError as error:
                 raise ItemFailed(str(error)) from None
-        if reader.count == 0:
-            raise ItemFailed("The training data has no row with messages and an answer.")
-        embedded = {"embedded": close.embedded, "not_embedded": close.missing} if self._params.embedding else {}
-        return lambda: _write(check, row_ids, found, {"training_rows": reader.count, **embedded})
+        if reader.read == 0:
+            raise ItemFailed(_nothing(reader))
+        counts = {"training_rows": reader.read, "unread": reader.unread}
+        if self._params.embedding:
+            counts |= {"embedded": close.embedded, "not_embedded": close.missing}
+        return lambda: _write(check, row_ids, found, counts, reader.reasons)
 
 
 def tasks_of(run: Run, params: CheckParams) -> Tasks:
     """Return the tasks of the split and those of the training data."""
     check = ContaminationCheck.objects.select_related("split").get(run=run)
     with closing(training_data(run.project, params).rows()) as rows:
-        return Tasks.of((row.opening for row in rows_of_split(check.split)), (row.opening for row in rows))
+        openings = (row.opening for row in rows if isinstance(row, TrainingRow))
+        return Tasks.of((row.opening for row in rows_of_split(check.split)), openings)
 
 
 class _Reader:
-    """The training rows as they are compared."""
+    """The training rows that are compared. The others are counted, and the first ones named."""
 
-    def __init__(self, rows: Iterator[EvalRow], context: WorkContext) -> None:
+    def __init__(self, rows: Iterator[TrainingRow | Unread], context: WorkContext) -> None:
         self._rows, self._context = rows, context
-        self.count = 0
+        self.read = self.unread = 0
+        self.reasons: list[Json] = []
 
-    def __iter__(self) -> Iterator[ComparedRow]:
-        for row in self._rows:
-            if self.count % CHECKPOINT_EVERY == 0:
+    def __iter__(self) -> Iterator[TrainingRow]:
+        for number, row in enumerate(self._rows):
+            if number % CHECKPOINT_EVERY == 0:
                 self._context.checkpoint()
-            self.count += 1
-            yield row.compared()
+            if isinstance(row, TrainingRow):
+                self.read += 1
+                yield row
+                continue
+            self.unread += 1
+            if len(self.reasons) < SHOWN_UNREAD:
+                self.reasons.append({"line": row.line, "file": row.file, "reason": storable(row.reason)[:500]})
 
 
-def _write(check: ContaminationCheck, row_ids: Sequence[int], found: Found, read: Mapping[str, int]) -> Json:
+def _nothing(reader: _Reader) -> str:
+    if not reader.unread:
+        return "The training data has no rows."
+    first = reader.reasons[0]
+    return f"No row of the training data can be read. Row {first['line']}: {first['reason']}."
+
+
+def _write(
+    check: ContaminationCheck, row_ids: Sequence[int], found: Found, read: Mapping[str, int], unread: Sequence[Json]
+) -> Json:
     counts: Json = {"rows": len(row_ids), **read, "contaminated": 0}
     counts |= {level.value: 0 for level in Level}
     ContaminatedRow.objects.filter(check_of=check).delete()
@@ -93,7 +115,7 @@ def _write(check: ContaminationCheck, row_ids: Sequence[int], found: Found, read
             ContaminatedRow(check_of=check, row_id=row_ids[number], level=names[0], levels=names, matches=shown)
         )
     ContaminatedRow.objects.bulk_create(entries, batch_size=500)
-    ContaminationCheck.objects.filter(pk=check.pk).update(counts=counts, ready=True)
+    ContaminationCheck.objects.filter(pk=check.pk).update(counts=counts, unread=unread, ready=True)
     return counts
 
 
@@ -101,8 +123,10 @@ def _match_json(match: Match) -> Json:
     prompt, answer = match.training.prompt, match.training.answer
     return {
         "training_row": match.train_row + 1,
+        "file": match.file,
         "levels": [level.value for level in match.levels],
-        "prompt": prompt[:SHOWN_CHARACTERS],
+        "share": round(match.share, 2),
+        "prompt": storable(prompt[:SHOWN_CHARACTERS]),
         "cut": len(prompt) > SHOWN_CHARACTERS,
-        "answer": answer[:SHOWN_CHARACTERS],
+        "answer": storable(answer[:SHOWN_CHARACTERS]),
     }

@@ -1,7 +1,7 @@
 """The training data that a split is compared with: an export's train files, an uploaded file, or another split."""
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,16 +12,17 @@ from curation.evaluations.splits.origins import (
     origins_of_split,
     task_origin,
 )
-from curation.evaluations.splits.rows import EvalRow, read_row
+from curation.evaluations.splits.rows import TASK_COLUMNS, EvalRow, label_of
 from curation.exports.files.write import FROZEN
-from curation.exports.hygiene.held_out import named_origins
+from curation.exports.formats.parts import parts_of
+from curation.exports.hygiene.held_out import named_origins, read_messages
 from curation.exports.models import Export, ExportFile
 from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import BadRow, Position, RowRefused
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
-from judging.messages import content_of
+from judging.contamination.rows import TrainingRow
 
 CHUNK = 500
 TRAIN = "train"
@@ -41,6 +42,15 @@ class CheckParams(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A training row that was not compared, and why. `line` counts from 1; `file` is empty where there is one alone."""
+
+    line: int
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Training:
     """`label` names it for people. The rows are those of an export's files, of the `upload`, or of `split`.
 
@@ -53,15 +63,17 @@ class Training:
     upload: str = ""
     split: Split | None = None
 
-    def rows(self) -> Generator[EvalRow]:
-        """All rows with a prompt and an answer. Raises `SourceError` if a file cannot be read at all."""
+    def rows(self) -> Generator[TrainingRow | Unread]:
+        """Every row. Raises `SourceError` if a file cannot be read at all."""
         if self.split is not None:
-            yield from rows_of_split(self.split)
+            for row in rows_of_split(self.split):
+                said = [*read_messages(row.messages), ("assistant", row.expected)]
+                yield TrainingRow([said], row.task_id, row.origins, row.number)
         if self.upload:
             yield from _stored_rows(self.upload)
         for file in self.files:
             origins = origins_of_lines(self.frozen, file.format, file.split) if self.frozen else ()
-            yield from _stored_rows(file.stored_as, origins)
+            yield from _stored_rows(file.stored_as, origins, file.name if len(self.files) > 1 else "")
 
 
 def training_data(project: Project, params: CheckParams) -> Training:
@@ -90,31 +102,25 @@ def rows_of_split(split: Split) -> Iterator[EvalRow]:
         origins = named_origins(row.text.fields) | {task_origin(split.pk, row.task)}
         if row.number < len(of_lines):
             origins |= of_lines[row.number]
-        yield EvalRow(row.text.messages, row.text.expected, row.task_id, row.tier, row.source, origins=origins)
+        yield EvalRow(
+            row.text.messages, row.text.expected, row.task_id, row.tier, row.source, number=row.number, origins=origins
+        )
 
 
-def _stored_rows(key: str, of_lines: Sequence[Origins] = ()) -> Iterator[EvalRow]:
+def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> Iterator[TrainingRow | Unread]:
     """Yield the rows of a stored file; `of_lines` are the origins of its lines, where they are known."""
     with open_stored(key) as opened:
         for row in opened.reader.rows(Position()):
             if isinstance(row, BadRow):
+                yield Unread(row.offset + 1, file, row.reason)
                 continue
+            name = file or row.file
             try:
-                read = read_row(_as_messages(row.value))
-            except RowRefused:
+                said = parts_of(row.value).conversations()
+            except RowRefused as refused:
+                yield Unread(row.offset + 1, name, str(refused))
                 continue
             origins = named_origins(row.value)
             if row.offset < len(of_lines):
                 origins |= of_lines[row.offset]
-            yield replace(read, origins=origins)
-
-
-def _as_messages(value: dict[str, object]) -> dict[str, object]:
-    """A preference row trains its chosen answer on the prompt."""
-    prompt, chosen = value.get("prompt"), value.get("chosen")
-    if "messages" in value or not isinstance(prompt, list) or not isinstance(chosen, list) or not chosen:
-        return value
-    last = chosen[-1]
-    if isinstance(last, dict) and content_of(last):
-        return {**value, "messages": [*prompt, *chosen]}
-    return value
+            yield TrainingRow(said, label_of(row.value, TASK_COLUMNS), origins, row.offset, name)

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.evaluations.conclusions.conclude import Conclusion, conclusions_of
-from curation.evaluations.contamination.pages import Contamination, contamination_of
+from curation.evaluations.contamination.pages import Contamination, contamination_of, gaps_of
 from curation.evaluations.live.figures import live_figures, live_rows, stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.missing import missing_notes
@@ -215,7 +215,8 @@ def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> tuple
     figures = figures_of(evaluation, check)
     found: list[tuple[str, tuple[Table, ...]]] = []
     if figures.clean is not None and figures.contaminated is not None:
-        tables = (("Clean rows", figures.clean), ("Rows found in the training data", figures.contaminated))
+        clean = "Rows without a match: the check is incomplete" if check and gaps_of(check) else "Clean rows"
+        tables = ((clean, figures.clean), ("Rows found in the training data", figures.contaminated))
         found.append(
             ("Clean and contaminated rows", tuple(figure_table(evaluation.kind, rows, title) for title, rows in tables))
         )

@@ -83,7 +83,8 @@ class ConclusionOut(Schema):
 
 
 class EvaluationOut(Schema):
-    """`contamination` is the newest check of the split; `clean` and `contaminated` are the scores of those rows."""
+    """`contamination` is the newest check of the split; `clean` and `contaminated` are the scores of those rows.
+    While the check is `incomplete`, `clean` rows are those without a match."""
 
     id: str
     project: str

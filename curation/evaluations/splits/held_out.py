@@ -10,14 +10,13 @@ from curation.exports.hygiene.held_out import (
     FIELD,
     HeldOut,
     HeldOutSource,
-    compared_row,
     named_origins,
     read_messages,
     register_held_out,
 )
 from curation.projects.models import Project
 from curation.web.ids import find_param
-from judging.contamination.find import EvalRow
+from judging.contamination.rows import EvalRow
 
 CHUNK = 500
 
@@ -34,7 +33,7 @@ def _rows(split: Split) -> Iterator[EvalRow]:
         origins = named_origins(row.text.fields) | {task_origin(split.pk, row.task)}
         if row.number < len(of_lines):
             origins |= of_lines[row.number]
-        yield compared_row(read_messages(row.text.messages), row.text.expected, row.task_id, origins)
+        yield EvalRow.of(read_messages(row.text.messages), row.text.expected, row.task_id, origins)
 
 
 def choices(project: Project) -> list[tuple[str, str]]:

@@ -26,7 +26,9 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
     name = "eval_rows"
     title = "Evaluation rows"
     unit = "rows"
-    columns = "messages with the expected answer last; task_id, tier or difficulty, source"
+    columns = (
+        "messages with the expected answer last, or any layout with an answer; task_id, tier or difficulty, source"
+    )
     marks = frozenset({"task_id", "tier", "difficulty"})
     words: ClassVar[Mapping[str, str]] = {"eval_rows": "Rows of the split"}
     options = EvalRowOptions
@@ -42,6 +44,10 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
             return []
         launch = f"{reverse('evaluation-new', args=[slug])}?split={split}"
         return [("Evaluate models on it", launch), ("Show the split", reverse("split-page", args=[slug, split]))]
+
+    def claims(self, row: Row) -> bool:
+        """Rows of other layouts may be those of a benchmark, which only a person can tell."""
+        return "messages" in row.value or not self.marks.isdisjoint(row.value)
 
     def parse(self, row: Row, options: EvalRowOptions) -> Entry:
         return row.offset, each_command(read_row(row.value))

@@ -1,12 +1,15 @@
-"""One row of a file for evaluations: `messages` with the expected answer last, and its task."""
+"""One row of a file for evaluations: messages with the expected answer last, and its task. Rows of other layouts, such
+as those of benchmarks, are read as messages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from curation.exports.formats.parts import parts_of
+from curation.exports.hygiene.held_out import read_messages
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
 from curation.web.text.storable import storable, storable_json
-from judging.contamination import find
+from judging.contamination import rows
 from judging.messages import content_of
 
 Message = dict[str, object]
@@ -20,7 +23,8 @@ ENDS = frozenset({"exit", "panic"})
 
 @dataclass(frozen=True, slots=True)
 class EvalRow:
-    """`messages` are sent as they are; `expected` is the text of the last one. `fields` are the other columns."""
+    """`messages` are sent as they are; `expected` is the text of the last one. `fields` are the other columns, `number`
+    is the line from 0."""
 
     messages: list[Message]
     expected: str
@@ -29,6 +33,7 @@ class EvalRow:
     source: str
     repo: str = ""
     turn: int = 0
+    number: int = 0
     fields: Mapping[str, object] = field(default_factory=dict)
     origins: frozenset[str] = frozenset()
 
@@ -41,32 +46,37 @@ class EvalRow:
     def preview(self) -> str:
         return preview_of(self.opening)
 
-    def compared(self) -> find.EvalRow:
-        return find.EvalRow(prompt_text(self.messages), self.opening, self.expected, self.task_id, self.origins)
+    def compared(self) -> rows.EvalRow:
+        return rows.EvalRow.of(read_messages(self.messages), self.expected, self.task_id, self.origins)
 
 
 def read_row(value: Mapping[str, object]) -> EvalRow:
     """Read one row, whose last message is the expected answer; raise `RowRefused` with the reason."""
     messages = value.get("messages")
     if not isinstance(messages, list):
-        raise RowRefused("no `messages`; a row is {messages: […], task_id, tier, source}")
+        messages = _conversation(value)
     read = [_message(number, message) for number, message in enumerate(messages)]
     if len(read) < 2 or read[-1].get("role") != "assistant":
         raise RowRefused("the last of `messages` is not the expected assistant message, with others before it")
+    read_messages(read)
     expected = content_of(read[-1])
     if not expected.strip():
         raise RowRefused("the expected assistant message has no text")
     tier = value.get("tier") if value.get("tier") not in (None, "") else value.get("difficulty")
-    task = next((found for name in TASK_COLUMNS if (found := _label(value.get(name), LONGEST_NAME))), "")
     return EvalRow(
         messages=read[:-1],
         expected=expected,
-        task_id=task,
+        task_id=label_of(value, TASK_COLUMNS),
         tier=_label(tier, LONGEST_LABEL),
         source=_label(value.get("source"), LONGEST_LABEL),
         repo=_label(value.get("repo"), LONGEST_NAME),
         fields={storable(str(name)): storable_json(given) for name, given in value.items() if name != "messages"},
     )
+
+
+def label_of(value: Mapping[str, object], columns: Sequence[str]) -> str:
+    """Return the first of some columns that has a name."""
+    return next((found for name in columns if (found := _label(value.get(name), LONGEST_NAME))), "")
 
 
 def each_command(row: EvalRow) -> list[EvalRow]:
@@ -87,9 +97,11 @@ def each_command(row: EvalRow) -> list[EvalRow]:
     ]
 
 
-def prompt_text(messages: Sequence[Mapping[str, object]]) -> str:
-    """All messages as one text, each after its role, as contamination checks compare it."""
-    return "\n\n".join(f"{message.get('role')}:\n{content_of(message)}" for message in messages)
+def _conversation(value: Mapping[str, object]) -> list[Message]:
+    """Return a row of another layout as messages: the prompt, and the first answer that is not to be avoided."""
+    parts = [part for part in parts_of(value) if part.use != "rejected"]
+    end = next((place for place, part in enumerate(parts) if part.use == "learned"), len(parts))
+    return [{"role": part.role, "content": part.text} for part in parts[: end + 1]]
 
 
 def _message(number: int, message: object) -> Message:

@@ -4,13 +4,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from curation.exports.formats.row import Example
+from curation.exports.formats.row import Example, Preference
 from curation.exports.hygiene.embed import Paraphrases
 from curation.exports.hygiene.held_out import (
     MOST_ROWS,
     HeldOut,
-    compared_row,
     find_held_out,
     named_origins,
     read_messages,
@@ -18,13 +18,18 @@ from curation.exports.hygiene.held_out import (
 )
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import FilteredSample
+from curation.exports.rows.freeze import CHUNK
 from curation.projects.models import Project
 from curation.web.problems import Invalid
-from judging.contamination.find import EvalRow, Match, contamination
+from judging.contamination.contain import Containment
+from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level
+from judging.contamination.rows import EvalRow, TrainingRow
 
 # Characters of a prompt and of an answer that are kept.
 _SHOWN = 1_000
+# A held-out row may be in the middle of a conversation, so each prompt is compared.
+_EVERY = range(1_000_000)
 # A shorter answer says nothing: with the same task, and by itself. Sessions on one machine share short commands.
 _FEWEST_WORDS = {Level.TASK_ANSWER: 2, Level.ANSWER: 5}
 
@@ -53,14 +58,16 @@ def read_match(stored: str) -> dict[str, object]:
 
 
 class _Reader:
-    """Reads a held-out set."""
+    """Reads a held-out set. The first one who reads it makes the index of what samples may contain."""
 
-    def __init__(self, rows: Iterator[EvalRow], checkpoint: Callable[[], None]) -> None:
-        self._rows, self._checkpoint = rows, checkpoint
+    def __init__(
+        self, rows: Iterator[EvalRow], checkpoint: Callable[[], None], containment: Containment | None
+    ) -> None:
+        self._rows, self._checkpoint, self._containment = rows, checkpoint, containment
         self.count = 0
         self.digest = hashlib.sha256()
 
-    def __iter__(self) -> Iterator[EvalRow]:
+    def __iter__(self) -> Iterator[TrainingRow]:
         for row in self._rows:
             if self.count % 1_000 == 0:
                 self._checkpoint()
@@ -68,7 +75,9 @@ class _Reader:
             if self.count > MOST_ROWS:
                 raise Invalid(f"A held-out set has more than {MOST_ROWS:,} rows. Compare with a part of it.")
             self.digest.update(row_digest(row))
-            yield row
+            if self._containment is not None:
+                self._containment.add(row)
+            yield TrainingRow.of(row, line=self.count - 1)
 
 
 @dataclass(slots=True)
@@ -80,6 +89,7 @@ class HeldOutSets:
     paraphrases: Paraphrases | None = None
     matches: dict[int, HeldOutMatch] = field(default_factory=dict)
     figures: dict[str, dict[str, object]] = field(default_factory=dict)
+    containments: dict[str, Containment] = field(default_factory=dict)
 
     @classmethod
     def of(cls, project: Project, recipe: Recipe) -> "HeldOutSets":
@@ -89,11 +99,14 @@ class HeldOutSets:
         """Compare the rows of some samples with all sets."""
         bare: list[EvalRow] = []
         samples: list[int] = []
+        texts: dict[int, str] = {}
         for one in filtered:
             if one.lines and one.example is not None:
-                added = list(_compared(one.example, one.sample.instance_id))
+                sample = _conversations(one.example, one.sample.instance_id)
+                added = [row for row, _ in sample.answers(_EVERY)]
                 bare += added
                 samples += [one.sample.sample_id] * len(added)
+                texts[one.sample.sample_id] = sample.text
         close = self.paraphrases.of if self.paraphrases else {}
         for held_out in self.sets:
             made = held_out.made(sorted(set(samples)))
@@ -101,10 +114,18 @@ class HeldOutSets:
                 replace(row, origins=row.origins | made[pk]) if pk in made else row
                 for row, pk in zip(bare, samples, strict=True)
             ]
-            reader = _Reader(held_out.rows(), checkpoint)
+            known = self.containments.get(held_out.name)
+            containment = self.containments.setdefault(held_out.name, Containment(self.volatile))
+            reader = _Reader(held_out.rows(), checkpoint, None if known else containment)
             for match in contamination(rows, reader, volatile=self.volatile, paraphrases=close):
                 if _tells(match.levels, rows[match.row]):
                     self._add(samples[match.row], held_out, match)
+            if known is None:
+                containment.without_common(islice(texts.values(), CHUNK))
+            for pk, text in texts.items():
+                for found in containment.find(text):
+                    around = EvalRow(found.excerpt, "", "")
+                    self._add(pk, held_out, Match(0, found.row, (Level.CONTAINED,), around))
             self.figures[held_out.name] = {
                 "name": held_out.name,
                 "label": held_out.label,
@@ -139,12 +160,12 @@ class HeldOutSets:
         }
 
 
-def _compared(example: Example, task_id: str) -> Iterator[EvalRow]:
-    """Yield one row for each assistant message: a held-out row may be in the middle of a conversation."""
-    messages = read_messages(example.conversation.messages)
-    for number, (role, text) in enumerate(messages):
-        if role == "assistant":
-            yield compared_row(messages[:number], text, task_id, named_origins({"instance_id": task_id}))
+def _conversations(example: Example, task_id: str) -> TrainingRow:
+    """Return what a sample teaches, and the other side of each pair."""
+    rejected = [found for found in example.preferences if isinstance(found, Preference)]
+    sides = [example.conversation.messages, *([*pair.prompt, *pair.rejected] for pair in rejected)]
+    origins = named_origins({"instance_id": task_id})
+    return TrainingRow([read_messages(side) for side in sides], task_id, origins)
 
 
 def _tells(levels: Sequence[Level], row: EvalRow) -> bool:

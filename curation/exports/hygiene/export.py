@@ -7,13 +7,14 @@ from django.db.models import Q
 
 from curation.exports.hygiene.contamination import HeldOutSets
 from curation.exports.hygiene.embed import Tasks, paraphrases
-from curation.exports.hygiene.held_out import find_held_out, opening_of, read_messages
+from curation.exports.hygiene.held_out import find_held_out, read_messages
 from curation.exports.hygiene.plan import Plan, make_plan
 from curation.exports.models import ContaminatedSample, Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import ExportFilter
 from curation.exports.rows.freeze import frozen_chunks, frozen_samples
 from curation.web.text.storable import storable
+from judging.contamination.rows import opening_of
 
 _AT_ONCE = 500
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from curation.exports.formats import FORMATS
-from curation.exports.formats.parts import parts_of
+from curation.exports.formats.parts import parts_of, read_part
 from curation.exports.models import Export
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Position, SourceError
+from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
-from judging.contamination.find import EvalRow
-from judging.messages import message_text
+from judging.contamination.rows import EvalRow
 
 FIELD = "recipe.held_out"
 # More rows would not fit into the time of an export: each chunk of samples is compared with all of them.
@@ -75,22 +74,10 @@ def named_origins(fields: Mapping[str, object]) -> frozenset[str]:
     return frozenset(f"instance {name}" for name in names if isinstance(name, str) and name)
 
 
-def compared_row(
-    messages: Sequence[tuple[str, str]], answer: str, task_id: str, origins: frozenset[str] = frozenset()
-) -> EvalRow:
-    """Return a row as it is compared. `messages` are role and text of those before the answer."""
-    prompt = "\n\n".join(f"{role}:\n{text}" for role, text in messages)
-    return EvalRow(prompt, opening_of(messages), answer, task_id, origins)
-
-
-def opening_of(messages: Sequence[tuple[str, str]]) -> str:
-    """Return the first message of a user, which describes the task."""
-    return next((text for role, text in messages if role == "user"), "")
-
-
 def read_messages(messages: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
-    """Return role and text of messages, tool calls included."""
-    return [(str(message.get("role", "")), message_text(message)) for message in messages]
+    """Return role and text of messages as training rows are read, tool calls included."""
+    parts = [read_part(message) for message in messages]
+    return [(part.role, part.text) for part in parts]
 
 
 def row_digest(row: EvalRow) -> bytes:
@@ -124,14 +111,17 @@ def _read(stored_as: str) -> Iterator[EvalRow]:
 
 def _answers(row: Mapping[str, Any]) -> Iterator[EvalRow]:
     """Yield a row for each answer that a trainer learns. Of a row to be avoided only the prompt is known."""
-    parts = [part for part in parts_of(row) if part.use != "rejected"]
+    try:
+        parts = [part for part in parts_of(row) if part.use != "rejected"]
+    except RowRefused as refused:
+        raise SourceError(str(refused)) from None
     texts = [(part.role, part.text) for part in parts]
     learned = [number for number, part in enumerate(parts) if part.use == "learned" and part.role == "assistant"]
     task = str(row.get("instance_id") or row.get("scenario") or "")
     for number in learned:
-        yield compared_row(texts[:number], texts[number][1], task, named_origins(row))
+        yield EvalRow.of(texts[:number], texts[number][1], task, named_origins(row))
     if not learned:
-        yield compared_row(texts, "", task, named_origins(row))
+        yield EvalRow.of(texts, "", task, named_origins(row))
 
 
 def _export_choices(project: Project) -> list[tuple[str, str]]:

@@ -19,7 +19,8 @@ class ContaminatedList(ListParams):
 
 
 class ContaminatedSampleOut(Schema):
-    """`prompt` is the end and `answer` the beginning of the held-out row's text."""
+    """`prompt` is the end and `answer` the beginning of the held-out row's text; at the level `contained`, `prompt` is
+    the sample's text around it."""
 
     sample: str = Field(examples=["17"])
     held_out: str = Field(examples=["export/12/val"])
@@ -45,6 +46,10 @@ class ContaminatedLine:
     levels: list[str]
     prompt: str
     answer: str
+
+    @property
+    def is_contained(self) -> bool:
+        return self.levels[:1] == [Level.CONTAINED]
 
     @property
     def sentences(self) -> list[str]:

@@ -23,7 +23,8 @@ class Recognised:
 
 def recognise(project: Project, rows: Sequence[Row | BadRow]) -> list[Recognised]:
     """The kinds that can read any of these rows, the best first."""
-    found = [_tried(kind, project, rows) for kind in import_kinds()]
+    claimed = [kind for kind in import_kinds() if any(isinstance(row, Row) and kind.claims(row) for row in rows)]
+    found = [_tried(kind, project, rows) for kind in claimed]
     return sorted((one for one in found if one.rows), key=lambda one: (-one.rows, not one.marked))
 
 
@@ -36,7 +37,7 @@ def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> s
     found = recognise(project, rows)
     if given:
         wanted = import_kind(given)
-        if found and given not in [one.kind for one in found]:
+        if found and not _tried(wanted, project, rows).rows:
             others = _named(found, " or ")
             tried = f"of the first {counted(len(rows), 'row')}" if len(rows) > 1 else "of the rows"
             _refuse(f"None {tried} can be imported as “{wanted.title}”. They can be imported as {others}: choose that.")

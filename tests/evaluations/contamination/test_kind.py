@@ -115,11 +115,11 @@ def test_a_check_without_valid_training_data_is_refused(against: dict[str, str])
     assert not ContaminationCheck.objects.exists()
 
 
-def test_a_training_file_without_answers_fails_the_check_with_a_reason() -> None:
+def test_a_training_file_of_which_nothing_can_be_read_fails_the_check_with_the_reason() -> None:
     project = make_project()
     split = make_split(project)
-    run = check(project, split, upload=upload(project, [{"text": "no messages"}]))
-    assert run.state == "failed" and "no row with messages" in run.error
+    run = check(project, split, upload=upload(project, [{"note": "no messages"}]))
+    assert run.state == "failed" and "Row 1: no layout of training data has the columns note" in run.error
     assert ContaminationCheck.objects.newest(split) is None
 
 

@@ -96,6 +96,40 @@ def test_a_held_out_row_in_the_middle_of_a_conversation_is_found() -> None:
     assert set(skipped_of(run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]}))) == {sample.pk}
 
 
+QUESTION = "A farmer keeps 17 goats and sells four of them at the market on Monday. How many goats are left?"
+
+
+@pytest.mark.parametrize("place", ["prompt", "answer", "rejected"])
+def test_a_sample_that_contains_a_held_out_row_in_a_longer_text_is_left_out(client: Client, place: str) -> None:
+    project = make_project()
+    long = f"{ticket(7)}\n\n{QUESTION}\n\n{ticket(8)}"
+    text, king = (long if place == name else answer(number) for number, name in enumerate(("answer", "rejected"), 1))
+    sample = make_turn(project, long if place == "prompt" else "Fix the totals.", text, king=king)
+    clean = make_turn(project, f"Fix the invoices. {ticket(4)}", answer(3), king=answer(5))
+    split = make_split(project, ("Nothing here.", "ls -l"), (QUESTION, "It is 13."))
+
+    export = run_export(project, {"formats": ["dpo"], "held_out": [f"split/{split.pk}"]})
+
+    line = skipped_of(export)[sample.pk]
+    assert (line["reason"], line["level"], line["row"]) == ("contaminated", "contained", 2)
+    assert clean.pk not in skipped_of(export)
+    client.force_login(make_member(project, role="curator"))
+    page = client.get(f"/p/{project.slug}/exports/{export.pk}/contaminated/").content.decode()
+    assert "The text that contains it" in page and QUESTION in page
+    found = preview(project=project, recipe=Recipe.model_validate(export.recipe))
+    assert found.counts["contamination"] == export.counts["contamination"]
+
+
+def test_sessions_of_one_scaffold_are_not_contaminated_by_its_words() -> None:
+    project = make_project()
+    scaffold = "You are in a repository. Read the ticket below, change the files, and run all of the tests. " * 5
+    samples = [make_turn(project, f"{scaffold}{ticket(number)}", answer(number)) for number in range(3)]
+    split = make_split(project, *((f"{scaffold}{ticket(50 + number)}", answer(50 + number)) for number in range(3)))
+
+    assert skipped_of(run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})) == {}
+    assert len(samples) == 3
+
+
 def test_counted_samples_are_exported_with_the_same_figures() -> None:
     project = make_project()
     sample = make_turn(project, "Fix the totals.", answer(1))

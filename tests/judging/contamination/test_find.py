@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from judging.contamination.find import EvalRow, contamination
+from judging.contamination.find import contamination
 from judging.contamination.levels import Level
 from judging.contamination.normalise import normalised, task_of
+from judging.contamination.rows import EvalRow, TrainingRow
 from tests.parts import shared_data
 
 
@@ -15,8 +16,12 @@ def row(prompt: str = "TASK: list users.\n\nStep: 0", answer: str = "aws iam lis
     return EvalRow(prompt, prompt, answer, task_id)
 
 
+def trained(*rows: EvalRow) -> list[TrainingRow]:
+    return [TrainingRow.of(row, line) for line, row in enumerate(rows)]
+
+
 def levels(one: EvalRow, other: EvalRow) -> tuple[Level, ...]:
-    return next((match.levels for match in contamination([one], [other])), ())
+    return next((match.levels for match in contamination([one], trained(other))), ())
 
 
 def test_the_levels_of_a_match() -> None:
@@ -61,7 +66,7 @@ def test_the_task_is_the_first_paragraph() -> None:
 
 def test_a_match_names_its_first_training_row_of_each_level() -> None:
     training = [row("other"), row(answer="x"), row(), row()]
-    found = list(contamination([row()], training))
+    found = list(contamination([row()], trained(*training)))
     assert [(match.train_row, match.levels) for match in found] == [
         (1, (Level.PROMPT, Level.NEAR)),
         (2, (Level.EXACT, Level.TASK_ANSWER)),
@@ -75,7 +80,7 @@ def test_the_published_split() -> None:
         for name in ("val", "train")
     )
     counted = {level: set[int]() for level in Level}
-    for match in contamination(rows, training):
+    for match in contamination(rows, trained(*training)):
         for level in match.levels:
             counted[level].add(match.row)
     assert {level: len(counted[level]) for level in list(Level)[:4]} == {

@@ -2,19 +2,24 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import pytest
 
-from judging.contamination.find import EvalRow, contamination
+from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level, contaminates
+from judging.contamination.rows import EvalRow, TrainingRow
 from tests.parts import shared_data
 
 Plant = Callable[[EvalRow], EvalRow | None]
 CYRILLIC = str.maketrans("aeoc", "аеос")
+
+
+def compare(rows: Sequence[EvalRow], training: Sequence[EvalRow]) -> Iterator[Match]:
+    return contamination(rows, [TrainingRow.of(row, line) for line, row in enumerate(training)])
 
 
 def rows_of(name: str) -> list[EvalRow]:
@@ -120,7 +125,7 @@ def test_planted_rows_are_found_and_named(kind: Level) -> None:
         if planted is None or row.answer in seen or len(seen) == 4:
             continue
         seen.add(row.answer)
-        found = set(chain.from_iterable(match.levels for match in contamination([row], [*training[:40], planted])))
+        found = set(chain.from_iterable(match.levels for match in compare([row], [*training[:40], planted])))
         assert kind in found and contaminates(found), (row.answer, found)
     assert seen
 
@@ -128,7 +133,7 @@ def test_planted_rows_are_found_and_named(kind: Level) -> None:
 def test_a_row_with_several_differences_names_each_that_it_needs() -> None:
     row = next(row for row in rows_of("val") if "put-item" in row.answer)
     planted = whitespace(unicode(replace(row, answer=row.answer.upper())))
-    found = {level for match in contamination([row], [planted]) for level in match.levels}
+    found = {level for match in compare([row], [planted]) for level in match.levels}
     assert {Level.UNICODE, Level.WHITESPACE, Level.CASE} <= found
     assert found.isdisjoint({Level.EXACT, Level.PROMPT, Level.JSON, Level.FLAGS, Level.NAMES})
 
@@ -136,7 +141,7 @@ def test_a_row_with_several_differences_names_each_that_it_needs() -> None:
 def test_unrelated_rows_are_clean() -> None:
     held_out, training = apart()
     assert len(held_out) > 30 and len(training) > 500
-    found = list(contamination(held_out, training))
+    found = list(compare(held_out, training))
     assert not [match for match in found if contaminates(match.levels)]
 
 
@@ -145,15 +150,15 @@ def test_an_answer_that_many_tasks_share_is_counted_apart() -> None:
         return EvalRow(f"user:\n{task}", task, answer)
 
     row = asked("Make a bucket for the photos of the team.")
-    once = list(contamination([row], [asked("Send mail to all users who left.")]))
+    once = list(compare([row], [asked("Send mail to all users who left.")]))
     assert [match.levels for match in once] == [(Level.ANSWER,)]
-    often = list(contamination([row], [asked("Send mail to all users who left."), asked("Stop the two old servers.")]))
+    often = list(compare([row], [asked("Send mail to all users who left."), asked("Stop the two old servers.")]))
     assert {match.levels for match in often} == {(Level.COMMON,)}
-    short = contamination([asked("Look around here.", "ls -la")], [asked("Which files are large?", "ls -la")])
+    short = compare([asked("Look around here.", "ls -la")], [asked("Which files are large?", "ls -la")])
     assert [match.levels for match in short] == [(Level.COMMON,)]
 
 
 @pytest.mark.parametrize("text", ['{"a": ' * 50_000, "{" * 50_000, "--a " * 30_000, "'a " * 30_000, "a" * 200_000])
 def test_hostile_texts_take_no_time(text: str) -> None:
     row = EvalRow(text, text, text[:2000])
-    list(contamination([row], [EvalRow(f"{text} b", f"{text} b", text[:1000])]))
+    list(compare([row], [EvalRow(f"{text} b", f"{text} b", text[:1000])]))
