@@ -9,7 +9,7 @@ from judging.answers.blocks import bash_blocks
 
 FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
     {
-        "tool_call_token": "The answer begins with a raw tool-call token instead of text.",
+        "tool_call_token": "The answer has a raw tool-call token, which is no call and no text.",
         "empty": "The answer is empty.",
         "truncated": "The answer was cut off by the token limit.",
         "refused": "The model refused to answer.",
@@ -34,6 +34,20 @@ _TOOL_CALL = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
+# The same after prose. A tag may be quoted there, so it counts only with what follows it in a call.
+_CALL_IN_TEXT = re.compile(
+    r"""<[|｜]/?(?:tool|redacted_tool|python_tag|plugin|action_start|START_ACTION|function|call)[^>\n]{0,80}[|｜]>
+      | <[|｜]channel[|｜]>\s*commentary\s+to=
+      | <tool_call>\s*(?:\{|<|\w{1,60}\s*<arg_key>)
+      | <(?:[a-z]{1,20}:)?(?:tool_calls?|function_calls?)>\s*<
+      | <function=[\w.-]{1,60}>
+      | <(?:[a-z]{1,20}:)?invoke\s+name=
+      | \[TOOL_(?:CALLS|REQUEST)\]\s*(?:[\[{]|[\w.-]{1,60}(?:\[ARGS\])?\s*\{)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
+_QUOTED = re.compile(r"`[^`\n]{1,400}`")
 _REFUSAL = re.compile(
     r"""\W*(?:thought\s*:\s*)?(?:
         (?:i'?m|i\ am|we'?re)\s+(?:very\s+|really\s+)?(?:sorry|afraid)\b[^.!?\n]{0,80}?\b
@@ -98,7 +112,7 @@ def format_refusal(text: str, *, finish_reason: str) -> str | None:
     answer = split_thinking(text).text
     if finish_reason.lower() in _REFUSING_REASONS:
         return "refused"
-    if _TOOL_CALL.match(answer):
+    if _TOOL_CALL.match(answer) or _CALL_IN_TEXT.search(_outside_code(answer)):
         return "tool_call_token"
     if finish_reason.lower() in ("length", "max_tokens"):
         return "truncated"
@@ -108,3 +122,17 @@ def format_refusal(text: str, *, finish_reason: str) -> str | None:
     if len(plain) <= _LONGEST_REFUSAL and _REFUSAL.match(plain) and not bash_blocks(plain):
         return "refused"
     return None
+
+
+def _outside_code(text: str) -> str:
+    """Return the text without its closed blocks and quoted code: a command may look for a token."""
+    parts: list[str] = []
+    position = 0
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]):
+            parts.append(text[position : opened.start()])
+            position, opened = fence.end(), None
+    return _QUOTED.sub("", "\n".join((*parts, text[position:])))
