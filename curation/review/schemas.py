@@ -294,7 +294,7 @@ class ScanFindingOut(Schema):
         examples=[0],
     )
     rule: str = Field(examples=["email"])
-    kind: str = Field(description="secret or pii", examples=["pii"])
+    kind: str = Field(description="secret, pii or control", examples=["pii"])
     start: int = Field(examples=[61])
     end: int = Field(examples=[80])
     value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])

@@ -49,10 +49,11 @@ class Flag(models.IntegerChoices):
     SECRET = 64, "secret"
     PII = 128, "pii"
     LEAK_READER = 256, "leak_reader"
+    CONTROL = 512, "control_text"
 
 
 # What the scan of the texts found and no person has cleared. Scoring leaves these bits alone.
-SCANNED = Flag.SECRET | Flag.PII
+SCANNED = Flag.SECRET | Flag.PII | Flag.CONTROL
 
 
 # What the lint or the second reader found: a person has to clear it.

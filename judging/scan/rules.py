@@ -1,9 +1,9 @@
 """The rules of the scan. A rule looks at a text only if it contains one of the rule's anchors, which is a search for a
 fixed string; its pattern is linear.
 
-The patterns are ours: of the libraries, detect-secrets (1.5.0, 2024) lacks Anthropic's, Google's, Hugging Face's and
-the newer GitHub and OpenAI keys, has a quadratic pattern for JWTs, and matches inside longer strings. Checksums and
-numbering plans come from python-stdnum and phonenumbers.
+Secrets of services are found by the kept rules of Kingfisher (`judging.scan.known`). Our own patterns go before them:
+they name the commonest services, and find values that only their surroundings tell. Checksums and numbering plans come
+from python-stdnum and phonenumbers.
 """
 
 import re
@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from judging.scan.commands import find_command_passwords
+from judging.scan.control_text import find_control_text
+from judging.scan.known import find_known_secrets
 from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
 from judging.scan.placeholders import (
     is_placeholder,
@@ -20,17 +23,20 @@ from judging.scan.placeholders import (
     is_trivial_password,
 )
 
-Kind = Literal["secret", "pii"]
+Kind = Literal["secret", "pii", "control"]
 SECRET: Kind
 PII: Kind
-SECRET, PII = "secret", "pii"
+CONTROL: Kind
+SECRET, PII, CONTROL = "secret", "pii", "control"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`find` yields the spans of what it found. `mask` names the type of the value in a placeholder such as `<EMAIL>`.
     Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case. `masked` says
-    what an export does by default: replace the value, or keep the row out."""
+    what an export does by default: replace the value, or keep the row out. A `control` value is text for a machine: it
+    is kept out of what assistants say and shown elsewhere, and is looked for in texts that are not decoded.
+    """
 
     name: str
     kind: Kind
@@ -253,10 +259,14 @@ RULES: tuple[Rule, ...] = (
     Rule("url-password", SECRET, "PASSWORD", _find_url_passwords, ("://",)),
     Rule("authorization", SECRET, "TOKEN", _find_authorizations, ("authorization", "x-api-key"), lower=True),
     Rule("assigned-secret", SECRET, "SECRET", _find_assignments, _NAMED_ANCHORS, lower=True),
+    Rule("command-password", SECRET, "PASSWORD", find_command_passwords),
     Rule("email", PII, "EMAIL", _find_addresses, ("@",), masked=True),
     Rule("iban", PII, "IBAN", find_ibans),
     Rule("card", PII, "CARD", find_cards),
     Rule("phone", PII, "PHONE", find_phones, masked=True),
     Rule("home-path", PII, "USER", _find_homes, ("/home/", "/Users/", "\\Users\\"), masked=True),
+    Rule("known-secret", SECRET, "SECRET", find_known_secrets),
+    # Last, because the colours of a terminal may touch an address.
+    Rule("control-text", CONTROL, "CONTROL", find_control_text),
 )
 BY_NAME = {rule.name: rule for rule in RULES}

@@ -1,9 +1,8 @@
 """Find secrets and personal data in a text."""
 
 import hashlib
-import json
 import re
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -11,16 +10,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from judging.scan.rules import BY_NAME, RULES, Kind
+from judging.scan.decode import views
+from judging.scan.rules import BY_NAME, CONTROL, RULES, Kind, Rule
 
-LIBRARIES = ("phonenumberslite", "python-stdnum")
+LIBRARIES = ("kingfisher-secret-scanner", "phonenumberslite", "python-stdnum")
 # Nothing is looked for in short names, such as keys and the words of the message format, and in images as text.
 _FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
 _LONGER_THAN_NAMES = 16
 _IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]*")
 _START = attrgetter("start")
-# In JSON inside a text, such as the arguments of a tool call; half a surrogate pair is no character.
-_ESCAPE = re.compile(r'\\(?:u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|["\\/bfnrt])')
+_DECODED_RULES = tuple(rule for rule in RULES if rule.kind != CONTROL)
 
 
 class Finding(NamedTuple):
@@ -39,28 +38,21 @@ def scan(text: str) -> tuple[Finding, ...]:
     """Return the findings in their order. Where two overlap, the earlier rule of `RULES` counts: a known vendor's key
     goes before a value that only looks random.
 
-    A text with escapes of JSON is also read without them: `ann\\u0040acme.com` is an address, and the `n` of `\\n` is
-    no part of the key after it. What is found so goes before what is found in the text as it is.
+    A text is also read decoded (`judging.scan.decode`): `ann\\u0040acme.com` is an address, and the `n` of `\\n` is no
+    part of the key after it. A finding there is the characters of the text that it was decoded from, and goes before
+    what is found in the text as it is.
     """
-    found = _scan(text)
-    if _ESCAPE.search(text) is None:
+    found = _scan(text, RULES)
+    read: list[Finding] = []
+    for view in views(text):
+        for rule, *span in _scan(view.text, _DECODED_RULES):
+            start, end = view.span(*span)
+            if _is_free(start, end, read):
+                insort(read, Finding(rule, start, end), key=_START)
+    if not read:
         return tuple(found)
-    plain, at = _without_escapes(text)
-    read = [Finding(rule, at[start], at[end]) for rule, start, end in _scan(plain)]
     others = (one for one in found if _is_free(one.start, one.end, read))
     return tuple(sorted([*read, *others], key=_START))
-
-
-def _without_escapes(text: str) -> tuple[str, list[int]]:
-    """Return the text with its escapes replaced, and where each of its characters begins in `text`, and its end."""
-    parts: list[str] = []
-    at: list[int] = []
-    position = 0
-    for escape in _ESCAPE.finditer(text):
-        parts += text[position : escape.start()], json.loads(f'"{escape[0]}"')
-        at += range(position, escape.start() + 1)
-        position = escape.end()
-    return "".join((*parts, text[position:])), [*at, *range(position, len(text) + 1)]
 
 
 def _is_free(start: int, end: int, found: Sequence[Finding]) -> bool:
@@ -69,10 +61,10 @@ def _is_free(start: int, end: int, found: Sequence[Finding]) -> bool:
     return before == 0 or found[before - 1].end <= start
 
 
-def _scan(text: str) -> list[Finding]:
+def _scan(text: str, rules: Sequence[Rule]) -> list[Finding]:
     found: list[Finding] = []
     lower = ""
-    for rule in RULES:
+    for rule in rules:
         if rule.anchors:
             if rule.lower and not lower:
                 lower = text.lower()

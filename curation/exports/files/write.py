@@ -124,7 +124,7 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
         "reason": reason.value,
         "detail": reason.label,
     }
-    if reason in (SkipReason.SECRET, SkipReason.PII):
+    if reason in (SkipReason.SECRET, SkipReason.PII, SkipReason.CONTROL_TEXT):
         entry["rules"] = sorted({rule for rule, action in filtered.scan if action == KEPT_OUT})
     if reason is SkipReason.CONTAMINATED:
         entry |= read_match(sample.contaminated)

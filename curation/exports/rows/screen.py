@@ -1,7 +1,7 @@
 """Keep secrets and personal data out of the rows of one sample: cleared by a person, masked, or not exported."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar, cast
@@ -15,11 +15,17 @@ from curation.review.models import Clearance
 from curation.samples.scans.store import text_sha256
 from curation.web.lists.id_list import IdList
 from judging.scan.mask import Masks, without_numbers
+from judging.scan.rules import CONTROL, PII, SECRET, Kind
 from judging.scan.scan import Finding, rule_set_version, scan, texts_of
 
 T = TypeVar("T")
-ACTIONS = KEPT_OUT, MASKED, CLEARED = "kept_out", "masked", "cleared"
+ACTIONS = KEPT_OUT, MASKED, CLEARED, WARNED = "kept_out", "masked", "cleared", "warned"
 Cleared = frozenset[tuple[str, str]]
+REASONS: Mapping[Kind, SkipReason] = {
+    SECRET: SkipReason.SECRET,
+    PII: SkipReason.PII,
+    CONTROL: SkipReason.CONTROL_TEXT,
+}
 # Names of sources, tasks and repositories recur from row to row.
 _scan_name = lru_cache(maxsize=1_000)(scan)
 
@@ -39,7 +45,9 @@ class Screen:
 
     def text(self, text: str) -> str:
         findings = scan(text)
-        return self.masks.apply(text, findings, lambda one: self._action(text, one) == MASKED) if findings else text
+        if not findings:
+            return text
+        return self.masks.apply(text, findings, lambda one: self._action(text, one, is_said=True) == MASKED)
 
     def metadata(self, value: T) -> T:
         """Return what a row says of its sample, such as names, paths and remarks of people, with every finding masked:
@@ -52,22 +60,25 @@ class Screen:
 
         return cast(T, _mapped(value, without_findings))
 
-    def reason(self, texts: Sequence[str]) -> SkipReason | None:
-        """Count what is in the texts, and return why they may not leave, or None."""
+    def reason(self, *, said: Iterable[str], shown: Iterable[str] = ()) -> SkipReason | None:
+        """Count what is in the texts, and return why they may not leave, or None. `said` are the texts of assistants;
+        control text elsewhere is what a model will see, and only counted."""
         kinds = set()
-        for text in texts:
-            for finding in scan(text):
-                action = self._action(text, finding)
-                self.counts[finding.rule, action] += 1
-                if action == KEPT_OUT:
-                    kinds.add(finding.kind)
-        return SkipReason.SECRET if "secret" in kinds else SkipReason.PII if kinds else None
+        for is_said, texts in ((True, said), (False, shown)):
+            for text in texts:
+                for finding in scan(text):
+                    action = self._action(text, finding, is_said=is_said)
+                    self.counts[finding.rule, action] += 1
+                    if action == KEPT_OUT:
+                        kinds.add(finding.kind)
+        return next((REASONS[kind] for kind in REASONS if kind in kinds), None)
 
     def example(self, example: Example) -> Example | SkipReason:
         """Return an example masked, or why it may not leave. A preference whose rejected side may not leave is replaced
         by the reason; its other messages are those of the conversation."""
         conversation = example.conversation
-        reason = self.reason(list(texts_of([conversation.messages, example.tools])))
+        said, shown = _by_speaker(conversation.messages)
+        reason = self.reason(said=texts_of(said), shown=texts_of([shown, example.tools]))
         if reason is not None:
             return reason
         return example._replace(
@@ -77,7 +88,8 @@ class Screen:
         )
 
     def _preference(self, found: Preference) -> Preference | SkipReason:
-        reason = self.reason(list(texts_of(found.rejected)))
+        said, shown = _by_speaker(found.rejected)
+        reason = self.reason(said=texts_of(said), shown=texts_of(shown))
         if reason is not None:
             return reason
         prompt, chosen, rejected = map(self.masked, (found.prompt, found.chosen, found.rejected))
@@ -86,10 +98,20 @@ class Screen:
             return SkipReason.IDENTICAL
         return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
 
-    def _action(self, text: str, finding: Finding) -> str:
+    def _action(self, text: str, finding: Finding, *, is_said: bool) -> str:
         if (finding.rule, text_sha256(text[finding.start : finding.end])) in self.cleared:
             return CLEARED
+        if finding.kind == CONTROL and not is_said:
+            return WARNED
         return MASKED if self.scan.action(finding.rule) == "mask" else KEPT_OUT
+
+
+def _by_speaker(messages: Sequence[Mapping[str, object]]) -> tuple[list[object], list[object]]:
+    """Return the messages of assistants, and the others."""
+    is_said = [message.get("role") == "assistant" for message in messages]
+    return [m for m, said in zip(messages, is_said, strict=True) if said], [
+        m for m, said in zip(messages, is_said, strict=True) if not said
+    ]
 
 
 def is_clean_turn(approval: Approval, texts: DuelTexts, other: Answered | None) -> bool:

@@ -34,6 +34,10 @@ class SkipReason(models.TextChoices):
     NOT_AS_APPROVED = "not_as_approved", "The text is not the one that was approved. Read it again and approve it."
     SECRET = "secret", "The sample contains a secret that nobody has cleared."
     PII = "pii", "The sample contains personal data that nobody has cleared and that the project does not mask."
+    CONTROL_TEXT = (
+        "control_text",
+        "An assistant message has control text, such as a token of a chat template, that nobody has cleared.",
+    )
     CONTAMINATED = "contaminated", "The sample contains a row of a held-out set that the recipe names."
     REPEATED = (
         "repeated",

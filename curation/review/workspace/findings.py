@@ -14,6 +14,7 @@ from curation.review.workspace.history import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.steps import Session
 from curation.web.text.markup import Mark, marked
+from judging.scan.rules import CONTROL
 
 CONTEXT = 60
 
@@ -57,9 +58,14 @@ def findings_shown(access: Access, sample: Sample, *, blind: bool, shown: ShownT
         return []
     places = _Places(access, sample, shown)
     views = []
+    told: set[tuple[str, int]] = set()
     first = next(iter(shown.answers), CHALLENGER)
     for number, found in enumerate(findings_of(sample, first=first)):
         place, anchor, load_url = places.of(found, number)
+        if found.kind == CONTROL and (found.part, found.index) in told:
+            continue  # the output of a terminal has hundreds
+        if found.kind == CONTROL:
+            told.add((found.part, found.index))
         if blind and found.part in ("comment", "note"):
             continue
         start = max(0, found.start - CONTEXT)

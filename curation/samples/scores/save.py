@@ -92,7 +92,8 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
 def scanned_flags(findings: Iterable[Finding]) -> int:
     """The bits of `SCANNED` that the findings set."""
     kinds = kinds_of(findings)
-    return (Flag.SECRET if "secret" in kinds else 0) | (Flag.PII if "pii" in kinds else 0)
+    bits = {"secret": Flag.SECRET, "pii": Flag.PII, "control": Flag.CONTROL}
+    return sum(bits[kind].value for kind in kinds)
 
 
 def _scanned_bits(found: Mapping[str, tuple[Finding, ...]], texts: Sequence[str]) -> int:

@@ -28,6 +28,8 @@ def scan_marks(recorded: object, shown: str, prefix: str) -> list[Mark]:
         for finding, number in zip(findings, numbers, strict=False):
             if start >= 0:
                 low, high = start + place(finding.start), start + place(finding.end)
+                if low == high:  # the page does not show it, such as a colour
+                    continue
                 marks.append(Mark(low, high, "scan", f"{prefix}-{number}", finding.rule))
     return sorted(marks)
 

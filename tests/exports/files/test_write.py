@@ -159,7 +159,7 @@ def test_an_empty_export_has_counts_and_no_empty_data_file() -> None:
 
 def test_hostile_text_is_one_line_of_json() -> None:
     project = make_project()
-    hostile = 'THOUGHT: "}\n{"\u2028\u2029\x1b[2J</script>\ud7ff```bash\nprintf "\\0" \u202e\n```'
+    hostile = 'THOUGHT: "}\n{"\u2028\u2029</script>\ud7ff```bash\nprintf "\\0" \u0085\n```'
     make_approved(project, challenger=hostile)
     export = run_export(project, BOTH)
     data = content(export, "sft-messages.train.jsonl")

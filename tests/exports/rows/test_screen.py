@@ -88,7 +88,7 @@ def test_an_address_is_masked_in_the_whole_row_and_the_manifest_says_so(where: s
     assert frozen["text_sha256"] == Decision.objects.get(action="approve").text_sha256
     assert frozen["rows"][0]["sha256"] == hashlib.sha256(line).hexdigest()
     manifest = json.loads(content(export, "manifest.json"))
-    assert manifest["counts"]["scan"] == {"email": {"kept_out": 0, "masked": 3, "cleared": 0}}
+    assert manifest["counts"]["scan"] == {"email": {"kept_out": 0, "masked": 3, "cleared": 0, "warned": 0}}
     assert set(manifest["scan"]["actions"]) == set(BY_NAME) and manifest["scan"]["actions"]["email"] == "mask"
     assert manifest["scan"]["rules"] and manifest["scan"]["libraries"]["python-stdnum"]
 
@@ -251,6 +251,19 @@ def test_a_long_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.Mo
     assert TextScan.objects.filter(findings=[]).count() == 2  # the answer and its history
     monkeypatch.setattr("curation.samples.scans.store.scan", lambda text: () if text != long else pytest.fail("again"))
     approved(access, challenger=long)
+
+
+@pytest.mark.parametrize("token", ["<|im_end|>", "<|tool_calls_section_begin|>", "[INST]", "\u202e", "\x1b[31m"])
+def test_control_text_is_kept_out_of_answers_and_counted_in_a_history(token: str) -> None:
+    access = project_with_reviewer()
+    said = approved(access, challenger=f"{CHALLENGER}\nDone.{token}")
+    shown = approved(access, history=f"The log has {token}.")
+    export = run_export(access.project, SFT)
+    assert reasons(export) == {str(said.pk): "control_text"}
+    assert rows(export, "excluded.jsonl")[0]["rules"] == ["control-text"]
+    assert len(rows(export, "sft-messages.train.jsonl")) == 1 and shown.status == "approved"
+    counts = json.loads(content(export, "manifest.json"))["counts"]["scan"]["control-text"]
+    assert counts["warned"] >= 1 and counts["kept_out"] >= 1
 
 
 def test_a_key_of_a_tool_is_masked_like_a_text() -> None:

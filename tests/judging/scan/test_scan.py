@@ -17,7 +17,8 @@ RECALL, PRECISION = 0.95, 0.95
 
 
 def test_the_labelled_set_has_thirty_of_each_kind_and_as_many_look_alikes() -> None:
-    assert {rule.name for rule in RULES} == set().union(*RULES_OF.values())
+    others = {"command-password", "known-secret", "control-text"}  # in `test_hidden`
+    assert {rule.name for rule in RULES} == others.union(*RULES_OF.values())
     assert [kind for kind in FOUND if len(FOUND[kind]) < 30 or len(LOOK_ALIKES[kind]) < 30] == []
 
 
@@ -136,6 +137,22 @@ def _strings(path: Path) -> Iterator[str]:
             "00 ",
             "ssh a@b.io ",
             "mail ada@acme-corp.io ",
+            "%41",
+            "\\x41",
+            "QUJD",
+            "QUJDREVGR0hJSktM\n",
+            "41 ",
+            "4",
+            "a'+'",
+            'a""',
+            "curl -u a:b ",
+            "curl -u ",
+            "mysql ",
+            "<|a",
+            "<|im_end|>",
+            "\x1b[",
+            "\uff21",
+            "\U000e0041",
         ),
     ],
 )

@@ -1,0 +1,110 @@
+"""Passwords on command lines: an option or a variable of a program that takes one."""
+
+import re
+from collections.abc import Iterator
+
+from judging.scan.placeholders import is_trivial_password
+
+# A word of a shell, in quotes or bare.
+_WORD = r"(?:\"(?P<{0}a>[^\"\n]{{3,200}})\"|'(?P<{0}b>[^'\n]{{3,200}})'|(?P<{0}c>[^\s\"'|;&<>()`]{{3,200}}))"
+_BETWEEN = r"[^\n|;&]{0,200}?\s"
+
+
+def _option(programs: str, options: str, name: str) -> str:
+    """`options` of `programs`, with a word after them."""
+    return rf"\b(?:{programs})\b{_BETWEEN}(?:{options}){_WORD.format(name)}"
+
+
+# After user and colon, or user and percent sign.
+_USER = re.compile(
+    r"\b(?:curl|wget|http|https|xh)\b[^\n|;&]{0,200}?\s(?:-u|--user|--proxy-user|-U|-a|--auth)[\s=]{0,3}(?P<quote>[\"'])?"
+    r"(?P<user>[^\s:\"'$<>]{1,100}):(?P<value>(?(quote)[^\"'\n]{3,200}|[^\s\"'|;&<>]{3,200}))"
+    r"|\b(?:smbclient|rpcclient|net|cadaver|lftp)\b[^\n|;&]{0,200}?\s(?:-U|--user|-u)[\s=]{0,3}[\"']?"
+    r"[^\s%,\"'$<>]{1,100}[%,](?P<after>[^\s\"'|;&<>]{3,200})"
+    r"|\becho\s+[\"']?[a-z_][\w-]{0,31}:(?P<changed>[^\s\"'|;&<>$]{3,200})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd"
+)
+_OPTIONS = re.compile(
+    "|".join(
+        (
+            # The value stands at once after -p: a word after a blank is the name of a database.
+            _option(r"mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump", r"-p(?![\s=])|--password=", "m"),
+            _option(r"7z|7za|7zr|rar|unrar", r"-p(?![\s=])|-hp(?![\s=])", "z"),
+            _option(r"sshpass", r"-p\s*", "s"),
+            _option(r"redis-cli", r"-a\s+|--pass\s+", "r"),
+            _option(
+                r"mongo|mongosh|mongodump|mongorestore|docker\s+login|podman\s+login|helm\s+registry\s+login|az\s+login",
+                r"-p\s+",
+                "d",
+            ),
+            _option(r"ldapsearch|ldapmodify|ldapadd|ldapwhoami", r"-w\s+", "l"),
+            _option(r"sqlcmd|bcp", r"-P\s*", "q"),
+            _option(r"zip|unzip", r"-P\s+", "p"),
+            _option(r"openssl", r"(?:-passin|-passout|-pass)\s+pass:|-k\s+", "o"),
+            _option(r"keytool", r"-(?:storepass|keypass)\s+", "k"),
+            _option(r"htpasswd", r"-\w*b\w*\s+\S+\s+\S+\s+", "h"),
+            rf"\bmachine\s+\S{{1,200}}\s+login\s+\S{{1,100}}\s+password\s+{_WORD.format('n')}",
+            rf"\becho\s+(?:-n\s+)?{_WORD.format('e')}\s*\|\s*(?:sudo\s+-S\b|docker\s+login|passwd\s+--stdin|gh\s+auth\s+login)",
+            rf"\s--(?:http-|ftp-|db-|admin-)?(?:password|passwd|passphrase|pass)(?:=|\s+){_WORD.format('w')}",
+        )
+    )
+)
+_VARIABLES = re.compile(
+    r"(?<![\w$])(?:PGPASSWORD|MYSQL_PWD|MYSQL_ROOT_PASSWORD|MYSQL_PASSWORD|POSTGRES_PASSWORD|SSHPASS|REDISCLI_AUTH"
+    rf"|LDAPPASSWD|SQLCMDPASSWORD|MONGO_INITDB_ROOT_PASSWORD|RSYNC_PASSWORD|BORG_PASSPHRASE|RESTIC_PASSWORD)={_WORD.format('v')}"
+)
+_ANCHORS = (
+    *(
+        "curl",
+        "wget",
+        "http ",
+        "https ",
+        "xh ",
+        "smbclient",
+        "rpcclient",
+        "lftp",
+        "cadaver",
+        "chpasswd",
+        "mysql",
+        "mariadb",
+    ),
+    *("sshpass", "redis-cli", "mongo", " login", "ldap", "sqlcmd", "bcp ", "zip ", "7z", "rar ", "openssl", "keytool"),
+    *("htpasswd", "sudo -S", "--stdin", "--pass", "-password", "PGPASSWORD", "MYSQL_", "POSTGRES_PASSWORD", "SSHPASS"),
+    *("REDISCLI_AUTH", "LDAPPASSWD", "SQLCMDPASSWORD", "_PASSPHRASE", "C_PASSWORD", "_ROOT_PASSWORD"),
+)
+_BESIDE = ("quote", "user")
+# A variable, a substitution, or something to fill in.
+_FILLED_LATER = ("$", "<", "{", "%", "`", "@", "-", "*", "[", "...", "/", "file:", "env:")
+
+
+_LONGEST_LINE = 1_000
+
+
+def find_command_passwords(text: str) -> Iterator[tuple[int, int]]:
+    found: dict[tuple[int, int], None] = {}
+    for start, end in _lines(text):
+        for pattern in (_USER, _OPTIONS, _VARIABLES):
+            for match in pattern.finditer(text, start, end):
+                name = next(name for name, value in match.groupdict().items() if value and name not in _BESIDE)
+                value = match[name]
+                if not value.startswith(_FILLED_LATER) and not is_trivial_password(value) and "$(" not in value:
+                    found[match.span(name)] = None
+    return iter(found)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the lines with an anchor. Of a very long line, what follows the anchor."""
+    seen = -1
+    places = sorted(place for anchor in [one for one in _ANCHORS if one in text] for place in _places(text, anchor))
+    for place in places:
+        if place >= seen:
+            start = max(text.rfind("\n", 0, place) + 1, place - _LONGEST_LINE)
+            end = text.find("\n", place, place + _LONGEST_LINE)
+            seen = end if end >= 0 else min(len(text), place + _LONGEST_LINE)
+            yield start, seen
+
+
+def _places(text: str, anchor: str) -> Iterator[int]:
+    place = text.find(anchor)
+    while place >= 0:
+        yield place
+        place = text.find(anchor, place + len(anchor))

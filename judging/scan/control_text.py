@@ -1,0 +1,32 @@
+"""Text that steers a model or a terminal: tokens of chat templates, invisible characters, control characters."""
+
+import re
+from collections.abc import Iterator
+
+# Of ChatML, Harmony, Llama, Mistral, Gemma, DeepSeek, Kimi, Qwen, Seed and MiniMax.
+_TOKEN = re.compile(
+    r"<[|｜]/?[A-Za-z_▁][\w▁./:-]{1,60}(?:[ ][\w▁]{1,20}){0,2}[|｜]>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\]|<</?SYS>>"
+    r"|</?(?:start_of_turn|end_of_turn|start_of_image|bos|eos|unused\d{1,3}|tool_call|tool_response|seed:\w{1,20})>"
+    r"|\]~!?b\[|\]~b\]|\[e~\[|◁/?think▷"
+)
+_ANCHORS = (
+    *("<|", "<｜", "INST]", "TOOL", "SYSTEM_PROMPT]", "SYS>>", "_of_", "<bos>", "<eos>", "<unused", "tool_call>"),
+    *("tool_response>", "seed:", "~b]", "[e~[", "think▷"),
+)
+# Characters of terminals: escape, its 8-bit form, bell and backspace.
+_TERMINAL = re.compile("[\x1b\x9b](?:\\[[0-9;?]{0,20}[A-Za-z])?|[\x07\x08]")
+# Characters that turn the direction of a text, and tags, which show nothing. A flag of a region is an emoji with tags.
+_HIDDEN = re.compile(
+    "\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f|(?P<hidden>[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]+)"
+)
+
+
+def find_control_text(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans, of a text as it is: `\\033` in a command is text like any other."""
+    if any(anchor in text for anchor in _ANCHORS):
+        yield from (match.span() for match in _TOKEN.finditer(text))
+    if any(character in text for character in "\x1b\x9b\x07\x08"):
+        yield from (match.span() for match in _TERMINAL.finditer(text))
+    if not text.isascii():
+        yield from (match.span() for match in _HIDDEN.finditer(text) if match["hidden"])

@@ -1,0 +1,219 @@
+"""Read a text without what hides values in it: escapes, encodings, joined strings and invisible characters."""
+
+import binascii
+import html
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import unquote
+
+# An encoding in an encoding in an encoding: more rounds than a person needs.
+ROUNDS = 3
+# How far around a replaced part a finding with it may reach, then to the ends of the lines.
+_AROUND = 300
+
+
+class _Part(NamedTuple):
+    """Characters `start` to `end` stand for `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A piece of a text as it reads when decoded. A character of a replaced part is all of that part in the text."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+    begins: list[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the characters of the text behind characters `start` to `end` of the view."""
+        return self._at(start, self.starts, first=True), self._at(end - 1, self.ends, first=False)
+
+    def _at(self, place: int, edges: list[int], *, first: bool) -> int:
+        piece = bisect_right(self.begins, place) - 1
+        offset = place - self.begins[piece]
+        whole = self.starts[piece] if first else self.ends[piece]
+        size = (self.begins[piece + 1] if piece + 1 < len(self.begins) else len(self.text)) - self.begins[piece]
+        if self.ends[piece] - self.starts[piece] != size:  # replaced
+            return whole
+        return self.starts[piece] + offset + (0 if first else 1)
+
+
+def views(text: str) -> Iterator[View]:
+    """Yield the places of the text that read in another way when decoded, each with its surroundings."""
+    parts = _merged(text, _parts(text))
+    for low, high in _windows(text, parts):
+        inner = [part for part in parts if low <= part.start and part.end <= high]
+        view = _view(text, low, high, inner)
+        yield view
+        for _ in range(ROUNDS - 1):
+            again = _merged(view.text, _parts(view.text))
+            if not again:
+                break
+            deeper = _view(view.text, 0, len(view.text), again)
+            spans = [view.span(s, e) if e > s else (view.span(s, s + 1)[0],) * 2 for s, e in _pieces(deeper)]
+            view = View(deeper.text, [s for s, _ in spans], [e for _, e in spans], deeper.begins)
+            yield view
+
+
+def _pieces(view: View) -> list[tuple[int, int]]:
+    return list(zip(view.starts, view.ends, strict=True))
+
+
+def _view(text: str, low: int, high: int, parts: list[_Part]) -> View:
+    words: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    begins: list[int] = []
+    size = 0
+    position = low
+    for part in [*parts, _Part(high, high, "")]:
+        for start, end, word in ((position, part.start, text[position : part.start]), part):
+            if word:
+                words.append(word)
+                starts.append(start)
+                ends.append(end)
+                begins.append(size)
+                size += len(word)
+        position = part.end
+    return View("".join(words), starts, ends, begins)
+
+
+def _windows(text: str, parts: list[_Part]) -> Iterator[tuple[int, int]]:
+    """Yield the lines around the parts. A line that is very long is cut at a distance from them."""
+    low = high = -1
+    for part in parts:
+        start = text.rfind("\n", max(0, part.start - 8 * _AROUND), max(0, part.start - _AROUND)) + 1
+        start = start or max(0, part.start - 8 * _AROUND)
+        end = text.find("\n", part.end + _AROUND, part.end + 8 * _AROUND)
+        end = end if end >= 0 else min(len(text), part.end + 8 * _AROUND)
+        if start > high:
+            if high >= 0:
+                yield low, high
+            low = start
+        high = max(high, end)
+    if high >= 0:
+        yield low, high
+
+
+def _merged(text: str, parts: list[_Part]) -> list[_Part]:
+    """Return the parts in their order without those that overlap an earlier one, or change nothing."""
+    kept: list[_Part] = []
+    for part in sorted(parts):
+        if (not kept or part.start >= kept[-1].end) and text[part.start : part.end] != part.text:
+            kept.append(part)
+    return kept
+
+
+_BACKSLASH = re.compile(
+    r"\\(?:\r?\n[ \t]*|u(?:\{(?P<braced>[0-9a-fA-F]{1,6})\}|(?P<four>(?![dD][89a-fA-F])[0-9a-fA-F]{4}))"
+    r"|U(?P<eight>[0-9a-fA-F]{8})|x(?P<two>[0-9a-fA-F]{2})|(?P<octal>[01][0-7]{2})|(?P<one>[\"\\/bfnrt]))"
+)
+_ONE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_PERCENT = re.compile(r"%[2-7][0-9a-fA-F](?:%[2-7][0-9a-fA-F])*")
+_ENTITY = re.compile(r"&(?:#\d{2,7}|#[xX][0-9a-fA-F]{2,6}|commat|colon|sol|equals|lowbar|period|amp);")
+# Two strings side by side, or with a sign of joining between them.
+_JOIN = re.compile(r"[\"'](?<=[\w/+=.@:-].)\s{0,40}(?:[+.&]\s{0,40}|\\\r?\n\s{0,40})?[frbu]?[\"'](?=[\w/+=.@:-])")
+_LIST_JOIN = re.compile(r"[\"'](?<=\w.)\s{0,40},\s{0,40}[\"'](?=[\w/+=.@:-])")
+# Two quotes of a shell inside a word.
+_EMPTY = re.compile(r"[\"'](?<=\w.)(?:(?<=\").|(?<=').)(?<=\"\"|'')(?=\w)")
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
+    "|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff\u2070-\u209f]+|[\U000e0020-\U000e007e]+"
+)
+
+
+def _parts(text: str) -> list[_Part]:
+    parts: list[_Part] = []
+    if "\\" in text:
+        parts += _found(_BACKSLASH, text, _unescaped)
+    if "%" in text:
+        parts += _found(_PERCENT, text, lambda match: unquote(match[0], errors="replace"))
+    if "&" in text:
+        parts += _found(_ENTITY, text, lambda match: html.unescape(match[0]))
+    if '"' in text or "'" in text:
+        parts += _found(_JOIN, text, lambda _: "")
+        if '""' in text or "''" in text:
+            parts += _found(_EMPTY, text, lambda _: "")
+        if "join(" in text:
+            parts += _found(_LIST_JOIN, text, lambda _: "")
+    if not text.isascii():
+        parts += _found(_UNSEEN, text, _seen)
+    for find in (_base64_blocks, _hex_blocks):
+        parts += find(text)
+    return parts
+
+
+def _found(pattern: re.Pattern[str], text: str, decode: Callable[[re.Match[str]], str]) -> Iterator[_Part]:
+    return (_Part(*match.span(), decode(match)) for match in pattern.finditer(text))
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if digits := match["braced"] or match["four"] or match["eight"] or match["two"]:
+        number = int(digits, 16)
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else match[0]
+    if match["octal"]:
+        return chr(int(match["octal"], 8))
+    return _ONE.get(match["one"], match["one"]) if match["one"] else ""
+
+
+def _seen(match: re.Match[str]) -> str:
+    first = ord(match[0][0])
+    if 0xE0020 <= first <= 0xE007E:
+        return "".join(chr(ord(c) - 0xE0000) for c in match[0])
+    wide = unicodedata.normalize("NFKC", match[0])
+    return wide if 0xFF01 <= first <= 0xFF5E or first >= 0x1D400 or 0x2070 <= first <= 0x24FF else ""
+
+
+# They begin with a character of a word and then look back, so that the search skips from word to word.
+_BASE64 = re.compile(
+    r"[A-Za-z0-9+/](?<![A-Za-z0-9+/_-].)[A-Za-z0-9+/_-]{15,40000}"
+    r"(?:\r?\n[ \t]{0,8}[A-Za-z0-9+/_-]{16,40000}){0,999}={0,2}"
+)
+_HEX = re.compile(r"[0-9a-fA-F](?<![0-9a-zA-Z].)[0-9a-fA-F]{1,3}(?:[ :][0-9a-fA-F]{2,4}){8,400}")
+_HEX_WORD = re.compile(r"[0-9a-fA-F]{16,}")
+_PRINTABLE = re.compile(r"[\x09\x0a\x0d\x20-\x7e]*")
+
+
+def _base64_blocks(text: str) -> Iterator[_Part]:
+    for match in _BASE64.finditer(text):
+        plain = "".join(match[0].split()).rstrip("=").replace("-", "+").replace("_", "/")
+        if _HEX_WORD.fullmatch(plain) and len(plain) % 2 == 0:
+            data = bytes.fromhex(plain)
+        elif "=" in match[0] or _mixed(plain):
+            plain = plain[: len(plain) - (len(plain) % 4 == 1)]
+            data = binascii.a2b_base64(plain + "=" * (-len(plain) % 4))
+        else:
+            continue
+        if (decoded := _readable(data)) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+def _mixed(word: str) -> bool:
+    return any(c.isupper() for c in word) and any(c.islower() for c in word)
+
+
+def _hex_blocks(text: str) -> Iterator[_Part]:
+    for match in _HEX.finditer(text):
+        digits = match[0].replace(" ", "").replace(":", "")
+        if len(digits) % 2 == 0 and (decoded := _readable(bytes.fromhex(digits))) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+def _readable(data: bytes) -> str | None:
+    """Return what a person could have written, or None. UTF-16 is read too, as PowerShell takes it."""
+    if len(data) >= 16 and data[1:16:2] == b"\0" * len(data[1:16:2]):
+        data = data[::2]
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError:
+        return None
+    return text if len(text) >= 6 and _PRINTABLE.fullmatch(text) else None

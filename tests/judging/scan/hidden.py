@@ -1,0 +1,161 @@
+"""The second labelled set of the scan: values that are encoded or on command lines, other services, and control text.
+
+Each case is a text and the part of it that a finding must touch. Keys are put together here, as in `cases`.
+"""
+
+import base64
+import random
+import string
+
+_rng = random.Random(31)
+_ALNUM = string.ascii_letters + string.digits
+
+
+def _an(size: int, alphabet: str = _ALNUM) -> str:
+    return "A" + "7" + "".join(_rng.choices(alphabet, k=size - 4)) + "x9"
+
+
+def _hex(size: int) -> str:
+    return _an(size, "0123456789abcdef").lower().replace("x", "a")
+
+
+KEY = "ghp_" + _an(36)
+AWS = "AKIA" + _an(16, string.ascii_uppercase + "234567").upper().replace("9", "3")
+_B64 = base64.b64encode(KEY.encode()).decode()
+_TWICE = base64.b64encode(_B64.encode()).decode()
+_URL64 = base64.urlsafe_b64encode(f"token={KEY}?>~".encode()).decode().rstrip("=")
+_LINES = base64.b64encode(
+    f"# settings of the billing service\nGITHUB_TOKEN={KEY}\nREGION=eu-west-1\n".encode()
+).decode()
+_WRAPPED = "\n".join(_LINES[i : i + 76] for i in range(0, len(_LINES), 76))
+_UTF16 = base64.b64encode(f"$t='{KEY}'".encode("utf-16-le")).decode()
+_HEX = KEY.encode().hex()
+_DUMP = " ".join(_HEX[i : i + 4] for i in range(0, len(_HEX), 4))
+_BYTES = "".join(f"\\x{ord(c):02x}" for c in KEY)
+_OCTAL = "".join(f"\\{ord(c):03o}" for c in KEY)
+_UNICODE = "".join(f"\\u{ord(c):04x}" for c in KEY)
+_PERCENT = "".join(f"%{ord(c):02X}" for c in KEY)
+_WIDE = "".join(chr(ord(c) + 0xFEE0) for c in KEY)
+_TAGS = "".join(chr(ord(c) + 0xE0000) for c in KEY)
+_HALF = f"{KEY[:12]}\u200b{KEY[12:20]}\u2060{KEY[20:]}"
+
+ENCODED = [
+    (f"echo {_B64} | base64 -d", _B64),
+    (f"data:\n  token: {_B64}\n", _B64),
+    (f'{{"secret": "{_TWICE}"}}', _TWICE),
+    (f"state={_URL64}", _URL64),
+    (f"base64 -d <<EOF\n{_WRAPPED}\nEOF", _WRAPPED[:40]),
+    (f"powershell -enc {_UTF16}", _UTF16),
+    (f"echo {_HEX} | xxd -r -p", _HEX),
+    (f"00000000: {_DUMP}  ghp..", _DUMP),
+    (f"printf '{_BYTES}'", _BYTES),
+    (f"printf '{_OCTAL}'", _OCTAL),
+    (f'key = "{_UNICODE}"', _UNICODE),
+    (f"https://x.acme-corp.io/?t={_PERCENT}", _PERCENT),
+    (f"the key is {_WIDE} now", _WIDE),
+    (f"nothing to see{_TAGS} here", _TAGS),
+    (f"export T={_HALF}", _HALF),
+    (f"token = '{KEY[:10]}' + '{KEY[10:]}'", KEY[10:]),
+    (f'token = ("{KEY[:10]}"\n         "{KEY[10:]}")', KEY[10:]),
+    (f"$token = '{KEY[:9]}' . '{KEY[9:22]}' . '{KEY[22:]}';", KEY[9:22]),
+    (f"t = ''.join(['{KEY[:9]}', '{KEY[9:22]}', '{KEY[22:]}'])", KEY[9:22]),
+    (f'export T={KEY[:10]}""{KEY[10:]}', KEY[10:]),
+    (f"export T={KEY[:20]}\\\n{KEY[20:]}", KEY[20:]),
+    ("mail ann.lee&#64;acme-billing.com for it", "ann.lee&#64;acme-billing.com"),
+    ("mail ann.lee%40acme-billing.com for it", "ann.lee%40acme-billing.com"),
+    (f"{AWS[:4]}\u00ad{AWS[4:]}", AWS[4:]),
+]
+COMMANDS = [
+    ("curl -u deploy:Tr0ub4dor https://api.acme-corp.io/v1", "Tr0ub4dor"),
+    ("curl --user 'ops:Gr33n Tea9' https://x.acme-corp.io", "Tea9"),
+    ("machine api.acme-corp.io login ops password Gr33nTea9", "Gr33nTea9"),
+    ("curl -s --user admin:hunter2 http://10.0.0.7:9200/_cat", "hunter2"),
+    ("mysql -h db -u app -pS3same app_db < x.sql", "S3same"),
+    ("mysqldump --password=correcthorse shop", "correcthorse"),
+    ("sshpass -p 'Sup3r!Pass' ssh ops@10.0.0.3", "Sup3r!Pass"),
+    ("sshpass -phunter22 scp a ops@10.0.0.3:/tmp", "hunter22"),
+    ("PGPASSWORD=winter2024 psql -h db -U app", "winter2024"),
+    ("MYSQL_PWD=lemontree mysql -u app", "lemontree"),
+    ("SSHPASS=blue42sky sshpass -e ssh ops@10.0.0.3", "blue42sky"),
+    ("redis-cli -h cache -a f00tba11 ping", "f00tba11"),
+    ("docker login -u ci -p Wq8zTn55 registry.acme-corp.io", "Wq8zTn55"),
+    ("echo Wq8zTn55 | docker login -u ci --password-stdin", "Wq8zTn55"),
+    ("echo 'm0nkeys' | sudo -S apt-get update", "m0nkeys"),
+    ("echo 'ops:gr33nTea' | chpasswd", "gr33nTea"),
+    ("ldapsearch -x -D cn=admin -w L1ghthouse -b dc=acme", "L1ghthouse"),
+    ("smbclient //fs/share -U 'ops%P4nther' -c ls", "P4nther"),
+    ("mongodump --username app -p 0rchid77", "0rchid77"),
+    ("openssl enc -aes-256-cbc -pass pass:v3lvet -in a -out b", "v3lvet"),
+    ("zip -P k1ttens out.zip a.txt", "k1ttens"),
+    ("7z x backup.7z -pBa11oon", "Ba11oon"),
+    ("keytool -list -keystore k.jks -storepass Cha1rlift", "Cha1rlift"),
+    ("htpasswd -bc .htpasswd ops T0matoes", "T0matoes"),
+    ("wget --user=ops --password=Sn0wdrop ftp://10.0.0.3/x", "Sn0wdrop"),
+    ('curl -u "deploy:Tr0ub4dor" https://api.acme-corp.io', "Tr0ub4dor"),
+]
+SERVICES = [
+    (f"token={value}", value)
+    for value in (
+        "lin_api_" + _an(40),
+        "shpat_" + _hex(32),
+        "PMAK-" + _hex(24) + "-" + _hex(34),
+        "glc_" + base64.b64encode(f'{{"o":"1","n":"{_an(40)}"}}'.encode()).decode(),
+        "rubygems_" + _hex(48),
+        "pul-" + _hex(40),
+        "tfp_" + _an(59),
+        "dp.pt." + _an(43),
+    )
+]
+CONTROL = [
+    (f"THOUGHT: done. {token} y", token)
+    for token in (
+        *("<|im_end|>", "<|tool_calls_section_begin|>", "<|eot_id|>", "<|channel|>", "<|endoftext|>", "<tool_call>"),
+        *("[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>", "<end_of_turn>", "<eos>", "<｜tool▁calls▁begin｜>"),
+        *("[TOOL_CALLS]", "<|start_header_id|>", "\u202e", "\u2066", "\U000e0041\U000e0042", "\x1b[31m", "\x1b]0;t"),
+    )
+]
+
+# Nothing is found in these.
+HARMLESS = [
+    # words and hashes that look encoded
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "from internationalization.configuration import AbstractBaseConfigurationLoader",
+    "/usr/lib/python3/dist-packages/setuptools/command/build_ext.py",
+    "aGVsbG8gd29ybGQsIHRoaXMgaXMgYSB0ZXN0IG9mIGJhc2U2NA==",
+    "68656c6c6f20776f726c642c20746869732069732061207465737420",
+    "00000000: 7f45 4c46 0201 0100 0000 0000 0000 0000  .ELF",
+    "printf '\\033[31mred\\033[0m\\n'",
+    "grep -P '\\x1b\\[' log && echo 100%25 done",
+    "x = 'a' + 'b' + 'some longer words' + str(n)",
+    "https://acme.example.com/?q=caf%C3%A9%20au%20lait&amp;n=1",
+    "print(''.join(['a', 'b', 'c']))",
+    "naïve café — “quotes” and ｆｕｌｌ width",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+    # commands without a password
+    "curl -u $USER:$PASS https://api.acme-corp.io",
+    "curl -u <user>:<password> https://api.acme-corp.io",
+    'curl -u "$(cat user):$(cat pass)" https://x.acme-corp.io',
+    "curl -u admin: https://api.acme-corp.io",
+    "mysql -u root -p shop < dump.sql",
+    "mysql -u root -p$MYSQL_PASS shop",
+    "mysql -p${DB_PASSWORD} -h db",
+    'sshpass -p "$PASS" ssh ops@10.0.0.3',
+    "sshpass -p <password> ssh ops@10.0.0.3",
+    "PGPASSWORD=$DB_PASS psql -h db",
+    "PGPASSWORD=postgres psql -h localhost",
+    "docker login -u ci --password-stdin registry < token",
+    "docker run -p 8080:80 nginx",
+    "mkdir -p build/output && cp -p a b",
+    "redis-cli -a $REDIS_PASS ping",
+    "tar -czf a.tgz -C /srv data && zip -r out.zip dir",
+    "echo hello | sudo tee /etc/motd",
+    "openssl enc -aes-256-cbc -pass env:SECRET -in a",
+    "wget --password=<your password> ftp://10.0.0.3/x",
+    "ansible-playbook site.yml --ask-pass --password-file ./vault",
+    # text that only resembles control text
+    "let xs = a |> List.map f <|> b",
+    "if (a <| b |> c) { [INSTALL] }",
+    "flags 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f and family 👨‍👩‍👧",
+    "arr[TOOL] and <start> of <turn>, <end-of-turn/>",
+]
