@@ -1,6 +1,6 @@
 """The figures of a static screen: a row per model, overall, by tier, by source, and for clean and contaminated rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +70,13 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     names = _names(evaluation)
     screened = ScreenedAnswer.objects.filter(evaluation=evaluation)
     rows = _with_missing(evaluation, _table(screened, names))
-    tiers = _groups(screened, F("row__tier"), names)
-    sources = _groups(screened, F("row__source"), names)
+    lacking = {str(row["model"]) for row in rows if row["incomplete"]}
+    tiers = _in_part(_groups(screened, F("row__tier"), names), lacking)
+    sources = _in_part(_groups(screened, F("row__source"), names), lacking)
     if check is None:
         return Figures(rows, tiers, sources)
     contaminated = ContaminatedRow.objects.contaminated(check).filter(row=OuterRef("row"))
-    by_check = {group.name: group.rows for group in _groups(screened, Exists(contaminated), names)}
+    by_check = {group.name: group.rows for group in _in_part(_groups(screened, Exists(contaminated), names), lacking)}
     return Figures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
 
 
@@ -89,6 +90,15 @@ def _with_missing(evaluation: Evaluation, rows: Iterable[Row]) -> list[Row]:
     missing = missing_by_place(evaluation)
     lacks = [missing.get(places[str(row["model"])], 0) for row in rows]
     return [row | {"rows_missing": count, "incomplete": count > 0} for row, count in zip(rows, lacks, strict=True)]
+
+
+def _in_part(groups: Iterable[Group], lacking: Collection[str]) -> list[Group]:
+    """The groups, whose models are incomplete if they lack any row: it may be one of the group."""
+    marks: dict[bool, Row] = {
+        True: {"rows_missing": None, "incomplete": True},
+        False: {"rows_missing": 0, "incomplete": False},
+    }
+    return [Group(group.name, [row | marks[str(row["model"]) in lacking] for row in group.rows]) for group in groups]
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:

@@ -54,7 +54,7 @@ class ScoreOut(Schema):
     lat: float
     len: float
     cut: int = Field(description="Answers that the token limit ended.")
-    rows_missing: int = Field(0, description="Of all rows: those of the launch that have no result.")
+    rows_missing: int | None = Field(0, description="Rows of the launch without a result; null in a part of the rows.")
     incomplete: bool = Field(False, description="Rows are missing: no figure equals that of another model.")
     intervals: dict[str, list[float]]
 
