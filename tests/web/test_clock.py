@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -106,7 +107,7 @@ def test_a_sample_is_open_for_one_reviewer(wrong: float) -> None:
 
 @WRONG
 def test_a_worker_is_seen_by_all(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence.connection, "close", lambda: None)
+    monkeypatch.setattr(type(connections["default"]), "close", lambda _: None)
     presence.end()
     with machine(wrong):
         presence._report("celery@wrong", "llm", 1)

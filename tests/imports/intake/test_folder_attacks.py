@@ -10,6 +10,7 @@ import pytest
 from django.core.files.storage import default_storage
 
 from curation.imports.intake import folder
+from curation.imports.row_kinds import import_kind
 from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
 from tests.imports.bringing import as_lines, chat
@@ -82,7 +83,7 @@ def test_a_file_that_becomes_something_else_is_left(
     """The name changes between the look and the reading."""
     path = watched / "file.jsonl"
     path.write_bytes(as_lines([chat(2)]))
-    true = folder.import_kind
+    true = import_kind
 
     def change(kind: str) -> object:
         path.unlink()
@@ -109,7 +110,7 @@ def test_a_folder_that_becomes_a_link_is_not_entered(
 ) -> None:
     """The parent changes after its files were listed: they are read where they are, not where the link leads."""
     (watched / "secret.jsonl").write_bytes(as_lines([chat(2)]))
-    true = folder.import_kind
+    true = import_kind
 
     def change(kind: str) -> object:
         if not watched.is_symlink():

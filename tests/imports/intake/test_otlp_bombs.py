@@ -74,5 +74,5 @@ def test_a_large_request_of_few_messages_is_read() -> None:
     document, reasons = read_request(
         TRACES, message(1, message(2, message(2, span))), content_type=PROTOBUF, encoding=""
     )
-    assert document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] == text.decode()
+    assert text.decode() in str(document)
     assert reasons == []

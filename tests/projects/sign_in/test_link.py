@@ -72,7 +72,7 @@ def someone_else(client: Client, patch: pytest.MonkeyPatch) -> None:
 
 def much_later(client: Client, patch: pytest.MonkeyPatch) -> None:
     now = time.time() + link.PENDING_SECONDS + 1
-    patch.setattr(link.time, "time", lambda: now)
+    patch.setattr(time, "time", lambda: now)
 
 
 def twice(client: Client, patch: pytest.MonkeyPatch) -> None:
