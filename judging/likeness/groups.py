@@ -1,10 +1,10 @@
 """Groups of duplicates: rows with the same digest, and rows that are nearly the same in all of their parts.
 
 Near duplicates are found by MinHash and locality-sensitive hashing (Broder 1997; Leskovec, Rajaraman, Ullman, *Mining
-of Massive Datasets*, section 3.4). A row has minima of three texts, and a band has 4, 2 and 2 of them. Two rows whose
-texts have the Jaccard similarities a, b and c share all hashes of at least one band with the probability
-1 - (1 - a^4 b^2 c^2)^16, which is 0.99 if all are 0.85. Of these candidates those are joined whose share of equal
-minima reaches the threshold in each part. Groups are transitive.
+of Massive Datasets*, section 3.4). A row has minima of one text or of several, its parts, and a band has some of each.
+Two rows with one text of Jaccard similarity s share all hashes of at least one band with the probability
+1 - (1 - s^8)^16, which is 0.99 at 0.85; rows of several parts do if all of these are 0.85. Of these candidates those are
+joined whose share of equal minima reaches the threshold in each part. Groups are transitive.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from judging.likeness.minima import PERMUTATIONS, near_matrix
 
 BANDS = 16
-# How many of a row's minima are those of its first, second and third text.
-PARTS = (PERMUTATIONS // 2, PERMUTATIONS // 4, PERMUTATIONS // 4)
-_ENDS = np.cumsum(PARTS)[:-1]
+# How many of a row's minima are those of each of its parts.
+Parts = Sequence[int]
+ONE_TEXT: Parts = (PERMUTATIONS,)
 _AT_ONCE = 20_000
 Ints = NDArray[np.int64]
 Bands = NDArray[np.uint64]
@@ -53,13 +53,13 @@ class Groups:
         return found
 
 
-def bands_of(near: Sequence[bytes]) -> Bands:
+def bands_of(near: Sequence[bytes], parts: Parts = ONE_TEXT) -> Bands:
     """Return one hash per band of stored minima, of shape (rows, `BANDS`); 0 for a row without minima."""
     bands = np.zeros((len(near), BANDS), dtype=np.uint64)
     long = [row for row, minima in enumerate(near) if minima]
     if long:
-        parts = np.split(near_matrix([near[row] for row in long]), _ENDS, axis=1)
-        columns = np.concatenate([part.reshape(len(long), BANDS, -1) for part in parts], axis=2)
+        split = np.split(near_matrix([near[row] for row in long]), np.cumsum(parts)[:-1], axis=1)
+        columns = np.concatenate([part.reshape(len(long), BANDS, -1) for part in split], axis=2)
         hashed = np.zeros((len(long), BANDS), dtype=np.uint64)
         for column in range(columns.shape[2]):
             # FNV-1a over the minima of a band.
@@ -74,7 +74,7 @@ def group_exact(groups: Groups, exact: NDArray[np.uint64]) -> None:
         groups.join(first, row)
 
 
-def group_near(groups: Groups, bands: Bands, read_near: ReadNear, *, threshold: float) -> None:
+def group_near(groups: Groups, bands: Bands, read_near: ReadNear, *, threshold: float, parts: Parts = ONE_TEXT) -> None:
     """Join the rows whose minima are equal in at least `threshold` of the permutations of each part.
 
     Of the rows that share a band each is compared with the first, so a band with many rows is not compared pair by
@@ -86,9 +86,9 @@ def group_near(groups: Groups, bands: Bands, read_near: ReadNear, *, threshold: 
             if groups.find(first) != groups.find(row):
                 pairs.add((first, row))
                 if len(pairs) >= _AT_ONCE:
-                    _join_similar(groups, pairs, read_near, threshold)
+                    _join_similar(groups, pairs, read_near, threshold, parts)
                     pairs.clear()
-    _join_similar(groups, pairs, read_near, threshold)
+    _join_similar(groups, pairs, read_near, threshold, parts)
 
 
 def _equal_neighbours(keys: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
@@ -104,13 +104,15 @@ def _equal_neighbours(keys: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
                 yield first, row
 
 
-def _join_similar(groups: Groups, pairs: set[tuple[int, int]], read_near: ReadNear, threshold: float) -> None:
+def _join_similar(
+    groups: Groups, pairs: set[tuple[int, int]], read_near: ReadNear, threshold: float, parts: Parts
+) -> None:
     if not pairs:
         return
     left, right = np.array(sorted(pairs), dtype=np.int64).T
     rows = np.unique(np.concatenate([left, right]))
     minima = near_matrix(read_near(rows))
     equal = minima[np.searchsorted(rows, left)] == minima[np.searchsorted(rows, right)]
-    same = np.min([part.mean(axis=1) for part in np.split(equal, _ENDS, axis=1)], axis=0)
+    same = np.min([part.mean(axis=1) for part in np.split(equal, np.cumsum(parts)[:-1], axis=1)], axis=0)
     for first, second in zip(left[same >= threshold].tolist(), right[same >= threshold].tolist(), strict=True):
         groups.join(first, second)

@@ -10,6 +10,7 @@ from django.db.models import F
 from curation.duels.models import Duel, Opponent
 from curation.exports.hygiene.caps import Candidate, over_cap
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
+from curation.exports.hygiene.signature import PARTS
 from curation.exports.hygiene.signatures import SignedSample, read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
@@ -83,7 +84,7 @@ class _Rows:
         found = [(sample, grouped[sample.sample_id]) for sample in samples if sample.sample_id in grouped]
         self.rows += [row for _, row in found]
         self.exact += [sample.exact for sample, _ in found]
-        self.bands.append(bands_of([sample.near for sample, _ in found]))
+        self.bands.append(bands_of([sample.near for sample, _ in found], PARTS))
 
 
 def make_plan(
@@ -131,7 +132,9 @@ def _duplicates(found: _Rows, recipe: Recipe, read_lines: ReadLines, checkpoint:
         checkpoint()
         ids = np.array([row.sample_id for row in found.rows], dtype=np.int64)
         bands = np.concatenate(found.bands)
-        group_near(groups, bands, lambda rows: read_near(ids[rows].tolist()), threshold=recipe.near_duplicates)
+        group_near(
+            groups, bands, lambda rows: read_near(ids[rows].tolist()), threshold=recipe.near_duplicates, parts=PARTS
+        )
     duplicates: dict[int, int] = {}
     for sets in _batches(groups.sets().values()):
         checkpoint()

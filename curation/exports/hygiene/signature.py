@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judging.contamination.normalise import normalised, without_ids
-from judging.likeness.groups import PARTS
-from judging.likeness.minima import MINIMUM_BYTES, minima_of
+from judging.likeness.minima import MINIMUM_BYTES, PERMUTATIONS, minima_of
 
 # Raise it with every change of what a signature is made of: stored signatures of another version are made again.
 VERSION = 3
 WORDS = 3
 # With less, one changed word is most of the text: such texts are only compared as a whole.
 MIN_SHINGLES = 8
+# How many of the minima are those of what is learned, of the steps, and of what surrounds both.
+PARTS = (PERMUTATIONS // 2, PERMUTATIONS // 4, PERMUTATIONS // 4)
 
 
 class Signature(NamedTuple):

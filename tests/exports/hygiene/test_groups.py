@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from curation.exports.hygiene.signature import Signature, SignedRow, signature
+from curation.exports.hygiene.signature import PARTS, Signature, SignedRow, signature
 from judging.likeness.groups import Groups, bands_of, group_exact, group_near
 
 WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]
@@ -31,7 +31,13 @@ def grouped(signatures: list[Signature], threshold: float = 0.85) -> list[list[i
     near = [one.near for one in signatures]
     groups = Groups(len(signatures))
     group_exact(groups, np.frombuffer(b"".join(one.exact for one in signatures), dtype="<u8"))
-    group_near(groups, bands_of(near), lambda rows: [near[row] for row in rows.tolist()], threshold=threshold)
+    group_near(
+        groups,
+        bands_of(near, PARTS),
+        lambda rows: [near[row] for row in rows.tolist()],
+        threshold=threshold,
+        parts=PARTS,
+    )
     return sorted(sorted(rows) for rows in groups.sets().values())
 
 
