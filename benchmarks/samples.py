@@ -42,6 +42,12 @@ SAMPLE_COLUMNS = (
 )
 
 
+def other_columns() -> dict[str, bool | int | str]:
+    """The columns that `sample_values` leaves out, with the value of a new row: a new field needs no line here."""
+    fields = [f for f in Sample._meta.concrete_fields if f.column not in SAMPLE_COLUMNS and not f.null]
+    return {field.column: field.get_default() for field in fields}
+
+
 def text_of(draw: random.Random, number: int) -> str:
     """About 400 characters: words that stand everywhere, some in one of a hundred, one that stands once."""
     words = [draw.choice(VERBS) if n % 2 else draw.choice(NOUNS) for n in range(40)]
@@ -90,11 +96,12 @@ def fill(rows: int) -> tuple[Project, User]:
     runs = [Run.objects.create(project=project, kind="duel").pk for _ in range(30)]
     draw = random.Random(7)
     began = time.perf_counter()
-    others = [user.pk for user in users[1:]]
+    others, rest = [user.pk for user in users[1:]], other_columns()
     for first in range(1, rows + 1, 20_000):
         numbers = range(first, min(first + 20_000, rows + 1))
         with transaction.atomic():
-            insert("samples_sample", SAMPLE_COLUMNS, [sample_values(draw, n, project, runs, others) for n in numbers])
+            values = [(*sample_values(draw, n, project, runs, others), *rest.values()) for n in numbers]
+            insert("samples_sample", (*SAMPLE_COLUMNS, *rest), values)
             insert("samples_sampletext", ("sample_id", "body"), [(n, text_of(draw, n)) for n in numbers])
         if numbers[-1] % 100_000 == 0:
             print(f"{numbers[-1]:>9,} rows, {numbers[-1] / (time.perf_counter() - began):,.0f}/s", flush=True)

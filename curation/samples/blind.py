@@ -17,10 +17,10 @@ shown; the samples list offers the fields and orders that are not in `hidden_fie
 """
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from django.db import models, transaction
-from django.db.models import Exists, OuterRef
 from django.http import QueryDict
 
 from curation.projects import audit
@@ -187,11 +187,12 @@ def look_at(access: Access, ids: Iterable[int | None]) -> None:
     shown = [pk for pk in ids if pk is not None]
     if not shown or access.role not in (Role.CURATOR, Role.ADMIN):
         return
-    seen = Sample.objects.filter(pk__in=IdList(shown), status=Status.PENDING)
-    if not access.project.settings.review.blind:
-        seen = seen.filter(opinions__gt=0)
-    known = Look.objects.filter(sample=OuterRef("pk"), user=access.user)
-    new = list(seen.exclude(Exists(known)).order_by("pk").only("pk"))
+    # By the ids alone: with a condition on the status a database may read every pending sample of the project.
+    seen = Sample.objects.filter(pk__in=IdList(shown)).only("pk", "status", "opinions")
+    known = set(Look.objects.filter(sample_id__in=IdList(shown), user=access.user).values_list("sample_id", flat=True))
+    blind = access.project.settings.review.blind
+    pending = (sample for sample in seen if sample.status == Status.PENDING and (blind or sample.opinions))
+    new = sorted((sample for sample in pending if sample.pk not in known), key=attrgetter("pk"))
     if not new:
         return
     with transaction.atomic():

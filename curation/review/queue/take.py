@@ -15,7 +15,7 @@ from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
 from curation.review.queue.reserved import assigned_to, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
-from curation.samples.list.clauses import HasOpinions
+from curation.samples.list.clauses import HasOpinions, Unindexed
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.prepared import Prepared
@@ -46,10 +46,9 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
         return rows[:COUNTED_UP_TO].count()
     free, assigned = rows.filter(**UNASSIGNED), rows.filter(**ASSIGNED)
     count = free[:COUNTED_UP_TO].count()
-    # Few rows, by their index; to look at each undecided sample would cost every page more than the count.
-    several = rows.filter(HasOpinions(F("opinions")))
     if count:
-        count -= several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)), **UNASSIGNED).count()
+        waiting = _waiting_for_others(project, reviewer)
+        count -= waiting.alias(free=Unindexed(F("assigned"))).filter(free__in=[False]).count()
     if assigned.exists():
         assigned = undecided_by(assigned, reviewer)
         mine = assigned.filter(is_assigned_to(reviewer))[:COUNTED_UP_TO].count()
@@ -62,10 +61,19 @@ def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
     """Samples that anyone decided since then, and undecided ones that wait for others or for someone who adjudicates.
     What others decide leaves `open_count` and comes here, so the sum of both never falls by it."""
     rows = Sample.objects.of(project).order_by()
-    decided = rows.filter(decided_at__gte=since)
-    several = rows.filter(HasOpinions(F("opinions")), status=Status.PENDING)
-    waiting = several.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)))
+    decided, waiting = rows.filter(decided_at__gte=since), _waiting_for_others(project, reviewer)
     return decided.values("pk").union(waiting.values("pk"), all=True).count()
+
+
+def _waiting_for_others(project: Project, reviewer: int) -> SampleQuerySet:
+    """The undecided samples of several people that no longer need the reviewer.
+
+    The partial index of samples with opinions finds these few rows. The status is read from the rows: every page counts
+    them, and the index by status holds every undecided sample of the project.
+    """
+    several = Sample.objects.of(project).order_by().filter(HasOpinions(F("opinions")))
+    pending: SampleQuerySet = several.alias(state=Unindexed(F("status"))).filter(state=Status.PENDING)
+    return pending.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)))
 
 
 def take_next(

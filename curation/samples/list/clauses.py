@@ -9,7 +9,7 @@ filter's index is used if it has at most `FEW` matching rows. PostgreSQL chooses
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from django.db import connections, models
@@ -26,10 +26,15 @@ FEW_IN_RANGE = 12_000
 
 
 class Unindexed(models.Func):
-    """A column without its index: SQLite's unary plus is a no-op that its planner cannot see through."""
+    """A column without its index on SQLite: its unary plus is a no-op that its planner cannot see through. PostgreSQL
+    knows the sizes of its indexes and chooses by them."""
 
     arity = 1
-    template = "+%(expressions)s"
+    template = "%(expressions)s"
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object) -> tuple[str, list[Any]]:
+        sql, params = self.as_sql(compiler, connection, template="+%(expressions)s")
+        return sql, list(params)
 
 
 class IsTrajectory(models.Func):

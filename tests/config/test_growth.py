@@ -1,0 +1,110 @@
+"""Pages and calls of a project with many samples do work that does not grow with their number.
+
+The work is counted and not timed: instructions of SQLite's virtual machine, or pages that PostgreSQL reads. So the
+result is the same on a busy machine.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import orjson
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from config.shell import GROUPS, SECTIONS
+from curation.projects.models import Project, Role
+from curation.samples.models import Sample
+from tests.factories import make_project, make_user
+
+FEW, MANY = 16_000, 128_000
+# Pages about all samples of the project: their own reads grow with it, by up to 70 ms at a million rows.
+WHOLE_PROJECT = {"agreement-page", "assignment-list", "flag-list", "suggestion-list", "threshold-page"}
+PAGES = sorted(
+    {entry[2] for _, entries in GROUPS for entry in entries}
+    | {name for pages in SECTIONS.values() for name, _ in pages}
+)
+
+
+def has_grown(before: int, after: int) -> bool:
+    return after > 1.5 * before + 500
+
+
+pytestmark = pytest.mark.django_db
+
+
+def grow(project: Project, rows: int) -> None:
+    """Copy the samples until there are so many."""
+    columns = [field.column for field in Sample._meta.concrete_fields if not field.primary_key]
+    values = ["priority + id" if column == "priority" else f'"{column}"' for column in columns]
+    names = ", ".join(f'"{column}"' for column in columns)
+    while (count := Sample.objects.of(project).count()) < rows:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO samples_sample ({names}) SELECT {', '.join(values)} FROM samples_sample LIMIT %s",  # noqa: S608
+                [min(count, rows - count)],
+            )
+
+
+@contextmanager
+def counted_work() -> Iterator[Callable[[], int]]:
+    """Count what the database does for the statements of the block."""
+    if connection.vendor == "sqlite":
+        steps = [0]
+
+        def step() -> None:
+            steps[0] += 1
+
+        connection.ensure_connection()
+        connection.connection.set_progress_handler(step, 100)
+        try:
+            yield lambda: 100 * steps[0]
+        finally:
+            connection.connection.set_progress_handler(None, 0)
+    else:
+        with CaptureQueriesContext(connection) as captured:
+            yield lambda: sum(map(_blocks, [query["sql"] for query in captured if query["sql"].startswith("SELECT")]))
+
+
+def _blocks(sql: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")
+        plan = cursor.fetchone()[0]
+    plan = plan if isinstance(plan, list) else orjson.loads(plan)
+    return int(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
+
+
+def work_by_page(client: Client, project: Project) -> dict[str, int]:
+    paths = {name: reverse(name, args=[project.slug]) for name in PAGES if name not in WHOLE_PROJECT}
+    paths["REST samples"] = f"/api/v1/projects/{project.slug}/samples"
+    work = {}
+    for name, path in paths.items():
+        if client.get(path).status_code == 403:  # and caches are filled
+            continue
+        with counted_work() as count:
+            client.get(path)
+            work[name] = count()
+    return work
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.ADMIN])
+def test_no_page_reads_more_of_a_larger_project(role: Role) -> None:
+    user = make_user("ada")
+    project = make_project(user=user, role=role)
+    Sample.objects.bulk_create(Sample(project=project, priority=float(n)) for n in range(1_000))
+    client = Client()
+    client.force_login(user)
+    grow(project, FEW)
+    before = work_by_page(client, project)
+    grow(project, MANY)
+    after = work_by_page(client, project)
+    grown = {name: (before[name], after[name]) for name in after if has_grown(before[name], after[name])}
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    planned = work_by_page(client, project)
+    grown |= {
+        f"{name}, analyzed": (before[name], planned[name]) for name in after if has_grown(before[name], planned[name])
+    }
+    assert not grown, grown
