@@ -45,7 +45,7 @@ SAMPLE_COLUMNS = (
 def other_columns() -> dict[str, bool | int | str]:
     """The columns that `sample_values` leaves out, with the value of a new row: a new field needs no line here."""
     fields = [f for f in Sample._meta.concrete_fields if f.column not in SAMPLE_COLUMNS and not f.null]
-    return {field.column: field.get_default() for field in fields}
+    return {str(field.column): field.get_default() for field in fields}
 
 
 def text_of(draw: random.Random, number: int) -> str:

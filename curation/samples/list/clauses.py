@@ -9,7 +9,7 @@ filter's index is used if it has at most `FEW` matching rows. PostgreSQL chooses
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 from django.db import connections, models
@@ -32,9 +32,11 @@ class Unindexed(models.Func):
     arity = 1
     template = "%(expressions)s"
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object) -> tuple[str, list[Any]]:
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
+    ) -> tuple[str, tuple[str | int, ...]]:
         sql, params = self.as_sql(compiler, connection, template="+%(expressions)s")
-        return sql, list(params)
+        return sql, tuple(params)
 
 
 class IsTrajectory(models.Func):
