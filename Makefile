@@ -70,8 +70,9 @@ check: install-dev ## Lint, types, imports, migrations, deployment settings, fil
 bench: install-dev ## Measure throughput against the machine's limits
 	@exec $(BIN)/python -m benchmarks
 
-soak: install-dev ## The long tests: killed workers, restarted broker, failing models
-	@exec $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+soak: consumers ## The long tests: kills, restarted servers, images, compose, trainers, the newest LiteLLM
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	@exec .ci/newest-litellm
 
 newest-litellm: install-dev ## Run the tests of asking on the newest LiteLLM, before its pin is moved
 	@exec .ci/newest-litellm

@@ -3,6 +3,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +23,10 @@ from tests.product import ROOT
 from tests.product import product as product
 
 # Long tests start processes with a database of their own.
-SERVER_MARKS = ("django_db", "postgres", "redis", "docker", "browser", "long")
-SERVER_FIXTURES = frozenset({"db", "transactional_db", "live_server", "product", "postgres"})
+SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
+SERVER_FIXTURES = frozenset({"live_server", "product", "postgres"})
+# What a database does in its own way. The rest is Django's own statements, which one database tests.
+OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|select_for_update|as_postgresql|Prepared\(")
 
 
 @functools.cache
@@ -52,7 +55,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Sharing:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--on-servers", action="store_true", help="Only tests that use a database, Redis, Docker or a browser."
+        "--on-servers",
+        action="store_true",
+        help="Only tests that use Redis, Docker or a browser, or folders with statements for one database.",
     )
 
 
@@ -61,12 +66,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--on-servers"):
         config.hook.pytest_deselected(items=[item for item in items if not _on_servers(item)])
         items[:] = filter(_on_servers, items)
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("long", "image"))))
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def _on_servers(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
-    return any(map(item.get_closest_marker, SERVER_MARKS)) or not SERVER_FIXTURES.isdisjoint(fixtures)
+    if any(map(item.get_closest_marker, SERVER_MARKS)) or not SERVER_FIXTURES.isdisjoint(fixtures):
+        return True
+    in_database = item.get_closest_marker("django_db") is not None or not {"db", "transactional_db"}.isdisjoint(
+        fixtures
+    )
+    return in_database and _is_of_one_database(item.path.parent)
+
+
+@functools.cache
+def _is_of_one_database(folder: Path) -> bool:
+    """Whether the folder that these tests mirror has statements for one database."""
+    below = folder.relative_to(ROOT / "tests")
+    files = [*(ROOT / "curation" / below).glob("*.py"), *(ROOT / below).glob("*.py"), *folder.glob("test_*.py")]
+    return any(OF_ONE_DATABASE.search(file.read_text()) for file in files)
 
 
 @pytest.hookimpl(tryfirst=True)

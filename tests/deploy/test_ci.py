@@ -26,7 +26,8 @@ class Pass:
 
 
 def passes() -> Iterator[Pass]:
-    for call in PYTEST.finditer((ROOT / ".ci/run").read_text()):
+    _, after_soak = (ROOT / ".ci/run").read_text().split("    make soak\n")
+    for call in PYTEST.finditer(after_soak):
         if "--collect-only" in call["options"]:
             continue
         (expression,) = re.findall(r'-m "([^"]*)"', call["options"])
@@ -68,7 +69,7 @@ def marked(file: Path) -> Iterator[tuple[str, frozenset[str]]]:
 
 def test_each_test_runs_in_a_pass() -> None:
     made = list(passes())
-    assert len(made) == 3
+    assert len(made) == 2
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     lost = [
         f"{file.relative_to(ROOT)}: {name}"

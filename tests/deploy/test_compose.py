@@ -17,7 +17,7 @@ from tests.deploy.containers import BASE, CA_BUNDLE, ROOT, TAG, build_image, bui
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
 from tests.parts import missing
 
-pytestmark = [pytest.mark.image, pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(900)]
 
 PASSWORD = "a-password-of-this-test"
 

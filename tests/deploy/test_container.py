@@ -11,7 +11,7 @@ import pytest
 from tests.deploy.containers import Installation, build_image, docker, eventually, free_port, installation
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
 
-pytestmark = [pytest.mark.image, pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(900)]
 
 SIGN_IN = re.compile(r"Sign in as admin with the password (\S+) and change it")
 

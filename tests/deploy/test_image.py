@@ -16,7 +16,7 @@ from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
 from tests.parts import missing
 
 pytestmark = [
-    pytest.mark.image,
+    pytest.mark.slow,
     pytest.mark.docker,
     pytest.mark.redis,
     pytest.mark.timeout(900),

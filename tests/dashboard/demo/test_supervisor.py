@@ -128,6 +128,7 @@ def occupied(port: int) -> Iterator[int]:
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(540)
 def test_a_killed_worker_and_web_are_restarted_and_stop_together(
     running: "subprocess.Popen[str]", tmp_path: Path, port: int
@@ -150,6 +151,7 @@ def test_a_killed_worker_and_web_are_restarted_and_stop_together(
     assert not any(Path(f"/proc/{pid}").exists() for pid in after)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(540)
 def test_a_killed_demo_leaves_no_process_and_no_lock(
     running: "subprocess.Popen[str]", tmp_path: Path, port: int

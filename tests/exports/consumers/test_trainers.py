@@ -36,7 +36,7 @@ ANSWERED = [
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(600),
-    pytest.mark.long,
+    pytest.mark.slow,
     pytest.mark.embedded,
 ]
 

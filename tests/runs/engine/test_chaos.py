@@ -11,7 +11,7 @@ import pytest
 from tests.parts import missing
 from tests.runs.elsewhere import own_database, run_elsewhere
 
-each_size = pytest.mark.parametrize(("duels", "kills"), [(40, 2), pytest.param(300, 3, marks=pytest.mark.slow)])
+DUELS, KILLS = 300, 3
 
 
 def check(found: dict[str, Any], duels: int) -> None:
@@ -42,20 +42,18 @@ def check(found: dict[str, Any], duels: int) -> None:
     assert items <= found["server"]["answered"] <= items + calls["lost"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.timeout(420)
-@each_size
-def test_on_sqlite_with_the_embedded_broker(tmp_path: Path, duels: int, kills: int) -> None:
-    check(run_elsewhere("tests.runs.storm", str(duels), str(kills), folder=tmp_path, database=""), duels)
+def test_on_sqlite_with_the_embedded_broker(tmp_path: Path) -> None:
+    check(run_elsewhere("tests.runs.storm", str(DUELS), str(KILLS), folder=tmp_path, database=""), DUELS)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.redis
 @pytest.mark.timeout(420)
-@each_size
-def test_on_postgresql_with_a_redis_that_is_restarted(tmp_path: Path, duels: int, kills: int) -> None:
+def test_on_postgresql_with_a_redis_that_is_restarted(tmp_path: Path) -> None:
     if shutil.which("redis-server") is None:
         missing("redis-server is not installed, and the Redis of TEST_BROKER_URL is not ours to restart")
     with socket.socket() as probe:
@@ -63,5 +61,5 @@ def test_on_postgresql_with_a_redis_that_is_restarted(tmp_path: Path, duels: int
         port = probe.getsockname()[1]
     broker = f"redis://127.0.0.1:{port}/0"
     with own_database() as database:
-        storm = ["tests.runs.storm", str(duels), str(kills), "--redis", str(port)]
-        check(run_elsewhere(*storm, folder=tmp_path, database=database, broker=broker), duels)
+        storm = ["tests.runs.storm", str(DUELS), str(KILLS), "--redis", str(port)]
+        check(run_elsewhere(*storm, folder=tmp_path, database=database, broker=broker), DUELS)

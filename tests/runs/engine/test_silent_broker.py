@@ -10,7 +10,7 @@ from tests.parts import missing
 from tests.runs.elsewhere import own_database, run_elsewhere
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_runs_wait_for_a_silent_or_killed_broker(tmp_path: Path) -> None:
     if shutil.which("redis-server") is None:

@@ -31,11 +31,10 @@ def test_an_item_that_kills_its_workers_is_failed_and_no_other(tmp_path: Path) -
     assert (found["state"], found["done"], found["counted"]) == ("succeeded", 117, [120, 117, 3])
 
 
-@pytest.mark.long
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("kills", [30, pytest.param(100, marks=pytest.mark.slow)])
-def test_kills_fail_no_healthy_item(tmp_path: Path, kills: int) -> None:
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_kills_fail_no_healthy_item(tmp_path: Path) -> None:
     with own_database() as database:
-        found = run_elsewhere("tests.runs.dying_workers", "kills", str(kills), folder=tmp_path, database=database)
-    assert found["deaths"] >= kills
+        found = run_elsewhere("tests.runs.dying_workers", "kills", "100", folder=tmp_path, database=database)
+    assert found["deaths"] >= 100
     assert (found["failed"], found["state"], found["counted"]) == ({}, "succeeded", [120, 120, 0]), found["events"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.runs.elsewhere import own_database, run_elsewhere
 
-SCENARIOS, KILLS = 20, 2
+SCENARIOS, SAMPLES, KILLS = 20, 10, 2
 
 
 def check(found: dict[str, Any], rollouts: int) -> None:
@@ -25,12 +25,11 @@ def check(found: dict[str, Any], rollouts: int) -> None:
     assert found["records"] == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.bubblewrap
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize("samples", [4, pytest.param(10, marks=pytest.mark.slow)])
-def test_every_rollout_has_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
+def test_every_rollout_has_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SANDBOX", "bubblewrap")
     with own_database() as database:
-        storm = ["tests.trajectories.rollout_storm", str(SCENARIOS), str(samples), str(KILLS)]
-        check(run_elsewhere(*storm, folder=tmp_path, database=database), SCENARIOS * samples)
+        storm = ["tests.trajectories.rollout_storm", str(SCENARIOS), str(SAMPLES), str(KILLS)]
+        check(run_elsewhere(*storm, folder=tmp_path, database=database), SCENARIOS * SAMPLES)
