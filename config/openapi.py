@@ -66,6 +66,7 @@ class Api(NinjaAPI):
 
     def get_openapi_schema(self, **values: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**values)
+        _drop_empty_defaults(document)
         schemas: Json = document["components"]["schemas"]
         schemas["Problem"] = PROBLEM
         for path, operations in document["paths"].items():
@@ -81,6 +82,18 @@ class Api(NinjaAPI):
                 _add_refusals(operation)
                 _add_examples(operation, schemas, path)
         return document
+
+
+def _drop_empty_defaults(value: object) -> None:
+    """Remove each `default: []`. Generated clients would send it, and an empty list is not a missing one."""
+    if isinstance(value, dict):
+        if value.get("default") == []:
+            del value["default"]
+        for one in value.values():
+            _drop_empty_defaults(one)
+    elif isinstance(value, list):
+        for one in value:
+            _drop_empty_defaults(one)
 
 
 def _name_schemas(operation: Json, schemas: Json) -> None:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import krippendorff
 import numpy as np
 
 from judging.statistics.controls import cohens_kappa
@@ -44,9 +43,9 @@ def group_agreement(units: Sequence[Sequence[str]], *, seed: int = 1) -> Agreeme
     """Return Krippendorff's α of nominal values; each unit has one sample's values, those with fewer than two are left
     out.
 
-    K. Krippendorff, "Content Analysis" (4th ed., 2018), chapter 12, computed by the package `krippendorff`. The
-    interval is the percentile bootstrap over samples: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap"
-    (1993).
+    K. Krippendorff, "Content Analysis" (4th ed., 2018), chapter 12: 1 less the observed disagreement over that of
+    chance. The interval is the percentile bootstrap over samples: B. Efron and R. Tibshirani, "An Introduction to the
+    Bootstrap" (1993).
     """
     paired = [unit for unit in units if len(unit) > 1]
     same = sum(len(set(unit)) == 1 for unit in paired)
@@ -56,11 +55,12 @@ def group_agreement(units: Sequence[Sequence[str]], *, seed: int = 1) -> Agreeme
     # Samples with the same values are one row with a weight: there are few different ones.
     patterns = Counter(tuple(Counter(unit)[value] for value in values) for unit in paired)
     rows, weights = np.array(list(patterns), dtype=float), np.array(list(patterns.values()))
-    alpha = float(krippendorff.alpha(value_counts=np.repeat(rows, weights, axis=0), level_of_measurement="nominal"))
+    every = weights[np.newaxis].astype(float)
+    by_chance = float(_expected(rows, every)[0])
+    alpha = 1 - float(_observed(rows, every)[0]) / by_chance
     if same == len(paired):
         # No resample disagrees: what the share of equal samples may be bounds α instead.
-        expected = _expected(rows, weights[np.newaxis].astype(float))[0]
-        return Agreement(len(paired), same, alpha, Interval(1 - (1 - wilson(same, same).low) / expected, 1.0))
+        return Agreement(len(paired), same, alpha, Interval(1 - (1 - wilson(same, same).low) / by_chance, 1.0))
     random = np.random.default_rng(seed)
     drawn = random.multinomial(len(paired), weights / weights.sum(), size=RESAMPLES).astype(float)
     expected = _expected(rows, drawn)

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -231,3 +232,17 @@ def test_the_calls_that_compare_versions_are_those_that_declare_it() -> None:
 def _subclasses(kind: type) -> set[type]:
     direct: list[type] = kind.__subclasses__()
     return {*direct, *(found for one in direct for found in _subclasses(one))}
+
+
+def test_no_value_has_an_empty_list_by_default(published: Any) -> None:
+    def lists(value: object, path: str) -> Iterator[str]:
+        if isinstance(value, dict):
+            if value.get("default") == []:
+                yield path
+            for key, one in value.items():
+                yield from lists(one, f"{path}/{key}")
+        elif isinstance(value, list):
+            for number, one in enumerate(value):
+                yield from lists(one, f"{path}/{number}")
+
+    assert list(lists(published, "")) == []

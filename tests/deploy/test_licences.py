@@ -1,0 +1,45 @@
+"""The licences of everything that an installation of Winnow brings."""
+
+import re
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+
+import pytest
+
+from tests.product import ROOT
+
+FILES = ("base", "telemetry")
+EXTRAS = ("data", "live", "mcp", "oidc", "postgres", "s3")
+NAME = re.compile(r"^([A-Za-z0-9][\w.-]*)", re.MULTILINE)
+COPYLEFT = re.compile(r"\bA?GPL|(?<!Lesser )\bGeneral Public License", re.IGNORECASE)
+
+
+def required() -> set[str]:
+    """The pinned packages, and those that an extra names beside them."""
+    names = {name for file in FILES for name in NAME.findall((ROOT / f"requirements/{file}.txt").read_text())}
+    return names | {name for file in EXTRAS for name in NAME.findall((ROOT / f"requirements/{file}.in").read_text())}
+
+
+def licence(package: Distribution) -> str:
+    """What the package's metadata says of its licence: the expression, else the classifiers, else the first line."""
+    metadata = package.metadata
+    classifiers = [line for line in metadata.get_all("Classifier") or [] if line.startswith("License")]
+    return (
+        metadata.get("License-Expression") or "; ".join(classifiers) or (metadata.get("License") or "").split("\n")[0]
+    )
+
+
+@pytest.mark.parametrize("name", sorted(required()))
+def test_no_package_that_runs_with_winnow_is_under_the_gpl(name: str) -> None:
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        pytest.skip(f"{name} is for another platform")
+    said = licence(package)
+    assert said, f"{name} names no licence"
+    assert not COPYLEFT.search(said), f"{name}: {said}"
+
+
+def test_the_rule_tells_the_gpl_from_the_lgpl() -> None:
+    refused = ("GPL-3.0-only", "AGPL-3.0", "License :: OSI Approved :: GNU General Public License v3 (GPLv3)")
+    allowed = ("LGPL-2.1-or-later", "License :: OSI Approved :: GNU Lesser General Public License v3 (LGPLv3)", "MIT")
+    assert [bool(COPYLEFT.search(one)) for one in (*refused, *allowed)] == [True] * 3 + [False] * 3
