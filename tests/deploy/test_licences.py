@@ -2,6 +2,7 @@
 
 import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 
 import pytest
 
@@ -21,11 +22,14 @@ def required() -> set[str]:
 
 def licence(package: Distribution) -> str:
     """What the package's metadata says of its licence: the expression, else the classifiers, else the first line."""
-    metadata = package.metadata
-    classifiers = [line for line in metadata.get_all("Classifier") or [] if line.startswith("License")]
-    return (
-        metadata.get("License-Expression") or "; ".join(classifiers) or (metadata.get("License") or "").split("\n")[0]
-    )
+
+    def named(field: str) -> list[str]:
+        return package.metadata.get_all(field) or []
+
+    classifiers = [line for line in named("Classifier") if line.startswith("License")]
+    files = [str(file.locate()) for file in package.files or () if "/licenses/" in str(file)]
+    texts = [*named("License"), *(Path(file).read_text() for file in files)]
+    return "; ".join(named("License-Expression") or classifiers or [text.strip().split("\n")[0] for text in texts])
 
 
 @pytest.mark.parametrize("name", sorted(required()))
