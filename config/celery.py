@@ -1,11 +1,16 @@
 """The Celery app. Tasks are in each app's `tasks.py`; the queues are `llm`, `rollout`, `sandbox` and `default`."""
 
 import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from celery import Celery, beat
 from celery.app.amqp import AMQP
 from celery.concurrency.thread import TaskPool
+from celery.fixups.django import DjangoFixup
+from celery.loaders.app import AppLoader
 from celery.signals import (
     beat_embedded_init,
     before_task_publish,
@@ -43,8 +48,26 @@ class Amqp(AMQP):
     Connection = Reconnecting
 
 
+class Loader(AppLoader):
+    """Imports from the path alone. Celery puts the working directory first, which may hold anybody's files."""
+
+    def import_from_cwd(
+        self, module: str, imp: Callable[..., ModuleType] | None = None, package: str | None = None
+    ) -> ModuleType:
+        return (imp or self.import_module)(module, package=package)
+
+
+def keep_path(app: Celery) -> DjangoFixup:
+    """Connect Celery to Django without the working directory, which Celery would leave at the path's first place."""
+    path = [*sys.path]
+    connected = DjangoFixup(app)
+    connected.install()
+    sys.path[:] = path
+    return connected
+
+
 embedded_broker.register()
-app = Celery("winnow", amqp=Amqp)
+app = Celery("winnow", amqp=Amqp, loader=Loader, fixups=["config.celery:keep_path"])
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 _LOADED_BY = os.getpid()  # the worker's parent process; its pool is forked from it

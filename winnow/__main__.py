@@ -40,6 +40,8 @@ Data is in ./data; WINNOW_DATA names another folder, PORT another port than 8000
 def main() -> None:
     """Run the command that the arguments name; the exit status is its own."""
     arguments = sys.argv[1:]
+    # `python -m winnow` and PYTHONPATH may name the user's folder, whose `json.py` or `config` is not ours.
+    sys.path[:] = [place for place in sys.path if place and Path(place).resolve() != Path.cwd()]
     # Beside the user's files, not in the folder of an installed package.
     os.environ["WINNOW_DATA"] = str(Path(os.environ.get("WINNOW_DATA") or "data").expanduser().resolve())
     if not arguments:

@@ -43,6 +43,20 @@ def test_what_a_person_can_mend_is_one_line(
     assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("words", [("token", "list"), ("manage", "check"), ("worker",), ("backup", "winnow.tar")])
+def test_nothing_in_the_current_folder_is_imported(tmp_path: Path, words: tuple[str, ...]) -> None:
+    for name in ("sandbox", "judging", "curation", "config", "django", "celery", "pydantic", "httpx"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('executed: {name}')")
+    done = winnow(tmp_path, *words)
+    assert "executed" not in done.stderr
+    assert (
+        "System check identified no issues" in done.stdout
+        or "There is no database" in done.stderr
+        or ("`winnow serve` or `manage.py migrate` prepares it" in done.stderr)
+    )
+
+
 def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
     done = winnow(tmp_path, "token", "list", "--traceback", PORT="80a")
     assert "Traceback" in done.stderr and "PORT is '80a'" in done.stderr
