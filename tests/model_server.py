@@ -60,6 +60,8 @@ class Behaviour:
     refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with `refuses_with`
     refuses_with: int = 400
     detail: str = ""
+    body: dict[str, Any] | None = None  # the whole answer, with `status`; its `_headers` are sent as headers
+    events: list[dict[str, Any]] = field(default_factory=list)  # the chunks of an answer that is streamed
 
 
 @dataclass
@@ -131,7 +133,7 @@ class _Server:
             return 200, json.dumps({"object": "list", "data": [{"id": "king"}, {"id": "judge-a"}]}).encode(), ""
         if method == "POST" and path.endswith("/embeddings"):
             return self._embed(json.loads(body))
-        if method != "POST" or not path.endswith("/chat/completions"):
+        if method != "POST" or not path.endswith(("/chat/completions", "/messages")):
             return 404, _error("no such path"), ""
         return await self._complete(json.loads(body), headers.get("authorization", ""))
 
@@ -170,6 +172,8 @@ class _Server:
             counts.rate_limited += 1
             wait = "" if how.retry_after is None else f"Retry-After: {how.retry_after:g}\r\n"
             return 429, _error("slow down"), wait
+        if how.body is not None or how.events:
+            return _given(how, counts)
         if unknown := [name for name in how.refuses if name in asked]:
             counts.failed += 1
             return how.refuses_with, _error(f"Unsupported parameter: {unknown[0]}"), ""
@@ -226,6 +230,16 @@ class _Server:
         if how.usage and asks_for_usage:
             answer["usage"] = {"prompt_tokens": size, "completion_tokens": tokens, "total_tokens": size + tokens}
         return _streamed(answer) if asked.get("stream") else json.dumps(answer).encode()
+
+
+def _given(how: Behaviour, counts: Counts) -> tuple[int, bytes, str]:
+    """The answer that a test has written."""
+    if how.events:
+        return 200, "".join(f"data: {json.dumps(event)}\n\n" for event in how.events).encode() + b"data: [DONE]\n\n", ""
+    body = dict(how.body or {})
+    headers = body.pop("_headers", {})
+    counts.answered += how.status == 200
+    return how.status, json.dumps(body).encode(), "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
 
 def _streamed(answer: dict[str, Any]) -> bytes:

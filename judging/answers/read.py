@@ -17,11 +17,18 @@ FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
 )
 
 _MARK = re.compile(
-    r"(?P<opening><(?:think|thinking)>|\[THINK\]|◁think▷)"
-    r"|(?P<closing></(?:think|thinking)>|\[/THINK\]|◁/think▷)"
+    r"(?P<opening><(?:[a-z]{1,20}:)?(?:think|thinking)>|\[THINK\]|◁think▷)"
+    r"|(?P<closing></(?:[a-z]{1,20}:)?(?:think|thinking)>|\[/THINK\]|◁/think▷)"
     r"|(?P<fence>^[ \t]*```)",
     re.IGNORECASE | re.MULTILINE,
 )
+
+# The head of a part of a reply in the harmony format, with the end of the part before it.
+_CHANNEL = re.compile(
+    r"(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w+)(?P<to>[^<\n]{0,200}?)\s*"
+    r"(?:<\|constrain\|>\w{0,20}\s*)?<\|message\|>"
+)
+_PART_END = re.compile(r"<\|(?:end|return)\|>\s*$")
 
 # How the model families open a tool call; the bars may be ASCII or full width.
 _TOOL_CALL = re.compile(
@@ -77,9 +84,11 @@ def split_thinking(text: str) -> Reply:
     """Cut thinking off a reply.
 
     Handles closed sections, a leading section that was never closed (all of it is thinking: the reply was cut), and
-    a lone closing tag (chat templates that open the section inside the prompt). Tags inside a fenced block belong to
-    the answer. Linear in the length of the text.
+    a lone closing tag (chat templates that open the section inside the prompt), and the channels of harmony. Tags
+    inside a fenced block belong to the answer. Linear in the length of the text.
     """
+    if _CHANNEL.match(text.lstrip()):
+        return _split_channels(text.lstrip())
     marks = list(_MARK.finditer(text))
     last_closing = max((mark.start() for mark in marks if mark["closing"]), default=-1)
     answer: list[str] = []
@@ -105,6 +114,20 @@ def split_thinking(text: str) -> Reply:
     if position == 0:
         return Reply(text, "")
     return Reply("".join(answer).strip(), "\n".join(part.strip() for part in thinking if part.strip()))
+
+
+def _split_channels(text: str) -> Reply:
+    """Return the text of the channel `final`, with calls as they are; all other channels are thinking."""
+    heads = list(_CHANNEL.finditer(text))
+    answer: list[str] = []
+    thinking: list[str] = []
+    for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
+        part = _PART_END.sub("", text[head.end() : end]).strip()
+        if "to=" in head["to"]:
+            answer.append(f"{head[0]}{part}")
+        else:
+            (answer if head["name"] == "final" else thinking).append(part)
+    return Reply("\n".join(answer), "\n".join(part for part in thinking if part))
 
 
 def format_refusal(text: str, *, finish_reason: str) -> str | None:

@@ -47,6 +47,16 @@ class Refused(CallError):
         self.status = status
 
 
+class OutOfQuota(Refused):
+    """The endpoint's account has no credit left: only a person changes that."""
+
+    kind = "out_of_quota"
+
+
+class HalfAnswer(Refused):
+    """The endpoint answered with half an answer, and a retry will not change that. What it costs is unknown."""
+
+
 class Misconfigured(CallError):
     """The call cannot be made: a missing key variable, a private address, an unknown scripted model."""
 

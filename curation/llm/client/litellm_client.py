@@ -32,7 +32,9 @@ from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
 from curation.llm.client.errors import (
     CallError,
+    HalfAnswer,
     Misconfigured,
+    OutOfQuota,
     RateLimited,
     Refused,
     TimedOut,
@@ -42,6 +44,7 @@ from curation.llm.client.errors import (
 from curation.llm.client.passed_streams import OWN_STREAMS
 from curation.llm.client.pricing import cost_of, rounded
 from curation.llm.client.read import read_answer
+from curation.llm.client.refusals import Refusal
 from curation.llm.client.streams import BROKE_OFF, BrokenAnswer, Progress, RefusedAnswer, progress_of_call
 from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
@@ -176,6 +179,7 @@ class LiteLlmClient:
             # Some servers refuse the field even if it is null.
             params["extra_body"] = {name: value for name, value in extra.items() if name != USAGE or value is not None}
         key = _key(target)
+        secret = key if target.api_key_env else ""
         if target.api_base and proxy_for(target.api_base):
             await _check_host(target.api_base)
         started = time.perf_counter()
@@ -196,6 +200,8 @@ class LiteLlmClient:
                     response = await _call(messages=list(request.messages), **{**params, **given})
                     if progress.is_passed_on:
                         response = await _put_together(response, progress)
+        except RefusedAnswer as error:
+            raise _translate(error, secret, progress.refusal) from None
         except BrokenAnswer as error:
             raise Transient(str(error)) from error
         except TimeoutError as error:
@@ -204,7 +210,9 @@ class LiteLlmClient:
             timed_out = any(isinstance(cause, TIMEOUTS) for cause in causes_of(error))
             if timed_out and time.perf_counter() - started >= limit and not why_not_sent(error):
                 raise TimedOut(_late(progress, limit)) from None
-            raise _translate(error, key if target.api_key_env else "") from None  # the cause may repeat the key
+            raise _translate(
+                error, key if target.api_key_env else "", progress.refusal
+            ) from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
         try:
             if request.embed:
@@ -282,7 +290,7 @@ def _key(target: Target) -> str:
     return key
 
 
-def _translate(error: Exception, key: str) -> CallError:
+def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError:
     """Translate an error. Servers repeat the key that they refuse; it is removed."""
     if forbidden := _forbidden(error):
         return Misconfigured(forbidden.detail)
@@ -292,15 +300,20 @@ def _translate(error: Exception, key: str) -> CallError:
     lost = why_lost(error)
     error = getattr(error, "original_exception", None) or error  # of one in the middle of a stream
     status = refused.status if refused else getattr(error, "status_code", None)
-    said = _message(error) or f"the endpoint answered {status} without a message"
-    detail = lost or f"{type(error).__name__}: {said}"
+    said = _message(error, refusal) or f"the endpoint answered {status} without a message"
+    detail = str(refused or lost) or f"{type(error).__name__}: {said}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
+    wait = None if refusal is None else refusal.retry_after
+    if refusal is not None and refusal.is_out_of_quota:
+        return OutOfQuota(f"the endpoint is out of quota: {detail}", status)
+    if refused is not None and status == 200:
+        return HalfAnswer(detail)
     if status == 429:
-        return RateLimited(detail, _retry_after(error))
+        return RateLimited(detail, wait)
     is_cut_off = status is None or status < 400  # no response, or half of one
     is_broken = isinstance(error, litellm.exceptions.APIConnectionError) and refused is None
     if is_broken or is_cut_off or status in RETRIED:
-        return Transient(detail, _retry_after(error))
+        return Transient(detail, wait)
     return Refused(detail, status)
 
 
@@ -309,25 +322,11 @@ def _forbidden(error: BaseException) -> ForbiddenAddress | None:
     return next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddress)), None)
 
 
-def _message(error: Exception) -> str:
-    """The message in the JSON body of the endpoint's response, else the whole text."""
-    text = ERROR_PREFIX.sub("", str(getattr(error, "message", error)))
-    try:
-        body = json.loads(text)
-    except ValueError:
-        return text
-    error_body = body.get("error", body) if isinstance(body, dict) else None
-    message = error_body.get("message") if isinstance(error_body, dict) else error_body
-    return message if isinstance(message, str) else text
-
-
-def _retry_after(error: Exception) -> float | None:
-    response = getattr(error, "response", None)
-    headers: Any = getattr(response, "headers", None) or getattr(error, "litellm_response_headers", None) or {}
-    try:
-        return min(600.0, max(0.0, float(headers.get("retry-after", ""))))
-    except ValueError:
-        return None
+def _message(error: Exception, refusal: Refusal | None) -> str:
+    """The endpoint's words, else LiteLLM's, without its prefixes and the traceback that it adds to some."""
+    if refusal is not None and refusal.words:
+        return refusal.words
+    return ERROR_PREFIX.sub("", str(getattr(error, "message", error))).partition("Traceback (most recent")[0].strip()
 
 
 def _completion(target: Target, response: Any, latency_ms: int) -> Completion:

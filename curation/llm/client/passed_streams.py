@@ -10,6 +10,7 @@ import httpx
 from pydantic import JsonValue
 
 from curation.llm.client import streams
+from curation.llm.client.ends import check_event
 from curation.llm.client.streams import (
     BROKE_OFF,
     TOO_LONG,
@@ -51,6 +52,7 @@ class PassedEvents(Events):
             self._read_event(b"", line)
 
     def _take(self, found: JsonValue, data: bytes) -> None:
+        check_event(found)
         told = found if isinstance(found, dict) else {}
         self._has_said = self._has_said or told.get("type") not in BEFORE_TEXT
         self.is_done = told.get("type") in AFTER_TEXT or told.get("done") is True

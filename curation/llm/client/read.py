@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import httpx
 
 from curation.llm.client import streams
+from curation.llm.client.ends import check_answer
 from curation.llm.client.passed_streams import PassedStream
+from curation.llm.client.refusals import refusal_of
 from curation.llm.client.streams import TOO_LONG, BrokenAnswer, Progress, StreamedAnswer, progress_of_call
 
 # After the finish reason come the usage and the end. A server that leaves them out need not close the connection.
@@ -55,6 +58,11 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
     if streamed is not None:
         status, document = streamed.document()
         content, kind = json.dumps(document).encode(), "application/json"
+    if status >= 400:
+        progress.refusal = refusal_of(status, response.headers, content)
+    if status == 200:
+        with suppress(ValueError, RecursionError):  # LiteLLM says what is wrong with one that is not JSON
+            check_answer(json.loads(content))
     return httpx.Response(status, headers=[*kept, ("content-type", kind)], content=content, request=response.request)
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from curation.llm.client.refusals import Refusal
+
 MAX_BYTES = 32 * 1024 * 1024
 # The chunks of a stream are much longer than the text in them.
 MAX_STREAM_BYTES = 8 * MAX_BYTES
@@ -38,7 +40,10 @@ class BrokenAnswer(httpx.ReadError):
 
 
 class RefusedAnswer(BrokenAnswer):
-    """A stream that begins with an error: the endpoint's refusal, with the status that it would have had."""
+    """An error in place of an answer: the endpoint's refusal, with the status that it would have had.
+
+    With the status 200 it is an answer that is not whole, and another try would not change that.
+    """
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -55,12 +60,13 @@ class Progress:
     """What has arrived of a stream. `first_token_at` is a time of `time.perf_counter`.
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
-    was among those that arrived.
+    was among those that arrived. `refusal` is what an error status came with.
     """
 
     first_token_at: float | None = None
     is_passed_on: bool = False
     has_end: bool = False
+    refusal: Refusal | None = None
 
 
 progress_of_call: ContextVar[Progress] = ContextVar("progress_of_call")
@@ -81,6 +87,7 @@ class _Delta(BaseModel):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
 
 
@@ -88,6 +95,7 @@ class _Choice(BaseModel):
     index: int | None = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
+    error: JsonValue = None
 
 
 class _Chunk(BaseModel):
@@ -167,6 +175,7 @@ class StreamedAnswer(Events):
         self._indexes: list[int | None] = []
         self._usage: dict[str, JsonValue] | None = None
         self._failure: tuple[int, JsonValue] | None = None
+        self._refusal = ""
         self._kept = 0
 
     def document(self) -> tuple[int, JsonValue]:
@@ -178,6 +187,8 @@ class StreamedAnswer(Events):
         if not self.finish_reason:
             raise BrokenAnswer("the stream ended without a finish reason" if self.is_done else BROKE_OFF)
         message: dict[str, JsonValue] = {"role": "assistant", "content": "".join(self._text) or None}
+        if self._refusal:
+            message["refusal"] = self._refusal
         if self._thinking:
             message["reasoning_content"] = "".join(self._thinking)
         if self._calls:
@@ -217,8 +228,9 @@ class StreamedAnswer(Events):
                 self._thinking.append(thinking)
             for call in delta.tool_calls or ():
                 self._take_call(call)
-            if choice.finish_reason == "error":
-                raise BrokenAnswer("the endpoint ended the stream with an error")
+            self._refusal += delta.refusal or ""
+            if choice.error:
+                self._fail(choice.error)
             self.finish_reason = choice.finish_reason or self.finish_reason
         check_size(self._kept)
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from django.db import connection
 
 from curation.llm.client.completion import Completion, Request, Target
-from curation.llm.client.errors import CallError, Transient, Unreachable
+from curation.llm.client.errors import CallError, HalfAnswer, Transient, Unreachable
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.engine.counters import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
@@ -185,8 +185,9 @@ class CloseCall:
 
 def fail_call(run_id: int, call_id: int, error: CallError, latency_ms: int) -> None:
     """Record a failed call. One that was refused, or never reached the endpoint, costs nothing; the cost of one that
-    was sent and broke off or timed out is unknown."""
-    cost = None if isinstance(error, Transient) and not isinstance(error, Unreachable) else Decimal(0)
+    was sent and broke off, timed out or has half an answer is unknown."""
+    is_unknown = isinstance(error, Transient | HalfAnswer) and not isinstance(error, Unreachable)
+    cost = None if is_unknown else Decimal(0)
     end = {"error_kind": error.kind, "error": storable(str(error))[:2000], "cost": cost, "latency_ms": latency_ms}
     call = Call.objects.filter(pk=call_id)
     if call.filter(status=CallStatus.SENT).update(status=CallStatus.ERROR, **end):

@@ -126,7 +126,7 @@ class TestStage:
             try:
                 said = await _ask(context, item, target, short_request(f" ({', '.join(way)})"))
             except ItemFailed as other:
-                if "stream" in way and isinstance(other.__cause__, Refused):
+                if "stream" in way and type(other.__cause__) is Refused:
                     found["streams"] = False
                 continue
             found["error"] = f"{failed}. {hint}"
@@ -143,7 +143,7 @@ class TestStage:
         try:
             said = await _ask(context, item, target, short_request(" (streamed)"))
         except ItemFailed as failed:
-            return False if isinstance(failed.__cause__, Refused) else None
+            return False if type(failed.__cause__) is Refused else None
         return said.first_token_ms is not None
 
     async def _takes_schema(self, context: LlmContext, item: Item, job: Target) -> bool | None:
@@ -156,7 +156,7 @@ class TestStage:
         try:
             said = await _ask(context, item, replace(job, params={**params, "takes_json_schema": True}), request)
         except ItemFailed as failed:
-            return False if isinstance(failed.__cause__, Refused) else None
+            return False if type(failed.__cause__) is Refused else None
         if said.finish_reason == "length":
             return None
         try:
@@ -170,7 +170,7 @@ class TestStage:
         try:
             said = await _ask(context, item, replace(job, params={**job.params, "takes_tools": True}), asked)
         except ItemFailed as failed:
-            return False if isinstance(failed.__cause__, Refused) else None
+            return False if type(failed.__cause__) is Refused else None
         return None if said.finish_reason == "length" else bool(said.tool_calls)
 
 

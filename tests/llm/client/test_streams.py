@@ -193,7 +193,7 @@ def test_a_parameter_of_the_endpoint_wins() -> None:
         (delta(content="Hel") + b"data: 7\n\n" + END, "not of a chat completion: 7"),
         (delta(content=["Hel"]) + END, "not of a chat completion"),
         (delta(content="Hel") + DONE, "without a finish reason"),
-        (delta("error", content="Hel"), "ended the stream with an error"),
+        (delta("error", content="Hel"), "it ended with 'error'"),
         (
             delta(content="Hel") + event(error={"message": "out of memory", "code": 400}),
             "broke off with an error: out of",

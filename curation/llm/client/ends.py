@@ -1,0 +1,111 @@
+"""Why an answer has ended, in the server's own words.
+
+LiteLLM calls every reason that it does not know `stop`, so the reason is read before LiteLLM sees the answer. An answer
+is whole, cut off by its limit, or withheld by a filter if its reason is in `KNOWN`; all others are half an answer.
+"""
+
+from pydantic import JsonValue
+
+from curation.llm.client.streams import BrokenAnswer, RefusedAnswer, status_of, words_of
+
+KNOWN = frozenset(
+    {
+        *("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "finished", "done"),
+        *("length", "max_tokens", "max_output_tokens"),
+        *("tool_calls", "tool_call", "tool_use", "function_call"),
+        *("content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety", "recitation"),
+        *("blocklist", "prohibited_content", "spii", "language", "image_safety", "error_toxic"),
+    }
+)
+# The prompt and the answer fill the context window: a longer limit does not help, nor does another try.
+CUT_OFF = frozenset({"model_context_window_exceeded", "model_length", "context_length_exceeded", "error_limit"})
+# The server gave up, or the model wrote something that the server cannot read: the call is tried again.
+TRIED_AGAIN = frozenset(
+    {
+        *(
+            "",
+            "error",
+            "abort",
+            "aborted",
+            "cancelled",
+            "canceled",
+            "cancel",
+            "load",
+            "unload",
+            "timeout",
+            "insufficient",
+        ),
+        *("insufficient_system_resource", "network_error", "failed", "incomplete", "in_progress", "queued"),
+        *("malformed_function_call", "malformed_response", "unexpected_tool_call", "too_many_tool_calls"),
+        *("malformed_model_output", "malformed_tool_use", "other", "unknown", "finish_reason_unspecified"),
+    }
+)
+# Where the forms of answers other than OpenAI's have the reason.
+PLACES = ("stop_reason", "stopReason", "finish_reason", "finishReason", "done_reason")
+LISTS = ("choices", "candidates")
+
+
+def check_answer(document: JsonValue) -> None:
+    """Raise why a whole document is no whole answer, if it has one of the known forms."""
+    if not isinstance(document, dict):
+        return
+    if document.get("error"):
+        _fail(document["error"])
+    if (part := _part(document)) is not None:
+        _check_part(part)
+
+
+def check_event(event: JsonValue) -> None:
+    """Raise why a stream in another form than OpenAI's has no whole answer, if this event says so."""
+    if not isinstance(event, dict):
+        return
+    delta = event.get("delta")
+    for part in (_part(event), delta if isinstance(delta, dict) else None):
+        if part is not None and _reason(part):
+            _check_part(part)
+
+
+def _part(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
+    """The part of a document that has the reason; None for one without an answer, such as embeddings."""
+    for name in LISTS:
+        found = document.get(name)
+        if isinstance(found, list) and found and isinstance(found[0], dict):
+            return found[0]
+    if document.get("object") == "response":
+        details = document.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        return {"finish_reason": reason or document.get("status")}
+    is_answer = document.get("type") == "message" or document.get("done") is True
+    return document if is_answer or any(name in document for name in PLACES) else None
+
+
+def _check_part(part: dict[str, JsonValue]) -> None:
+    message = part.get("message")
+    if part.get("error"):
+        _fail(part["error"])
+    if isinstance(message, dict) and (refusal := message.get("refusal")):
+        raise RefusedAnswer(200, f"the model refused to answer: {refusal}")
+    reason, native = _reason(part), part.get("native_finish_reason")
+    if isinstance(native, str) and native.lower() in CUT_OFF | TRIED_AGAIN - {""}:
+        reason = native
+    if "done" in part and not reason:
+        reason = "done"  # older versions of Ollama give none
+    _check_reason(reason)
+
+
+def _check_reason(reason: str) -> None:
+    if (known := reason.lower()) in KNOWN:
+        return
+    if known in CUT_OFF:
+        raise RefusedAnswer(200, f"the answer was cut off, because the context window is full ({reason})")
+    if known in TRIED_AGAIN:
+        raise BrokenAnswer(f"the answer is not whole: it ended with {reason!r}" if reason else "the answer has no end")
+    raise RefusedAnswer(200, f"the answer is not whole: it ended with {reason!r}, which is no known end")
+
+
+def _reason(part: dict[str, JsonValue]) -> str:
+    return next((str(part[name]) for name in PLACES if part.get(name)), "")
+
+
+def _fail(error: JsonValue) -> None:
+    raise RefusedAnswer(status_of(error), f"the endpoint failed: {words_of(error)}")

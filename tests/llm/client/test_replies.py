@@ -1,0 +1,246 @@
+"""What servers really answer: half an answer, a refusal, thinking in the text. Each is given by a real server."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.errors import CallError, HalfAnswer, OutOfQuota, RateLimited, Refused, Transient
+from curation.llm.client.litellm_client import LiteLlmClient
+from judging.answers.read import format_refusal
+from tests.model_server import ModelServer
+from tests.model_server import model_server as model_server
+
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "cases" / "replies.jsonl"
+MESSAGES = [{"role": "user", "content": "hello"}]
+HALF = "THOUGHT: I will look at"
+
+
+def ask(server: ModelServer, model: str = "openai/m", base: str = "", **params: Any) -> Completion:
+    given = {"max_tokens": 5, "timeout": 5, **params}
+    target = Target(1, "m", model, base or server.api_base, "", given, 1, None, None, Decimal(0), Decimal(1), "")
+    return asyncio.run(LiteLlmClient().complete(target, Request(MESSAGES)))
+
+
+def failure(server: ModelServer, **params: Any) -> CallError:
+    with pytest.raises(CallError) as raised:
+        ask(server, **params)
+    assert "Traceback" not in str(raised.value)
+    return raised.value
+
+
+def body(reason: object, message: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": reason, "message": message or {"role": "assistant", "content": HALF}, **more}
+    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+def events(reason: object, **more: Any) -> list[dict[str, Any]]:
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    said = {"index": 0, "delta": {"role": "assistant", "content": HALF}, "finish_reason": None}
+    return [
+        {**head, "choices": [choice]} for choice in (said, {"index": 0, "delta": {}, "finish_reason": reason, **more})
+    ]
+
+
+AGAIN = ["error", "abort", "load", None, "", "MALFORMED_FUNCTION_CALL", "cancelled", "insufficient_system_resource"]
+ENDS: list[tuple[Any, type[CallError]]] = [
+    *((reason, Transient) for reason in AGAIN),
+    *((reason, HalfAnswer) for reason in ("pause_turn", "model_context_window_exceeded", "model_length", "surprise")),
+]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("reason", "kind"), ENDS)
+def test_half_an_answer_is_refused_with_the_reason(
+    model_server: ModelServer, reason: Any, kind: type[CallError], is_streamed: bool
+) -> None:
+    model_server.behave("m", **({"events": events(reason)} if is_streamed else {"body": body(reason), "status": 200}))
+    failed = failure(model_server, stream=is_streamed)
+    assert isinstance(failed, kind)
+    assert str(reason or "end") in str(failed)
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "function_call", "content_filter"])
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+def test_an_answer_with_a_known_end_is_taken(model_server: ModelServer, reason: str, is_streamed: bool) -> None:
+    model_server.behave("m", **({"events": events(reason)} if is_streamed else {"body": body(reason), "status": 200}))
+    assert ask(model_server, stream=is_streamed).text == HALF
+
+
+@pytest.mark.parametrize("reason", ["eos", "end_turn", "stop_sequence", "max_tokens", "STOP", "MAX_TOKENS"])
+def test_other_families_names_of_an_end_are_known(model_server: ModelServer, reason: str) -> None:
+    model_server.behave("m", body=body(reason), status=200)
+    assert ask(model_server).finish_reason == ("length" if reason.lower() == "max_tokens" else "stop")
+
+
+@pytest.mark.parametrize(("reason", "kind"), [("end_turn", None), ("pause_turn", HalfAnswer), (None, Transient)])
+def test_the_end_of_anthropics_answers_is_read_too(
+    model_server: ModelServer, reason: str | None, kind: type[CallError] | None
+) -> None:
+    said: dict[str, Any] = {"type": "message", "id": "x", "role": "assistant", "model": "m", "stop_sequence": None}
+    said |= {"content": [{"type": "text", "text": HALF}], "usage": {"input_tokens": 9, "output_tokens": 9}}
+    model_server.behave("m", body={**said, "stop_reason": reason}, status=200)
+    base = model_server.api_base.removesuffix("/v1")
+    if kind is None:
+        assert ask(model_server, "anthropic/m", base).text == HALF
+    else:
+        with pytest.raises(kind):
+            ask(model_server, "anthropic/m", base)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [({"code": 502, "message": "upstream"}, Transient), ({"code": 400, "message": "upstream"}, Refused)],
+)
+@pytest.mark.parametrize("reason", ["error", "stop"])
+def test_an_error_in_the_choice_is_said_in_the_gateways_words(
+    model_server: ModelServer, error: dict[str, Any], kind: type[CallError], reason: str
+) -> None:
+    model_server.behave("m", body=body(reason, error=error), status=200)
+    failed = failure(model_server)
+    assert isinstance(failed, kind) and "upstream" in str(failed)
+    model_server.behave("m", events=events(reason, error=error))
+    assert "upstream" in str(failure(model_server, stream=True))
+
+
+def test_a_refusal_fails_with_its_words(model_server: ModelServer) -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I can't help with that."}
+    model_server.behave("m", body=body("stop", message), status=200)
+    assert "I can't help with that." in str(failure(model_server))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<|channel|>analysis<|message|>think<|end|><|start|>assistant<|channel|>final<|message|>ls",
+        "<|channel|>final<|message|>ls<|return|>",
+        "<seed:think>think</seed:think>ls",
+        "think</think>ls",
+        "think</seed:think>\n\nls",
+    ],
+)
+def test_thinking_in_the_text_is_split_off(model_server: ModelServer, content: str) -> None:
+    model_server.behave("m", body=body("stop", {"role": "assistant", "content": content}), status=200)
+    said = ask(model_server)
+    assert (said.text, said.thinking) == ("ls", "think" if "think" in content else "")
+
+
+@pytest.mark.parametrize("names", [("reasoning",), ("reasoning_content",), ("reasoning", "reasoning_content")])
+def test_thinking_beside_the_text_is_read_under_both_names(model_server: ModelServer, names: tuple[str, ...]) -> None:
+    message = {"role": "assistant", "content": "ls", **dict.fromkeys(names, "think")}
+    model_server.behave("m", body=body("stop", message), status=200)
+    said = ask(model_server)
+    assert (said.text, said.thinking) == ("ls", "think")
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5, 1.5),
+        ({"Retry-After": "2.5"}, 2.5, 2.5),
+        ({"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}, 600, 600),
+        ({"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=300), usegmt=True)}, 30, 300),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0, 0),
+        ({"retry-after-ms": "soon", "Retry-After": "3"}, 3, 3),
+        ({"Retry-After": "nan"}, None, None),
+        ({}, None, None),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_each_spelling_of_how_long_to_wait_is_read(
+    model_server: ModelServer, headers: dict[str, str], least: float | None, most: float | None, status: int
+) -> None:
+    model_server.behave("m", body={"error": {"message": "slow down"}, "_headers": headers}, status=status)
+    failed = failure(model_server)
+    assert isinstance(failed, RateLimited if status == 429 else Transient)
+    wait = failed.retry_after
+    assert wait is None if least is None or most is None else wait is not None and least <= wait <= most
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"message": "You exceeded your current quota", "code": "insufficient_quota"}),
+        (429, {"message": "You exceeded your current quota", "type": "insufficient_quota"}),
+        (402, {"message": "This request requires more credits", "code": 402}),
+        (402, {"message": "Pay first"}),
+        (400, {"message": "Your credit balance is too low to access the API", "type": "invalid_request_error"}),
+        (429, {"message": "Insufficient balance"}),
+    ],
+)
+def test_an_endpoint_without_credit_is_out_of_quota(
+    model_server: ModelServer, status: int, error: dict[str, Any]
+) -> None:
+    model_server.behave("m", body={"error": error}, status=status)
+    for stream in (False, True):
+        failed = failure(model_server, stream=stream)
+        assert isinstance(failed, OutOfQuota)
+        assert "out of quota" in str(failed) and error["message"] in str(failed)
+
+
+def test_a_limit_per_minute_that_is_called_a_quota_is_tried_again(model_server: ModelServer) -> None:
+    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "You exceeded your current quota"}
+    model_server.behave("m", body={"error": error}, status=429)
+    assert isinstance(failure(model_server), RateLimited)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"error": {"message": "no such model"}}, "no such model"),
+        ({"detail": "no such model"}, "no such model"),
+        ({"detail": [{"msg": "field required", "loc": ["body"]}]}, "field required"),
+        ({"error": "no such model"}, "no such model"),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "no such model"}}}, "no such model"),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_a_gateways_message_is_shown_in_words(
+    model_server: ModelServer, given: dict[str, Any], words: str, status: int
+) -> None:
+    model_server.behave("m", body=given, status=status)
+    said = str(failure(model_server))
+    assert words in said and "{" not in said
+
+
+def _cases() -> list[Any]:
+    if not SHARED.exists():
+        return []
+    lines = map(json.loads, SHARED.read_text(encoding="utf-8").splitlines())
+    return [pytest.param(case, id=case["name"]) for case in lines]
+
+
+RIGHT: dict[str, tuple[type[CallError], str]] = {
+    "error in the choice": (Transient, "upstream"),
+    "abort": (Transient, "abort"),
+    "pause_turn": (HalfAnswer, "pause_turn"),
+    "context exceeded": (HalfAnswer, "cut off"),
+    "no reason": (Transient, "no end"),
+    "refusal": (HalfAnswer, "I can't help with that."),
+    "quota": (OutOfQuota, "out of quota"),
+    "retry in milliseconds": (RateLimited, "slow down"),
+}
+
+
+@pytest.mark.parametrize("case", _cases())
+def test_the_shared_replies_are_read_right(model_server: ModelServer, case: dict[str, Any]) -> None:
+    model_server.behave("m", body=case["body"], status=case["status"])
+    if case["name"] == "harmony":
+        said = ask(model_server)
+        assert (said.text, said.thinking) == ("ls", "think")
+    elif case["name"] == "tool tokens in text":
+        said = ask(model_server)
+        assert format_refusal(said.text, finish_reason=said.finish_reason) == "tool_call_token"
+    else:
+        kind, words = RIGHT[case["name"]]
+        failed = failure(model_server)
+        assert isinstance(failed, kind) and words in str(failed)
+        if case["name"] == "retry in milliseconds":
+            assert isinstance(failed, RateLimited) and failed.retry_after == 1.5
