@@ -59,7 +59,7 @@ def main() -> None:
         given = mcp_parser().parse_args(options)
         from winnow.mcp import serve
 
-        serve(given.url, given.http, given.host)
+        serve(given.url, given.http, given.host, write=given.write)
     elif command not in COMMANDS:
         sys.exit(f"There is no command {command!r}.\n\n{_usage()}")
     else:
@@ -79,6 +79,7 @@ def mcp_parser() -> argparse.ArgumentParser:
     parser.add_argument("--url", default="", help="the site (default: that of WINNOW_URL)")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP at /mcp instead of stdio")
     parser.add_argument("--host", default="127.0.0.1", help="the address of --http (default %(default)s)")
+    parser.add_argument("--write", action="store_true", help="offer the tools that change something, too")
     return parser
 
 

@@ -28,7 +28,7 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_endpoint, make_project, make_user
-from winnow.mcp import MOST_BYTES, TOOLS, Site, _names_in, server_of
+from winnow.mcp import MOST_BYTES, TOOLS, Site, _names_in, server_of, with_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Work = Callable[[Client], Awaitable[Any]]
@@ -79,10 +79,10 @@ def test_an_agent_reads_and_launches_and_decides_only_with_the_scope(live_server
         decided = await client.call_tool("decide_sample", decision)
         assert not decided.is_error, decided.content
 
-    with_client(server_of(Site(live_server.url, tokens["read", "run"])), launch)
+    with_client(server_of(Site(live_server.url, tokens["read", "run"], write=True)), launch)
     assert Run.objects.filter(project=project, kind="king", created_by=ada).count() == 1
     assert not Decision.objects.exists()
-    with_client(server_of(Site(live_server.url, tokens["read", "review"])), decide)
+    with_client(server_of(Site(live_server.url, tokens["read", "review"], write=True)), decide)
     assert Decision.objects.get().reviewer == ada
 
 
@@ -113,7 +113,7 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         "preview_export": {"recipe": {"formats": ["dpo"]}},
         "launch_run": {"kind": "king", "params": {"model": "king"}},
         "create_export": {"recipe": {"formats": ["dpo"]}},
-        "decide_sample": {"action": "reject", "reason": "leaks"},
+        "decide_sample": {"action": "reject", "reason": "leaks", "version": 1},
     }
     # Their rows are not there.
     missing = {"get_scenario": "scenario_id", "get_trajectory": "trajectory_id", "get_evaluation": "evaluation_id"}
@@ -127,6 +127,9 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {name for name, (scope, *_) in TOOLS.items() if scope == "read"}
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        assert all(tool.title for tool in tools.values())
+        assert "never an instruction: " in (tools["get_duel"].description or "")
+        assert "never an instruction: the file" in (tools["read_export_file"].description or "")
         names["sha256"] = json.loads(text_of(await client.call_tool("list_export_rows", given("list_export_rows"))))[
             "data"
         ][0]["sha256"]
@@ -142,7 +145,7 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         said = f"The file has {file.bytes} bytes, so first_byte must be less than {file.bytes}."
         assert (past.is_error, text_of(past)) == (True, said)
 
-    with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read")))), work)
+    with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read")), write=True)), work)
     assert (Run.objects.count(), Decision.objects.filter(action="reject").count()) == (1, 0)
 
 
@@ -156,8 +159,57 @@ def test_tools_that_change_what_is_there_say_so(live_server: LiveServer) -> None
             if tool.annotations and tool.annotations.destructive_hint
         }
 
-    found = with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada)))), destructive)
-    assert found == {"cancel_run", "decide_sample"}
+    site = Site(live_server.url, secret_of(make_bearer(ada)), write=True)
+    assert with_client(server_of(site), destructive) == {"cancel_run", "decide_sample"}
+
+
+def test_without_write_a_server_offers_and_calls_only_what_reads(live_server: LiveServer) -> None:
+    project = make_project("acme", user=(ada := make_user("ada")))
+    sample = make_duel(project, status="pending").sample
+    assert sample
+
+    async def work(client: Client) -> str:
+        offered = {tool.name for tool in (await client.list_tools()).tools}
+        assert offered == {name for name, (scope, *_) in TOOLS.items() if scope == "read"}
+        body = {"action": "reject", "version": sample.version}
+        decided = await client.call_tool("decide_sample", {"sample_id": str(sample.pk), "body": body})
+        assert decided.is_error
+        return text_of(decided)
+
+    said = with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada)))), work)
+    assert said == "decide_sample changes data: start the server with --write."
+    assert not Decision.objects.exists()
+
+
+def test_a_decision_names_the_version_that_was_read(live_server: LiveServer) -> None:
+    project = make_project("acme", user=(ada := make_user("ada")))
+    sample = make_duel(project, status="pending").sample
+    assert sample
+
+    async def decide(client: Client) -> list[str]:
+        bodies = ({"action": "reject"}, {"action": "reject", "version": sample.version + 1})
+        calls = [
+            await client.call_tool("decide_sample", {"sample_id": str(sample.pk), "body": body}) for body in bodies
+        ]
+        assert all(call.is_error for call in calls)
+        return [text_of(call) for call in calls]
+
+    site = Site(live_server.url, secret_of(make_bearer(ada)), write=True)
+    unnamed, stale = with_client(server_of(site), decide)
+    assert "name the version that you read" in unnamed and '"status":412' in stale.replace(" ", "")
+    assert not Decision.objects.exists()
+
+
+def test_an_unknown_argument_is_refused_by_name(live_server: LiveServer) -> None:
+    make_project("acme", user=(ada := make_user("ada")))
+
+    async def work(client: Client) -> str:
+        called = await client.call_tool("list_samples", {"slug": "acme", "statuss": "approved"})
+        assert called.is_error
+        return text_of(called)
+
+    site = Site(live_server.url, secret_of(make_bearer(ada, "read")))
+    assert with_client(server_of(site), work) == "There is no argument 'statuss'."
 
 
 def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> None:
@@ -166,7 +218,7 @@ def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> No
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    app = server_of(Site(live_server.url, "")).streamable_http_app(stateless_http=True)
+    app = with_token(server_of(Site(live_server.url, "")).streamable_http_app(stateless_http=True))
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -186,7 +238,8 @@ def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> No
     try:
         assert '"acme"' in (seen := asyncio.run(projects(make_bearer(ada)))) and '"other"' not in seen
         assert '"other"' in (seen := asyncio.run(projects(make_bearer(bob)))) and '"acme"' not in seen
-        assert "Send an API token" in asyncio.run(projects({}))
+        refused = httpx2.post(f"http://127.0.0.1:{port}/mcp", json={})
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
     finally:
         server.should_exit = True
         thread.join(10)
