@@ -126,6 +126,13 @@ class LastingStage(Stage, Protocol):
     lasting: ClassVar[bool]
 
 
+@runtime_checkable
+class MendingStage(Stage, Protocol):
+    """A stage that mends what earlier stages made: if all its items fail, the run keeps that and goes on."""
+
+    mends: ClassVar[bool]
+
+
 class SyncStage(Stage, Protocol):
     """A stage that works on one item at a time."""
 

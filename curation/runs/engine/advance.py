@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from curation.projects.audit import record
 from curation.runs.engine.dispatch import dispatch
-from curation.runs.kinds import Stage, kind_of, stages_of
+from curation.runs.kinds import MendingStage, Stage, kind_of, stages_of
 from curation.runs.models import LIVE, OPEN, Item, ItemState, Run, RunEvent, RunState
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
@@ -101,11 +101,12 @@ def _advance(run_id: int) -> bool:
     stages = list(stages_of(run))
     names = [stage.name for stage in stages]
     while not Item.objects.filter(run=run, stage=run.stage, state__in=OPEN).exists():
-        if _stage_is_lost(run):
+        position = names.index(run.stage)
+        if not isinstance(stages[position], MendingStage) and _stage_is_lost(run):
             reason = Item.objects.filter(run=run, stage=run.stage, state=ItemState.FAILED).values_list("reason")[:1]
             _end(run_id, RunState.FAILED, f"Every item of stage {run.stage} failed, the first: {reason[0][0]}")
             return False
-        position = names.index(run.stage) + 1
+        position += 1
         if position == len(stages):
             _finish(run)
             return False

@@ -34,6 +34,7 @@ class RepairStage:
     queue = "llm"
     most_open = MOST_OPEN_CALLS
     lasting: ClassVar = True
+    mends: ClassVar = True
 
     def __init__(self, params: AuthorParams, number: int) -> None:
         self._params = params

@@ -1,8 +1,11 @@
 """The messages to the teacher, and its reply: a bundle, or the errors to send back."""
 
 import copy
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -20,6 +23,10 @@ SHOWN_CHECKS = 5
 SHOWN_TERMINAL = 2000
 SHOWN_SOLUTION = 600
 MAX_NAME = 120
+# A key of bundles that no part of a bundle has, and how many braces of a reply are tried.
+BUNDLE_KEY = "reference_solution"
+OBJECT = re.compile(r'\{\s*"')
+MOST_OBJECTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,7 @@ def _order_errors(bundle: Bundle, order: Order) -> list[str]:
 
 
 def _document(text: str) -> dict[str, object] | str:
-    """The JSON object of a reply, with or without a fence, or the error."""
+    """The JSON object of a reply, bare, in a fence or amid prose, or the error."""
     bare = text.strip()
     if not bare.startswith("{"):
         blocks = [block.script for _, block in fenced_blocks(text)]
@@ -133,5 +140,18 @@ def _document(text: str) -> dict[str, object] | str:
     try:
         found = orjson.loads(bare)
     except orjson.JSONDecodeError as error:
-        return f"the reply is not JSON: {error}"
+        return _amid_prose(text) or f"the reply is not JSON: {error}"
     return found if isinstance(found, dict) else "the reply is not a JSON object"
+
+
+def _amid_prose(text: str) -> dict[str, object] | None:
+    """The first object in the text that can be a bundle. A part of one that is broken is none."""
+    decoder = json.JSONDecoder()
+    for place in islice(OBJECT.finditer(text), MOST_OBJECTS):
+        try:
+            found, _ = decoder.raw_decode(text, place.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and BUNDLE_KEY in found:
+            return found
+    return None

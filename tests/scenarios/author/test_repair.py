@@ -62,9 +62,10 @@ def test_an_invalid_repair_fails_and_the_scenario_stays_as_it_was(
     project: Project, teacher: Teacher, rooms: FakeBackend
 ) -> None:
     teacher.replies = [LAZY, "no document"]
-    authored(project, n=1, axes=PINS, repairs=1, attempts=2)
+    run = authored(project, n=1, axes=PINS, repairs=1, attempts=2)
 
     row = Scenario.objects.get()
     assert (row.status, row.version) == ("rejected", 1)
+    assert (run.state, run.result["scenarios"], run.result["rejected"]) == ("succeeded", 1, 1)
     item = Item.objects.get(stage="repair-1")
     assert item.state == ItemState.FAILED and "the reply is not JSON" in item.reason

@@ -98,6 +98,16 @@ def drive_to_end(run: Run) -> Run:
 
 @pytest.mark.django_db(transaction=True)
 class TestRun:
+    @pytest.mark.parametrize(
+        "said", ["Here it is: {}", "Here it is: {}. Tell me.", 'Not {{"this": 1}}, but {}', "```\n{}\n```"]
+    )
+    def test_a_bundle_amid_prose_is_read(
+        self, project: Project, teacher: Teacher, rooms: FakeBackend, said: str
+    ) -> None:
+        teacher.replies = [said.format(written())]
+        run = authored(project, n=1, axes=PINS)
+        assert (run.result["admitted"], len(teacher.asked)) == (1, 1)
+
     def test_a_bundle_is_written_gated_and_says_who_wrote_it(
         self, project: Project, teacher: Teacher, rooms: FakeBackend
     ) -> None:
