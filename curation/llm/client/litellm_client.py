@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -27,6 +28,7 @@ import openai
 from litellm.litellm_core_utils.litellm_logging import Logging
 from litellm.llms.custom_httpx import aiohttp_transport, http_handler
 
+from curation.llm.client.checked_call import check_host, key_of
 from curation.llm.client.checked_connector import CheckedConnector
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
@@ -46,10 +48,8 @@ from curation.llm.client.pricing import cost_of, rounded
 from curation.llm.client.read import read_answer
 from curation.llm.client.refusals import Refusal
 from curation.llm.client.streams import BROKE_OFF, BrokenAnswer, Progress, RefusedAnswer, progress_of_call
-from curation.llm.endpoints.keys import why_no_base_url, why_refused
-from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
+from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for
 from curation.web.outbound.transport import CheckedTransport
-from curation.web.problems import Problem
 from judging.answers.read import split_thinking
 from judging.messages import ToolCall, ToolFunction, message_text
 
@@ -178,10 +178,10 @@ class LiteLlmClient:
             extra = {**STREAM, **(more if isinstance(more, dict) else {})}
             # Some servers refuse the field even if it is null.
             params["extra_body"] = {name: value for name, value in extra.items() if name != USAGE or value is not None}
-        key = _key(target)
+        key = key_of(target)
         secret = key if target.api_key_env else ""
         if target.api_base and proxy_for(target.api_base):
-            await _check_host(target.api_base)
+            await check_host(target.api_base)
         started = time.perf_counter()
         progress_of_call.set(progress)
         try:
@@ -219,7 +219,7 @@ class LiteLlmClient:
                 return _embeddings(target, response, latency_ms, len(request.messages))
             first = progress.first_token_at
             first_token_ms = None if first is None else round((first - started) * 1000)
-            return replace(_completion(target, response, latency_ms), first_token_ms=first_token_ms)
+            return replace(_completion(target, response, latency_ms, progress.cost), first_token_ms=first_token_ms)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             kind = "an embedding of each text" if request.embed else "a chat completion"
             raise Transient(f"the answer is not {kind}") from error
@@ -263,33 +263,6 @@ def _late(progress: Progress, limit: float) -> str:
     )
 
 
-async def _check_host(api_base: str) -> None:
-    """Behind a proxy the proxy connects, so the host is checked here. The look-up blocks: it runs in a thread."""
-    try:
-        await asyncio.to_thread(refuse_private, api_base, MODELS)
-    except Problem as problem:
-        raise Misconfigured(problem.detail) from problem
-
-
-def _key(target: Target) -> str:
-    """The key in the endpoint's variable; a placeholder if the endpoint has none.
-
-    Settings may have changed since the endpoint was saved, so both rules are checked with each call.
-    """
-    if target.api_base and (reason := why_no_base_url(target.model)):
-        raise Misconfigured(reason)
-    if reason := why_refused(
-        variable=target.api_key_env, model=target.model, api_base=target.api_base, project=target.project
-    ):
-        raise Misconfigured(reason)
-    if not target.api_key_env:
-        return "none"  # with an empty key LiteLLM would search the environment for one
-    key = os.environ.get(target.api_key_env, "")
-    if not key:
-        raise Misconfigured(f"the environment variable {target.api_key_env} of this endpoint is not set")
-    return key
-
-
 def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError:
     """Translate an error. Servers repeat the key that they refuse; it is removed."""
     if forbidden := _forbidden(error):
@@ -329,7 +302,7 @@ def _message(error: Exception, refusal: Refusal | None) -> str:
     return ERROR_PREFIX.sub("", str(getattr(error, "message", error))).partition("Traceback (most recent")[0].strip()
 
 
-def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
+def _completion(target: Target, response: Any, latency_ms: int, reported: Decimal | None) -> Completion:
     choice = response.choices[0]
     said = split_thinking(choice.message.content or "")
     calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]
@@ -340,6 +313,7 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
         tokens_in = tokens_out = None
     details = getattr(usage, "prompt_tokens_details", None)
     cost = cost_of(target, tokens_in, tokens_out)
+    cost = reported if cost is None else cost
     return Completion(
         text=message_text({"content": said.text, "tool_calls": calls}),
         thinking=thinking,
@@ -347,7 +321,7 @@ def _completion(target: Target, response: Any, latency_ms: int) -> Completion:
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         tokens_cached=_tokens(details, "cached_tokens"),
-        cost=cost if cost is not None else _listed_cost(target, response),
+        cost=_listed_cost(target, response) if cost is None else cost,
         latency_ms=latency_ms,
         tool_calls=calls,
     )
@@ -366,8 +340,8 @@ def _embeddings(target: Target, response: Any, latency_ms: int, texts: int) -> C
         raise ValueError(f"{len(vectors)} embeddings of {texts} texts")
     tokens_in = _tokens(getattr(response, "usage", None), "prompt_tokens") or None
     cost = cost_of(replace(target, price_out=Decimal(0)), tokens_in, 0)
-    if cost is None and tokens_in and not target.api_base and target.model in litellm.model_cost:
-        cost = rounded(tokens_in * Decimal(str(litellm.model_cost[target.model].get("input_cost_per_token", 0))))
+    if cost is None and tokens_in and not target.api_base and (listed := listed_prices(target.model)):
+        cost = rounded(tokens_in * listed[0])
     return Completion(
         text="\n".join(base64.b64encode(np.asarray(vector, dtype="<f2").tobytes()).decode() for vector in vectors),
         thinking="",
@@ -391,6 +365,20 @@ def _tool_call(call: Any) -> ToolCall:
 
 def _listed_cost(target: Target, response: Any) -> Decimal | None:
     """The cost by LiteLLM's packaged price list; None if the model is not in it or is served from another address."""
-    if target.api_base or target.model not in litellm.model_cost:
+    if target.api_base or getattr(response, "usage", None) is None or listed_prices(target.model) is None:
         return None
     return rounded(Decimal(str(litellm.completion_cost(completion_response=response, model=target.model))))
+
+
+@cache
+def listed_prices(model: str) -> tuple[Decimal, Decimal] | None:
+    """The prices of a token read and of one written in LiteLLM's list, under any of a model's names.
+
+    Two zeros are those of a router, whose prices depend on where it sends a call.
+    """
+    try:
+        found = litellm.get_model_info(model)
+    except (litellm.exceptions.ModelNotMappedError, litellm.exceptions.BadRequestError):
+        return None
+    price_in, price_out = (Decimal(str(found.get(f"{name}_cost_per_token") or 0)) for name in ("input", "output"))
+    return (price_in, price_out) if price_in or price_out else None

@@ -9,6 +9,7 @@ import httpx
 from curation.llm.client import streams
 from curation.llm.client.ends import check_answer
 from curation.llm.client.passed_streams import PassedStream
+from curation.llm.client.pricing import reported_cost
 from curation.llm.client.refusals import refusal_of
 from curation.llm.client.streams import TOO_LONG, BrokenAnswer, Progress, StreamedAnswer, progress_of_call
 
@@ -62,7 +63,9 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
         progress.refusal = refusal_of(status, response.headers, content)
     if status == 200:
         with suppress(ValueError, RecursionError):  # LiteLLM says what is wrong with one that is not JSON
-            check_answer(json.loads(content))
+            found = json.loads(content)
+            progress.cost = reported_cost(found, response.headers)
+            check_answer(found)
     return httpx.Response(status, headers=[*kept, ("content-type", kind)], content=content, request=response.request)
 
 

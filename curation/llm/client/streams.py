@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import Decimal
 
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -60,13 +61,15 @@ class Progress:
     """What has arrived of a stream. `first_token_at` is a time of `time.perf_counter`.
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
-    was among those that arrived. `refusal` is what an error status came with.
+    was among those that arrived. `refusal` is what an error status came with, `cost` what the server says that the
+    answer costs.
     """
 
     first_token_at: float | None = None
     is_passed_on: bool = False
     has_end: bool = False
     refusal: Refusal | None = None
+    cost: Decimal | None = None
 
 
 progress_of_call: ContextVar[Progress] = ContextVar("progress_of_call")

@@ -12,7 +12,7 @@ import pytest
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import CallError, HalfAnswer, OutOfQuota, RateLimited, Refused, Transient
-from curation.llm.client.litellm_client import LiteLlmClient
+from curation.llm.client.litellm_client import LiteLlmClient, listed_prices
 from judging.answers.read import format_refusal
 from tests.model_server import ModelServer
 from tests.model_server import model_server as model_server
@@ -244,3 +244,41 @@ def test_the_shared_replies_are_read_right(model_server: ModelServer, case: dict
         assert isinstance(failed, kind) and words in str(failed)
         if case["name"] == "retry in milliseconds":
             assert isinstance(failed, RateLimited) and failed.retry_after == 1.5
+
+
+@pytest.mark.parametrize(
+    ("usage", "headers", "cost"),
+    [
+        ({"cost": 0.0125}, {}, Decimal("0.0125")),
+        ({"cost": 0}, {}, Decimal(0)),
+        ({}, {"x-litellm-response-cost": "2.5e-05"}, Decimal("0.000025")),
+        ({"cost": 0.0001, "is_byok": True}, {}, None),
+        ({"cost": -1}, {}, None),
+        ({"cost": "much"}, {}, None),
+        ({}, {}, None),
+    ],
+)
+def test_a_reported_cost_counts_where_the_endpoint_has_no_prices(
+    model_server: ModelServer, usage: dict[str, Any], headers: dict[str, str], cost: Decimal | None
+) -> None:
+    said = body("stop")
+    model_server.behave("m", body={**said, "usage": {**said["usage"], **usage}, "_headers": headers}, status=200)
+    target = Target(1, "m", "openai/m", model_server.api_base, "", {}, 1, None, None, None, None, "")
+    assert asyncio.run(LiteLlmClient().complete(target, Request(MESSAGES))).cost == cost
+    assert ask(model_server).cost == Decimal("0.000009")
+
+
+@pytest.mark.parametrize(
+    ("model", "prices"),
+    [
+        ("openai/gpt-4o-mini", (Decimal("1.5E-7"), Decimal("6E-7"))),
+        ("gpt-4o-mini", (Decimal("1.5E-7"), Decimal("6E-7"))),
+        ("anthropic/claude-sonnet-4-5", (Decimal("0.000003"), Decimal("0.000015"))),
+        ("openrouter/openai/gpt-5", None),
+        ("openai/no-such-model", None),
+    ],
+)
+def test_the_list_of_prices_knows_a_model_under_each_of_its_names(
+    model: str, prices: tuple[Decimal, Decimal] | None
+) -> None:
+    assert listed_prices(model) == prices
