@@ -32,6 +32,7 @@ from curation.llm.client.checked_call import check_host, key_of
 from curation.llm.client.checked_connector import CheckedConnector
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
+from curation.llm.client.defaults import note_refused, without_refused
 from curation.llm.client.errors import (
     CallError,
     HalfAnswer,
@@ -135,10 +136,20 @@ async def _call(*, model: str, messages: list[Any], **given: Any) -> Any:
 class LiteLlmClient:
     """Calls any model that LiteLLM can reach, once: retries are made and recorded by the caller.
 
-    A stream that a server refuses is tried once without `stream_options`: its usage may then be unknown.
+    A stream that a server refuses is tried once without `stream_options`: its usage may then be unknown. A request that
+    is refused for a default, such as a temperature, is sent without it, as are the next ones to this model.
     """
 
     async def complete(self, target: Target, request: Request) -> Completion:
+        while True:
+            given = without_refused(target, request.params)
+            try:
+                return await self._asking_for_usage(target, replace(request, params=given))
+            except Refused as error:
+                if not note_refused(target, given, error):
+                    raise
+
+    async def _asking_for_usage(self, target: Target, request: Request) -> Completion:
         params = {**target.params, **request.params}
         body = params.get("extra_body")
         extra = body if isinstance(body, dict) else {}

@@ -13,6 +13,7 @@ from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request
+from curation.runs.calls.targets import call_params
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
@@ -40,6 +41,7 @@ READY_TOOL: dict[str, object] = {
         "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
     },
 }
+DEFAULTS: dict[str, object] = {"temperature": 0.7}
 TOOL_QUESTION = "Call the tool report_ready with the word: ready"
 FIGURES = (
     *("latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost", "text", "error"),
@@ -175,7 +177,9 @@ class TestStage:
 
 
 async def _ask(context: LlmContext, item: Item, target: Target, request: Request) -> Completion:
-    return (await context.ask(item, target, request, fresh=True, tries=1)).completion
+    """Ask as the stages of runs do: with a default that the endpoint's own parameters replace."""
+    params = {**call_params(target, DEFAULTS), **request.params}
+    return (await context.ask(item, target, replace(request, params=params), fresh=True, tries=1)).completion
 
 
 def _target(project: Project, name: str) -> Target:

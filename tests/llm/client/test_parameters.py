@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -53,6 +54,45 @@ def test_max_completion_tokens_takes_the_place_of_max_tokens(model_server: Model
     request = Request(MESSAGES, {"max_tokens": 5})
     wide = highest_cost(target(model_server, max_completion_tokens=1_000_000), request)
     assert wide == Decimal(1)  # a dollar per million tokens: a budget reserves the limit that is sent
+
+
+@pytest.mark.parametrize("model", ["openai/judge-a", "openai/o3"])
+def test_a_default_that_the_model_refuses_is_left_out(model_server: ModelServer, model: str) -> None:
+    model_server.behave(model.removeprefix("openai/"), refuses=["temperature"])
+    given = replace(target(model_server), model=model)
+    for _ in range(2):
+        request = Request(MESSAGES, {"temperature": 0.7, "max_tokens": 5})
+        assert asyncio.run(LiteLlmClient().complete(given, request)).text
+    assert model_server.counts().answered == 2
+    assert model_server.counts().failed == (
+        1 if model == "openai/judge-a" else 0
+    )  # LiteLLM knows o3, and sends nothing
+
+
+@pytest.mark.parametrize("model", ["openai/judge-a", "openai/o3"])
+def test_a_parameter_that_the_endpoint_sets_is_refused_in_words(model_server: ModelServer, model: str) -> None:
+    model_server.behave(model.removeprefix("openai/"), refuses=["temperature"])
+    given = replace(target(model_server, temperature=0.7), model=model)
+    request = Request(MESSAGES, {"temperature": 0.7, "max_tokens": 5})
+    with pytest.raises(Refused, match="the parameters of the endpoint set `temperature`"):
+        asyncio.run(LiteLlmClient().complete(given, request))
+    assert model_server.counts().answered == 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("params", "is_ok"), [({}, True), ({"temperature": 0.2}, False)])
+def test_the_test_of_an_endpoint_sends_a_temperature_as_runs_do(
+    model_server: ModelServer, params: dict[str, Any], is_ok: bool
+) -> None:
+    project = make_project()
+    base = model_server.api_base
+    make_endpoint(project, "judge-a", model="openai/judge-a", api_base=base, api_key_env="", params=params)
+    model_server.behave("judge-a", refuses=["temperature"])
+    run = launch(project=project, kind="test", params={"model": "judge-a"}, user=None)
+    drive(run.pk)
+    run.refresh_from_db()
+    assert run.result["ok"] is is_ok
+    assert ("`temperature`" in str(run.result["error"])) is not is_ok
 
 
 @pytest.mark.django_db(transaction=True)
