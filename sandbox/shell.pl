@@ -65,7 +65,8 @@ sub command {
 # Sends the next part to the shell that has read all earlier ones; '' ends its text.
 sub feed_shell {
     my $unread = pack('L', 0);
-    return pause() if ioctl($feed, $FIONREAD, $unread) && unpack('L', $unread);    # a kernel with larger pipes
+    $is_fed = ioctl($feed, $FIONREAD, $unread) && unpack('L', $unread);
+    return if $is_fed;    # a kernel with larger pipes, or the shell has ended
     my $part = @parts ? shift(@parts)->() : '';
     $feed = undef unless length $part && write_all($feed, $part);
 }

@@ -27,7 +27,7 @@ my %call;       # system call numbers
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
 my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
-my ($F_SETPIPE_SZ, $FIONREAD, $PART) = (1031, 0x541B, 4096);
+my ($F_SETPIPE_SZ, $FIONREAD, $PART, $FEED_AGAIN) = (1031, 0x541B, 4096, 1000);
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
 # A shell reports its state on fd 7, reads its text from 8 and is executed from 9; our descriptors start at 20.
 my ($STATE_FD, $SCRIPT_FD, $SHELL_FD, $HIGH) = (7, 8, 9, 20);
@@ -64,6 +64,7 @@ my %pipes;                       # fileno => read end of an output pipe that a p
 my ($head, $tail, $total) = ('', '', 0);    # output since the last reply
 my ($state_end, $state) = (undef, '');      # read end of the running command's state, and what it sent
 my ($feed, @parts, $mark);                  # write end of its shell's text, what makes the next parts, the end's mark
+my $is_fed;                                 # the last part was still unread when there was room for the next
 my ($child, $status);
 open(my $random, '<', '/dev/urandom') or die "/dev/urandom: $!\n";
 my $shell = copy_of_shell();
@@ -274,7 +275,9 @@ sub pump {
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # a writer that floods an idle session blocks
     vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), $state_end ? $state_end : ();
     my $hungry = '';
-    vec($hungry, fileno $feed, 1) = 1 if $feed;
+    # select would return at once for a shell that has not read yet: only the others are waited for, a millisecond.
+    if ($is_fed) { ($is_fed, $microseconds) = (0, $FEED_AGAIN) }
+    elsif ($feed) { vec($hungry, fileno $feed, 1) = 1 }
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
     return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
@@ -320,8 +323,6 @@ sub take_state {
     $state_end = undef if defined $count && $count == 0;    # or select would return at once until the shell ends
     return $count;
 }
-
-sub pause { select(undef, undef, undef, 0.001) }
 
 sub fresh_name { sysread($random, my $bytes, 16) == 16 or fail("/dev/urandom: $!"); return unpack('H*', $bytes) }
 
