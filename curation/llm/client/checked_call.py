@@ -1,4 +1,4 @@
-"""What is checked before each call: the host behind a proxy, and the key's variable."""
+"""The checks before each call: the host behind a proxy, and the key's variable."""
 
 import asyncio
 import os

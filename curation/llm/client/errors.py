@@ -54,7 +54,7 @@ class OutOfQuota(Refused):
 
 
 class HalfAnswer(Refused):
-    """The endpoint answered with half an answer, and a retry will not change that. What it costs is unknown."""
+    """The endpoint answered with half an answer, and a retry will not change that. Its cost is unknown."""
 
 
 class Misconfigured(CallError):

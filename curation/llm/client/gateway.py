@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Iterable
+from decimal import Decimal
 
 from curation.llm.client.completion import Client, Completion, Request, Target
 from curation.llm.client.errors import Misconfigured
-from curation.llm.client.pricing import cost_of
+from curation.llm.client.pricing import MILLION, cost_of
 from curation.llm.models import Endpoint
+
+PRICE_PLACES = Decimal("0.000001")
 
 
 def target_of(endpoint: Endpoint) -> Target:
@@ -64,6 +67,20 @@ def client_for(target: Target) -> Client:
     from curation.llm.client.litellm_client import LiteLlmClient
 
     return LiteLlmClient()
+
+
+def listed_prices(target: Target) -> dict[str, str]:
+    """Return an endpoint's prices per million tokens by LiteLLM's list, if it has none of its own. Only in workers."""
+    is_own = target.price_in is not None or target.price_out is not None
+    if is_own or target.api_base or target.model.startswith("scripted/"):
+        return {}
+    from curation.llm.client.litellm_client import listed_prices
+
+    found = listed_prices(target.model)
+    return {
+        name: f"{(price * MILLION).quantize(PRICE_PLACES).normalize():f}"
+        for name, price in zip(("price_in", "price_out"), found or (), strict=False)
+    }
 
 
 async def warm_up(targets: Iterable[Target]) -> None:

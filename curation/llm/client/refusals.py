@@ -1,4 +1,4 @@
-"""What a server says when it refuses: its words, how long to wait, and whether its quota is spent."""
+"""A server's refusal: its words, how long to wait, and whether its quota is spent."""
 
 import json
 import math

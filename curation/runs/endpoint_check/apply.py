@@ -1,6 +1,7 @@
-"""Set the parameters of a model endpoint that its last test found."""
+"""Set the parameters of a model endpoint, and the prices that it lacks, as its last test found them."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 from curation.llm.endpoints.change import change_endpoint, endpoint_of, values_of
 from curation.llm.models import Endpoint
@@ -20,13 +21,22 @@ def apply_trial(*, access: Access, name: str) -> Endpoint:
     if run is None or run.state not in ENDED or not _is_of(run, endpoint):
         raise Conflict(f"The model endpoint {name!r} was not tested as it is now. Test it first.", code="not_tested")
     values = replace(values_of(endpoint), params={**endpoint.params, **run.result["params"]})
+    if prices := _new_prices(endpoint, run):
+        values = replace(values, price_in=Decimal(prices["price_in"]), price_out=Decimal(prices["price_out"]))
     return change_endpoint(access=access, name=name, values=values, seen_version=endpoint.version)
 
 
 def new_params(endpoint: Endpoint, run: Run) -> dict[str, Json]:
-    """Return what a test found that the endpoint's parameters do not say."""
-    found = run.result["params"] if run.state in ENDED and _is_of(run, endpoint) else {}
-    return {key: value for key, value in found.items() if endpoint.params.get(key) != value}
+    """Return what a test found that the endpoint does not say: parameters, and prices per million tokens."""
+    if run.state not in ENDED or not _is_of(run, endpoint):
+        return {}
+    found = {key: value for key, value in run.result["params"].items() if endpoint.params.get(key) != value}
+    return {**found, **_new_prices(endpoint, run)}
+
+
+def _new_prices(endpoint: Endpoint, run: Run) -> dict[str, str]:
+    found: dict[str, str] = run.result.get("prices", {})
+    return found if endpoint.price_in is None and endpoint.price_out is None else {}
 
 
 def _is_of(run: Run, endpoint: Endpoint) -> bool:

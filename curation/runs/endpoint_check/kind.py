@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import Refused, Transient
-from curation.llm.client.gateway import target_of
+from curation.llm.client.gateway import listed_prices, target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request
@@ -109,7 +109,7 @@ class TestStage:
         tried = await asyncio.gather(*(trial(context, item, job) for trial in trials.values()))
         found |= zip(trials, tried, strict=True)
         taken = {name: found[name] for name in ("takes_json_schema", "takes_tools") if found[name] is not None}
-        return _result(context.run, {**found, "params": {**way, **taken}})
+        return _result(context.run, {**found, "params": {**way, **taken}, "prices": listed_prices(job)})
 
     async def _other_way(
         self, context: LlmContext, item: Item, job: Target, failed: ItemFailed

@@ -11,6 +11,7 @@ from django.test import Client
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import Refused
+from curation.llm.client.gateway import listed_prices, target_of
 from curation.llm.client.litellm_client import LiteLlmClient
 from curation.projects.models import Role
 from curation.runs.calls.budget import highest_cost
@@ -198,3 +199,23 @@ def test_what_the_test_finds_is_set_by_one_call_and_the_endpoint_then_answers(
     endpoint.refresh_from_db()
     assert "apply-test" not in client.get("/p/shell/models/judge-a/test/").content.decode()
     assert client.post(address, headers=make_bearer(make_member(project, role=Role.CURATOR))).status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_prices_of_the_list_are_set_with_what_the_test_found(client: Client, model_server: ModelServer) -> None:
+    project = make_project("shell", user=make_user("ada"))
+    endpoint = make_endpoint(project, "judge-a", model="openai/gpt-4o-mini", price_in=None, price_out=None)
+    assert listed_prices(target_of(endpoint)) == {"price_in": "0.15", "price_out": "0.6"}
+    assert listed_prices(replace(target_of(endpoint), api_base=model_server.api_base)) == {}
+    assert listed_prices(replace(target_of(endpoint), price_in=Decimal(1))) == {}
+    run = launch(project=project, kind="test", params={"model": "judge-a"}, user=None)
+    result = {**run.result, "ok": True, "params": {}, "prices": listed_prices(target_of(endpoint))}
+    Run.objects.filter(pk=run.pk).update(state="succeeded", result=result)
+
+    headers = make_bearer(project.members.get().user)
+    client.force_login(project.members.get().user)
+    shown = client.get("/p/shell/models/judge-a/test/").content.decode()
+    assert "price_in: 0.15, price_out: 0.6" in shown
+    assert client.post("/api/v1/projects/shell/models/judge-a/apply-test", headers=headers).status_code == 200
+    endpoint.refresh_from_db()
+    assert (endpoint.price_in, endpoint.price_out) == (Decimal("0.15"), Decimal("0.6"))
