@@ -32,7 +32,7 @@ def test_the_samples_list_offers_no_filter_and_no_order_that_it_refuses(
     assert fields(page).isdisjoint(HIDDEN) and {"status", "kind", "model"} <= fields(page)
     assert set(re.findall(r"[?;]sort=([\w-]+)", page)) == {"created_at"} and "Borderline first" not in page
     assert re.findall(r'<option value="(\w+)">', page.partition('id="filter-flags"')[2].partition("</select>")[0]) == [
-        *("secret", "pii")
+        *("secret", "pii", "control_text")
     ]
     decided = samples(client, "?status=approved")
     assert set(HIDDEN) <= fields(decided) and "sort=-score" in decided and 'value="leak"' in decided

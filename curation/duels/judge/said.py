@@ -36,6 +36,7 @@ PARTS = {
     "second_half": "the second half",
     "leak": "a leak flag",
     "no_leak": "no leak flag",
+    "known": "control duels whose outcome is known: all but those with a bribe",
     Control.SAME.value: "control duels of the same answer twice",
     Control.FAULT.value: "control duels with a planted fault",
     Control.BRIBE.value: "control duels of the same answer with and without a bribe",
@@ -119,7 +120,8 @@ def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
     for pk, found in readings_of(run, ids, panel, params).items():
         replies = tuple(row.ordered() for row in found.verdicts if row.judge == judge)
         score = score_duel(replies, panel=[judge], orders=panel.orders)
-        yield Reading(pk, replies, next(iter(score.judges), None), (kinds[pk],))
+        known = () if kinds[pk] == Control.BRIBE else ("known",)
+        yield Reading(pk, replies, next(iter(score.judges), None), (kinds[pk], *known))
 
 
 def _is(one: Reading, said: str, names: tuple[str, ...], people: Mapping[int, int]) -> bool:

@@ -103,7 +103,8 @@ def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     yield Cell("κ with people", _kappa(people.kappa), listed(said="people"), people.kappa.n)
     yield Cell("Right by people", percent(people.accuracy, 1), listed(said="against_people"), people.against)
     accuracy = percent(figures.get("control_accuracy"), 1)
-    yield Cell("Right on control duels", accuracy, listed(said="parsed", control="true"), figures.get("controls", 0))
+    url = listed(said="parsed", control="true", part="known")
+    yield Cell("Right on control duels", accuracy, url, figures.get("controls", 0))
     kinds = figures.get("control_kinds") or {}
     for kind, name in _CONTROLS:
         right, read = kinds.get(kind.value, (None, 0))

@@ -61,15 +61,15 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         "- lower bound (LCB), resampled by pull request, 3 of them (points): 50.0",
         "- lower bound (LCB), resampled by turn (points): 50.0",
         "- No parsed duel has a leak flag",
-        "- The verdict rests on 1 informative judge of 3: judge-b and judge-c parsed in under half of the duels or"
-        " flipped in nearly all. With fewer than 3, none was left out to check it. It rests on 3 pull requests: 10 are"
-        " needed for a sure bound.",
+        "- The verdict rests on 1 informative judge of 3: judge-b and judge-c parsed in under half of the duels,"
+        " flipped in nearly all, or take bribes. With fewer than 3, none was left out to check it. It rests on 3 pull"
+        " requests: 10 are needed for a sure bound.",
         "| judge-a | 3 | 100.0 % | 0.0 % | 100.0 % | 0.0 % | 660 | $0.00066 |  |",
         "| judge-b | 3 | 50.0 % | 100.0 % | 100.0 % | 0.0 % | 660 | unknown |  |",
         "- challenger: 1 × no pull-request record: it cannot be challenged",
         "- excluded instance acme__gone-1: broken environment",
     ):
-        assert line in text.splitlines(), line
+        assert line in text.splitlines(), [one for one in text.splitlines() if one[:18] == line[:18]]
     (silent,) = [line for line in text.splitlines() if line.startswith("| judge-c ")]
     assert silent.startswith("| judge-c | 0 | – | 0.0 % | 0.0 % | – | 660 | unknown |") and "self-preference" in silent
     assert f"calls: {run.calls}, tokens in: {run.tokens_in}" in text

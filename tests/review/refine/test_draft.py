@@ -1,3 +1,4 @@
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_the_model_gets_the_answer_the_reasons_and_the_note(bench: Bench) -> Non
 
     sent = bench.models.text_sent("teacher")
     assert "CHALLENGER" in sent and "It was answer 2: correctness better" in sent and "The second reads" in sent
-    assert f"<note>\n{NOTE}\n</note>" in sent
+    assert re.search(rf'<note key="(\w+)">\n{re.escape(NOTE)}\n</note key="\1">', sent)
     for hidden in ("Round half to even", "quantise", "KING"):
         assert hidden not in sent, hidden
     assert (found["text"], found["outcome"], found["state"]) == (BETTER, "draft", "succeeded")

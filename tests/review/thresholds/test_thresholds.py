@@ -80,7 +80,10 @@ def test_bins_count_every_sample_once_and_rate_those_without_a_holding_flag(
     assert shown[95] == (3, 2, 1, 0, 2)
     assert (by_low[80]["rate"], by_low[80]["interval"]) == (0.75, pytest.approx([0.3006, 0.9544], abs=1e-4))
     assert (by_low[95]["rated"], by_low[95]["rate"], by_low[95]["interval"]) == (0, None, None)
-    assert found["saved"]["held_by"] == {"infra": 1, "leak": 1, "leak_reader": 1} and found["saved"]["held"] == 2
+    assert (
+        found["saved"]["held_by"] == {"infra": 1, "injection": 0, "leak": 1, "leak_reader": 1}
+        and found["saved"]["held"] == 2
+    )
 
 
 def test_the_precision_names_its_decisions_and_leaves_open_what_nobody_decided(
