@@ -9,17 +9,25 @@
 #   that is neither a fixture nor named in the checker's own text.
 
 sub check {
-    my ($text, $milliseconds, %own) = @_;
+    my ($text, $milliseconds, $reader, %own) = @_;
     sweep();
+    $is_checked = 1;
     %pipes = ();
     forget_output();
     clear_search_paths($text);
     $cwd = $home;
     # `~` is the agent's home for the checker's own shell, but no program that it starts inherits it.
     my $own_env = { %own, PWD => enter()->{PWD}, TMPDIR => fresh_folder() };
-    my $result = run($milliseconds, $own_env, sub { exec { '/bin/sh' } 'sh', '-c', 'HOME=' . quoted($home) . ";$text" });
+    my $record = records_for_checker($reader);
+    my $begin = 'HOME=' . quoted($home) . ';';
+    $begin .= qq{$_() { /usr/bin/perl /proc/self/fd/$STATE_FD $_ "\$@"; };} for qw(asked unchanged);
+    my $result = run($milliseconds, $own_env, sub {
+        syscall($call{dup3}, fileno $record, $STATE_FD, 0);
+        exec { '/bin/sh' } 'sh', '-c', $begin . $text;
+    });
     sweep();
-    reply_result($result, 0, '');
+    fail($head) if !is_recorded() && $result->{code} == 137 && $head =~ /^asked: /m;
+    reply_result($result, 0, '', is_recorded(), pack('(N/a*)*', @runs));
 }
 
 sub clear_search_paths {
@@ -31,14 +39,14 @@ sub clear_search_paths {
         prune_to($_, @named) for grep { -d && !-l } @_;
     });
     my @hidden = $text =~ /(?<![\w.*?\])}+-])(\.\w[\w.+@%,:=~-]*|node_modules)/g;
-    my @own = (@fixtures, map { "$home/$_" } @hidden);
+    my @own = (@fixture_paths, map { "$home/$_" } @hidden);
     prune($home, sub { $_[0] !~ m{/(?:\.[^/]*|node_modules)\z} || is_of($_[0], @own) });
 }
 
 # Removes what is neither named nor a fixture. A folder that is named is kept whole, one on the way to it is not.
 sub prune_to {
     my ($folder, @named) = @_;
-    prune($folder, sub { is_of($_[0], @named) || !-l $_[0] && is_of($_[0], @fixtures) }, sub {
+    prune($folder, sub { is_of($_[0], @named) || !-l $_[0] && is_of($_[0], @fixture_paths) }, sub {
         prune_to($_, @named) for grep { -d && !-l && is_of($_, @named) < 2 } @_;
     });
 }

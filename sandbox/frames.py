@@ -26,12 +26,14 @@ class Request(Enum):
     FILTER = b"S"  # ELF machine, seccomp filter; ignored on another machine
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds
-    CHECK = b"C"  # text, milliseconds, then the name and value of each variable
+    CHECK = b"C"  # text, milliseconds, asked.pl, then the name and value of each variable
 
 
 class Reply(Enum):
     READY = b"R"
-    DONE = b"D"  # exit code, timed out, left, microseconds, bytes cut, cwd, first part, last part
+    # Exit code, timed out, left, microseconds, bytes cut, cwd, first part, last part; of a checker also 1 if the runs
+    # of the scenario's programs are known, and each run's process id, path and arguments.
+    DONE = b"D"
     REFUSED = b"N"  # reason: a fixture could not be written
     BROKEN = b"B"  # reason: the supervisor cannot continue
 
@@ -68,12 +70,13 @@ class FrameReader:
         body = bytes(self._held[_LENGTH.size : _LENGTH.size + length])
         del self._held[: _LENGTH.size + length]
         try:
-            return Frame(Reply(body[:1]), tuple(_fields(body[1:])))
+            return Frame(Reply(body[:1]), tuple(fields_of(body[1:])))
         except ValueError:
             raise SandboxFailed(f"The sandbox sent a frame of kind {body[:1]!r}.") from None
 
 
-def _fields(body: bytes) -> Iterator[bytes]:
+def fields_of(body: bytes) -> Iterator[bytes]:
+    """The fields of a frame, or of a field that has some; raises `SandboxFailed` for bytes that are none."""
     at = 0
     while at < len(body):
         if at + _LENGTH.size > len(body):

@@ -73,14 +73,28 @@ class ExecResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """A program of the scenario that was executed: the path of its fixture, its arguments and its process id."""
+
+    path: str
+    arguments: tuple[str, ...] = ()
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The checker's result on the state that the agent left. A checker that times out has not passed."""
+    """The checker's result on the state that the agent left. A checker that times out has not passed.
+
+    `runs` are the scenario's programs that were executed before the checker, in order, as the supervisor recorded them;
+    None if the kernel does not let it.
+    """
 
     passed: bool
     exit_code: int
     output: str
     duration: float
     timed_out: bool = False
+    runs: tuple[ProgramRun, ...] | None = None
 
 
 class Session(Protocol):
@@ -99,7 +113,8 @@ class Session(Protocol):
     def check(self, checker: str, *, terminal: str, panic_reason: str = "") -> CheckResult:
         """Kill every process of the agent, then run the checker. No command can follow, but other checks can.
 
-        The checker has its own environment, with `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`.
+        The checker has its own environment, with `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`, and the
+        commands `asked` and `unchanged` (asked.pl).
         """
 
     def close(self) -> None:

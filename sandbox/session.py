@@ -9,15 +9,15 @@ from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.frames import Frame, FrameReader, Reply, Request, packed
-from sandbox.protocol import HOME, CheckResult, ExecResult, Setup
+from sandbox.frames import Frame, FrameReader, Reply, Request, fields_of, packed
+from sandbox.protocol import HOME, CheckResult, ExecResult, ProgramRun, Setup
 from sandbox.seccomp import filters
 from sandbox.setup import BANNER, CHECK_ENVIRONMENT, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
 
 # The supervisor's time beyond a command's limit to kill, drain and reply on a busy machine.
 GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
-PARTS = ("supervisor.pl", "shell.pl", "checker.pl")
+PARTS = ("supervisor.pl", "shell.pl", "record.pl", "checker.pl")
 NOTHING: Mapping[str, int] = MappingProxyType({})
 _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
 
@@ -87,10 +87,11 @@ class SupervisedSession:
         ending["PANIC_REASON"] = checked_text("reason of the panic", panic_reason)
         variables = [field for name, value in ending.items() for field in (name.encode(), value)]
         seconds = self._limits.check_seconds
-        done = self._ask(packed(Request.CHECK, text, _milliseconds(seconds), *_CHECK_VARIABLES, *variables), seconds)
+        request = packed(Request.CHECK, text, _milliseconds(seconds), _reader(), *_CHECK_VARIABLES, *variables)
+        done = self._ask(request, seconds)
         self._checked = True
         passed = done.exit_code == 0 and not done.timed_out
-        return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out)
+        return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out, done.runs)
 
     def close(self) -> None:
         self._over = self._over or "it was closed"
@@ -166,6 +167,11 @@ def open_session(
 
 
 @functools.cache
+def _reader() -> bytes:
+    return files("sandbox").joinpath("asked.pl").read_bytes()
+
+
+@functools.cache
 def _constant_frames() -> bytes:
     """The frames of every session: the seccomp filters and the folders."""
     asked = [packed(Request.FILTER, _number(machine), program) for machine, program in filters().items()]
@@ -177,7 +183,7 @@ class _Done:
     """The fields of a DONE frame."""
 
     def __init__(self, fields: tuple[bytes, ...]) -> None:
-        code, timed_out, left, microseconds, cut, cwd, first, last = fields
+        code, timed_out, left, microseconds, cut, cwd, first, last, *recorded = fields
         self.exit_code = int(code)
         self.timed_out = timed_out == b"1"
         self.left = left == b"1"
@@ -185,6 +191,13 @@ class _Done:
         self.truncated = int(cut) > 0
         self.cwd = cwd.decode(errors="replace")
         self.output = decode_output(first, last, int(cut))
+        known, runs = recorded or (b"0", b"")
+        self.runs = tuple(map(_run, fields_of(runs))) if known == b"1" else None
+
+
+def _run(field: bytes) -> ProgramRun:
+    pid, path, *arguments = (text.decode(errors="replace") for text in fields_of(field))
+    return ProgramRun(path, tuple(arguments), int(pid))
 
 
 def _done(reply: Frame) -> _Done:

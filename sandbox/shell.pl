@@ -29,6 +29,7 @@ sub copy_of_shell {
 # command: every message of the shell would name it.
 sub command {
     my ($text, $milliseconds) = @_;
+    $is_used = 1;
     my $note = make_room();
     my $own_env = enter();
     my $start = "exec $SCRIPT_FD<&-;cd " . quoted($own_env->{PWD} || '/') . ' 2>/dev/null;'

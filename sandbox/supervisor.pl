@@ -1,7 +1,7 @@
 # The first process (PID 1) of every session: writes the fixtures, runs and kills commands. The other parts of this
-# program are shell.pl, a command's shell, and checker.pl, which runs the checker. session.py talks to it over stdin and
-# stdout in the frames of frames.py, and passes it as the text of `perl -e`: it always matches the code that talks to it
-# and is no file that the agent could read.
+# program are shell.pl, a command's shell, record.pl, which records the programs that are run, and checker.pl, which runs
+# the checker. session.py talks to it over stdin and stdout in the frames of frames.py, and passes it as the text of
+# `perl -e`: it always matches the code that talks to it and is no file that the agent could read.
 #
 # Perl, because perl-base is in every Debian, starts in 2 ms and can make system calls. No module is loaded, not even
 # strict.pm: that would take longer than the rest of the start. So system calls and flags are numbers here.
@@ -20,15 +20,19 @@ sysread($self, my $elf, 20);
 close $self;
 my $machine = unpack('v', substr($elf, 18, 2));
 my %call;       # system call numbers
-@call{qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset memfd_create O_NOFOLLOW)} =
-    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 0x20000)    # x86_64
-  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 0x8000)     # aarch64
+@call{
+    qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset memfd_create seccomp),
+    qw(set_tid_address O_NOFOLLOW)
+} =
+    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 0x20000)    # x86_64
+  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96, 0x8000)      # aarch64
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
 my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
 my ($F_SETPIPE_SZ, $FIONREAD, $PART, $FEED_AGAIN) = (1031, 0x541B, 4096, 1000);
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
+my ($READ_MOST, $RUNS_MOST) = (1048576, 262144);
 # A shell reports its state on fd 7, reads its text from 8 and is executed from 9; our descriptors start at 20.
 my ($STATE_FD, $SCRIPT_FD, $SHELL_FD, $HIGH) = (7, 8, 9, 20);
 
@@ -57,7 +61,10 @@ open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
-my @fixtures;                    # their paths
+my (@fixtures, @fixture_paths);  # [path, mode, content]
+my ($listener, $is_heard);       # where programs that start are held, and whether one was
+my %programs;                    # kind of interpreter => [{path, content, options of its first line}]
+my ($is_used, $is_checked, $runs_size, @runs);    # packed pid, path and arguments
 my ($home, $cwd) = ('/', '/');
 my $inbox = '';                  # bytes received that are not a whole frame yet
 my %pipes;                       # fileno => read end of an output pipe that a process still has open
@@ -140,6 +147,7 @@ sub restrict {
     syscall($call{capset}, $header, $none) == 0 or fail("capset: $!");
     my $filter = pack('S x6 P', length($program) / 8, $program);
     syscall($call{prctl}, 22, 2, $filter, 0, 0) == 0 or fail("seccomp: $!");
+    $listener = listen_for_programs();
 }
 
 # ---- fixtures
@@ -163,7 +171,9 @@ sub fixture {
     folder(substr($path, 0, $slash)) or refuse("$path: $!");
     sysopen(my $file, $path, $O_NEW | $call{O_NOFOLLOW}, 0600) or refuse("$path: $!");
     write_all($file, $content) && chmod(oct $mode, $file) && close($file) || refuse("$path: $!");
-    push @fixtures, $path;
+    push @fixtures, [$path, $mode, $content];
+    push @fixture_paths, $path;
+    remember_program($path, $mode, $content);
 }
 
 # ---- processes
@@ -213,11 +223,11 @@ sub run {
 sub set_oom_score { syswrite($oom_score, $_[0]) }
 
 sub reply_result {
-    my ($result, $left, $note) = @_;
+    my ($result, $left, $note, @more) = @_;
     my $half = $limit{output} / 2;
     substr($tail, 0, length($tail) - $half, '') if length $tail > $half;
     my $cut = $total - length($head) - length($tail);
-    reply('D', $result->{code}, $result->{timed_out}, $left, $result->{took}, $cut, $cwd, $note . $head, $tail);
+    reply('D', $result->{code}, $result->{timed_out}, $left, $result->{took}, $cut, $cwd, $note . $head, $tail, @more);
     forget_output();
 }
 
@@ -226,8 +236,7 @@ sub forget_output { ($head, $tail, $total) = ('', '', 0) }
 # In the child, which is not dumpable before `$exec`: until then its memory is the supervisor's.
 sub become {
     my ($write, $exec) = @_;
-    close $in;
-    close $out;
+    close $_ for $in, $out, grep { $_ } $listener;
     syscall($call{setsid});
     syscall($call{dup3}, fileno $null,  0, 0);
     syscall($call{dup3}, fileno $write, 1, 0);
@@ -273,7 +282,7 @@ sub pump {
     my $microseconds = shift;
     my $bits = '';
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # a writer that floods an idle session blocks
-    vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), $state_end ? $state_end : ();
+    vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), grep { $_ } $state_end, $listener;
     my $hungry = '';
     # select would return at once for a shell that has not read yet: only the others are waited for, a millisecond.
     if ($is_fed) { ($is_fed, $microseconds) = (0, $FEED_AGAIN) }
@@ -281,6 +290,7 @@ sub pump {
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
     return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
+    look_at_program() if $listener && vec($ready, fileno $listener, 1);
     vec($ready, $_, 1) && take_output($_) for keys %pipes;
     take_state() if $state_end && vec($ready, fileno $state_end, 1);
     if (vec($ready, fileno $signals, 1)) {
