@@ -10,6 +10,7 @@ from judging.leaks.history import HistoryText
 from judging.leaks.record import Place, RecordText
 from judging.leaks.spelling import name_parts
 from judging.leaks.vocabulary import is_library_root, is_ordinary
+from judging.shell.script import split_commands, stages
 
 Span = tuple[int, int]
 
@@ -58,7 +59,7 @@ class Case:
     @cached_property
     def code(self) -> tuple[Span, ...]:
         """The spans of the answer's fenced blocks and tool calls."""
-        calls = (match.span() for match in re.finditer(r"(?m)^\[tool call[^\]\n]*\][^\n]*", self.answer))
+        calls = (match.span() for match in _CALL.finditer(self.answer))
         return (*((block.start, block.end) for _, block in fenced_blocks(self.answer)), *calls)
 
     def in_code(self, span: Span) -> bool:
@@ -68,7 +69,17 @@ class Case:
     def scripts(self) -> tuple[tuple[str, int], ...]:
         """The text of each block or call, with its offset. An answer without one is a script as a whole."""
         spans = self.code or ((0, len(self.answer)),)
-        return tuple((self.answer[start:end], start) for start, end in spans)
+        return tuple((self.answer[start:end], start) for span in spans for start, end in self._parameters(span))
+
+    def _parameters(self, span: Span) -> Iterator[Span]:
+        """Yield the parameters of a tool call in tags; a block or another call is a script as a whole."""
+        found = [match.span(1) for match in _PARAMETER.finditer(self.answer, *span)]
+        yield from found or [span]
+
+    @cached_property
+    def programs(self) -> tuple[tuple[list[str], Span], ...]:
+        """The words of each program that the answer starts, also in `bash -c "…"` and `$( )`, with its span."""
+        return tuple(program for script, offset in self.scripts for program in _programs(script, offset, 0))
 
     def is_secret(self, name: str) -> bool:
         """Whether the history, convention or a library in use does not explain a name of the record."""
@@ -81,13 +92,14 @@ class Case:
         return library is not None and (is_library_root(library.root) or self.history.knows(library.root))
 
     def by_convention(self, name: str) -> bool:
-        """Whether a name is what everyone would call the test of something that the history shows.
+        """Whether a name of the record's tests is what everyone would call the test of something in the history.
 
         `test_client.py`, `client_test.go`, `client.spec.ts`, `TestClient` and `test_connect` follow from `client` or
-        `connect`.
+        `connect`. `parse_spec` of a module that is no test does not follow from `parse`.
         """
-        tested = _TEST_NAME.fullmatch(name.rsplit("/", 1)[-1])
-        if tested is None:
+        name = name.rsplit("/", 1)[-1]
+        tested = _TEST_NAME.fullmatch(name)
+        if tested is None or name not in self.record.test_names:
             return False
         subject = next(group for group in tested.groups() if group)
         return len(subject) >= 3 and self.history.shows_name(subject)
@@ -101,6 +113,25 @@ class Case:
         return [part for part in name_parts(name) if not self.history.knows_part(part)]
 
 
+def _programs(script: str, offset: int, depth: int) -> Iterator[tuple[list[str], Span]]:
+    at = 0
+    for command in split_commands(script):
+        at = max(at, script.find(command.text, at))
+        span = offset + at, offset + at + len(command.text)
+        for words in stages(command.words):
+            yield words, span
+        inner = [word for word in command.words if _NESTED.search(word)] if depth < _DEEPEST else []
+        for word in inner:
+            for words, _ in _programs(_UNWRAPPED.sub(" ", word), 0, depth + 1):
+                yield words, span
+
+
+# A script within a script: `"git fetch && …"`, `$(git fetch)`, `<(curl …)`.
+_NESTED = re.compile(r"\w\s+\S|[$<>]\(")
+_UNWRAPPED = re.compile(r"^[$<>]\(|\)$")
+_DEEPEST = 2
+_PARAMETER = re.compile(r"<parameter=\w{1,40}>(.*?)</parameter>", re.DOTALL)
+_CALL = re.compile(r"(?m)^\[tool call[^\]\n]*\][^\n]*|<function=[^>\n]{1,60}>(?s:.*?)(?:</function>|\Z)")
 _TEST_NAME = re.compile(
     r"tests?_(\w+?)(?:\.\w+)?|(\w+?)_(?:tests?|spec)(?:\.\w+)?|([\w-]+?)\.(?:tests?|spec)\.\w+|Tests?([A-Z]\w*?)(?:\.\w+)?"
     r"|([A-Z]\w*?)(?:Tests?|Spec|TestCase)(?:\.\w+)?"

@@ -21,7 +21,7 @@ def doubt_about(record: PullRequestRecord, *, repo: str, trajectory_repo: str, s
     text = RecordText(record)
     if not text.paths and not text.names:
         return ""
-    history = HistoryText("\n".join(shown), frozenset())
+    history = HistoryText("\n".join(shown), ())
     if any(_shows_path(history, path) for path in text.paths) or _shows_names(history, text):
         return ""
     files = ", ".join(text.paths[:2]) or "no file"

@@ -3,17 +3,19 @@
 import re
 from functools import cached_property
 
-from judging.leaks.spelling import NUMBER, find_bounded, name_parts, number_of, squash
+from judging.leaks.numbers import digits, significant
+from judging.leaks.spelling import find_bounded, name_parts, squash
 from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS
 from judging.leaks.words import stem
 
 
 class HistoryText:
-    """The searchable text that the agent saw. `repository` has the words of its name, which are no secret."""
+    """The searchable text that the agent saw. `repository` has the words of its name, the last one last: no secret."""
 
-    def __init__(self, history: str, repository: frozenset[str]) -> None:
+    def __init__(self, history: str, repository: tuple[str, ...]) -> None:
         self.text = history
-        self.repository = repository
+        self.repository = frozenset(repository)
+        self.repository_name = repository[-1] if repository else ""
         self.lower = history.lower()
 
     @cached_property
@@ -82,9 +84,14 @@ class HistoryText:
         return find_bounded(self.text, name, "_") >= 0 or find_bounded(self._squashed, squash(name), "") >= 0
 
     @cached_property
+    def speaks_of_pull_request(self) -> bool:
+        """Whether the history calls something a pull request, as many prompts call their task."""
+        return re.search(r"(?<![a-z])(?:pr|pull[-_ ]request)(?![a-z])", self.lower) is not None
+
+    @cached_property
     def numbers(self) -> frozenset[str]:
-        """Every number of the history, in the spelling of `number_of`."""
-        return frozenset(number_of(number) for number in NUMBER.findall(self.text))
+        """The significant digits of every number of the history."""
+        return frozenset(significant(number.value) for number in digits(self.text))
 
     @cached_property
     def line_numbers(self) -> frozenset[int]:

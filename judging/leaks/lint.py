@@ -16,14 +16,16 @@ from judging.leaks.rules import (
     assembled,
     copies,
     encoded,
+    future,
     lines,
     names,
     patterns,
     rewordings,
     source,
+    titles,
     values,
 )
-from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, TEXT
+from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, TEXT, unglued
 
 # The kinds of findings, as people read them.
 RULES = {
@@ -33,6 +35,8 @@ RULES = {
     TEXT: "sentence of the record",
     "foresight": "name that only the following command can reveal",
     "value": "number or value of the record",
+    "title": "title of the record as the name of own work",
+    "future": "command that fetches a later state of the repository",
     "line": "line number of a file that was never opened",
     "source": "source line that was never shown",
     "admission": "words that admit to the record",
@@ -45,6 +49,8 @@ RULES = {
 _FURTHER: tuple[Callable[[Case], Iterable[Found]], ...] = (
     copies.find,
     values.find,
+    titles.find,
+    future.find,
     lines.find,
     source.find,
     assembled.find,
@@ -75,7 +81,7 @@ class LeakReport:
 def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -> LeakReport:
     """Check one answer without its thinking against the record that its author should not have seen."""
     case = Case(
-        answer,
+        unglued(answer),
         HistoryText("\n".join(history), repository_words(record.instance_id)),
         record_text(record),
     )
@@ -113,11 +119,11 @@ def _known_already(leak: LeakedToken, leaked: Sequence[LeakedToken]) -> bool:
     return all(any(at <= start and to <= end for at, end in others) for start, to in leak.spans)
 
 
-def repository_words(instance_id: str) -> frozenset[str]:
+def repository_words(instance_id: str) -> tuple[str, ...]:
     """Return the owner and the name of the repository from an instance id such as `owner__name-123`.
 
     The number or commit after them is part of the secret.
     """
     owner, _, rest = instance_id.lower().partition("__")
     name = re.sub(r"(?:-\d+(?:_\d+)?|\.[0-9a-f]{6,40}\b.*)$", "", rest or owner)
-    return frozenset(word for word in (owner if rest else "", name) if word)
+    return tuple(word for word in (owner if rest else "", name) if word)

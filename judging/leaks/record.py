@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from judging.leaks.spelling import NUMBER, find_bounded, is_same_path, number_of, respelled, squash
+from judging.leaks.numbers import digits, significant
+from judging.leaks.spelling import find_bounded, is_same_path, respelled, squash
 from judging.leaks.tokens import is_code_like
 from judging.leaks.vocabulary import GENERIC_FILES, is_ordinary
 from judging.shell.words import word_set
@@ -23,6 +24,17 @@ _IMPORT = re.compile(r"(?m)^[ +-]?\s*import\s+([\w.]+)(?:\s+as\s+(\w+))?")
 _PLAIN_ROOTS = word_set(
     "np pd plt sns tf torch numpy pandas requests os sys re json math datetime itertools functools collections typing "
     "subprocess logging asyncio fmt errors strings strconv React Math JSON Object"
+)
+# How texts refer to issues and pull requests: `#12`, `!12`, `GH-12`, `pull/12`, `bug 12`, "closes 12".
+REFERENCE = re.compile(
+    r"(?:[#!]|\bgh\b|\b(?:issue|pull|pull request|merge request|pr|mr|bug|ticket|number|fix|fixes|fixed|fixing|close|"
+    r"closes|closed|closing|resolve|resolves|resolved|solves|refs?|see|cf|supersedes|wip|related to)s?\b)"
+    r"[\s/_:#!.-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![\w]|\.\d)",
+    re.IGNORECASE,
+)
+COMMIT = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
+_TEST_FILE = re.compile(
+    r"(?:^|[/\s])(?:tests?|specs?|__tests__|testing)/|[/_.-](?:tests?|spec)\.\w+$|(?:^|[/\s])tests?_|Tests?\.\w+$"
 )
 _JS_IMPORT = re.compile(
     r"(?:import\s*\{([^}]{1,400})\}\s*from|\{([^}]{1,400})\}\s*=\s*require\()\s*['\"]([^'\"\n]+)['\"]"
@@ -192,17 +204,54 @@ class RecordText:
 
     @cached_property
     def numbers(self) -> dict[str, Place]:
-        """The numbers of the patch's lines and of the prose, spelled as `number_of` does, with their first places."""
+        """The significant digits of the numbers in the patch's lines and in the prose, with their first places."""
         found: dict[str, Place] = {}
         for place in ("patch", "description", "title"):
             offset = 0
             for line in self.texts[place].splitlines(keepends=True):
                 if place != "patch" or _CONTENT.match(line):
                     start = 1 if place == "patch" else 0
-                    for match in NUMBER.finditer(line, start):
-                        found.setdefault(number_of(match[0]), Place(place, offset + match.start()))
+                    for number in digits(line, start):
+                        found.setdefault(significant(number.value), Place(place, offset + number.span[0]))
                 offset += len(line)
         return found
+
+    @cached_property
+    def references(self) -> dict[str, Place]:
+        """The numbers of the pull request and of the issues that its prose names, with their first places."""
+        found: dict[str, Place] = {}
+        if match := re.search(r"-(\d{2,7})(?=_\d|\.|$)", self.instance_id):
+            found[match[1]] = Place("instance_id", match.start(1))
+        for place in ("description", "title"):
+            for match in REFERENCE.finditer(self.texts[place]):
+                found.setdefault(match[1], Place(place, match.start(1)))
+        return found
+
+    @cached_property
+    def commits(self) -> tuple[tuple[str, Place], ...]:
+        """The commits that the record names, with their places."""
+        texts = {"instance_id": self.instance_id.replace("_", " "), **self.texts}
+        return tuple(
+            (match[0].lower(), Place(place, match.start()))
+            for place in ("instance_id", "description", "title", "patch")
+            for match in COMMIT.finditer(texts[place])
+        )
+
+    @cached_property
+    def test_names(self) -> frozenset[str]:
+        """The names in the record's test files, and the names of these files."""
+        found: set[str] = set()
+        is_test = False
+        for line in self.texts["patch"].splitlines():
+            if line.startswith(("--- ", "+++ ", "diff ")):
+                is_test = _TEST_FILE.search(line) is not None
+            elif is_test:
+                found.update(_NAME.findall(line))
+        for path in self.paths:
+            if _TEST_FILE.search(path):
+                name = path.rsplit("/", 1)[-1]
+                found |= {name, name.split(".")[0]}
+        return frozenset(found)
 
     @cached_property
     def hunks(self) -> tuple[Hunk, ...]:

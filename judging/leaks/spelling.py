@@ -5,10 +5,6 @@ import re
 from judging.leaks.tokens import has_extension
 from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, is_placeholder
 
-NUMBER = re.compile(
-    r"(?<![\w.#/-])(?:0x[0-9a-fA-F_]{2,18}|\d[\d_]{0,24}(?:,\d{3}){0,6}(?:\.\d{1,18})?)(?![\w-]|\.\w|/\w)"
-)
-
 
 def squash(text: str) -> str:
     """Lower case without hyphens and underscores, so that all spellings of a name are equal."""
@@ -56,9 +52,3 @@ def find_bounded(text: str, piece: str, joining: str) -> int:
 def respelled(name: str) -> re.Pattern[str]:
     parts = r"[_-]?".join(map(re.escape, name_parts(name)))
     return re.compile(rf"(?<![a-z0-9]){parts}(?![a-z0-9])", re.IGNORECASE)
-
-
-def number_of(text: str) -> str:
-    """Return a number in one spelling: no separators, no closing zeros after the point."""
-    plain = text.replace("_", "").replace(",", "").lower()
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain

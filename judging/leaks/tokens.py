@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from judging.answers.blocks import bash_blocks
 from judging.leaks.vocabulary import GENERIC_FILES
-from judging.shell.script import split_commands
+from judging.shell.script import split_commands, stages
 from judging.shell.words import word_set
 
 PATH, IDENTIFIER, LITERAL, TEXT = "path", "identifier", "literal", "text"
@@ -44,6 +44,8 @@ _SUBSTITUTION = re.compile(
     r"(?<![A-Za-z_./-])s(?P<d>[/|#,@!:~%+])(?P<old>(?:\\.|(?!(?P=d))[^\\\n]){1,1000})(?P=d)"
     r"(?P<new>(?:\\.|(?!(?P=d))[^\\\n]){0,1000})(?P=d)[a-zA-Z0-9]{0,6}"
 )
+# A flag with its value after it: `-SNAME`, `-kNAME`. The blank keeps every offset.
+_GLUED = re.compile(r"(?<![\w-])-[A-Za-z](?=([A-Za-z_$][\w$]{3,}))")
 # Commands that print what matches a pattern, and the options that come before the pattern.
 _SEARCHERS = word_set("grep egrep fgrep zgrep rg ag ack search_dir search_file find_file fd fdfind git")
 _FIND_OPTIONS = word_set("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
@@ -80,6 +82,11 @@ def answer_tokens(answer: str) -> tuple[AnswerToken, ...]:
     return tuple(AnswerToken(text, kind, tuple(spans), text in as_code) for (text, kind), spans in found.items())
 
 
+def unglued(answer: str) -> str:
+    """Return an answer with blanks for the letters of flags that code-like values are glued to."""
+    return _GLUED.sub(lambda flag: "  " if is_code_like(flag[1]) else flag[0], answer)
+
+
 def is_code_like(name: str) -> bool:
     """Whether a name can only be code: snake_case, camelCase, or letters with digits."""
     bare = name.strip("_$")
@@ -94,7 +101,7 @@ def search_patterns(answer: str) -> frozenset[str]:
     words: set[str] = set()
     for block in bash_blocks(answer):
         for command in split_commands(block.script):
-            for stage in _stages(command.words):
+            for stage in stages(command.words):
                 for pattern in _patterns_of(stage):
                     words.update(re.findall(r"[A-Za-z_$][\w$]*", re.sub(r"\\[bBsSwWdD<>]", " ", pattern)))
     return frozenset(words)
@@ -171,17 +178,6 @@ def _word_piece(answer: str, text: str, start: int) -> Iterator[tuple[str, str, 
         or (text[0].isupper() and _WITHIN_SENTENCE.search(answer, max(0, start - 3), start))
     ):
         yield text, IDENTIFIER, start, False
-
-
-def _stages(words: tuple[str, ...]) -> Iterator[list[str]]:
-    stage: list[str] = []
-    for word in words:
-        if word in ("|", "xargs", "-exec", "sudo", "(", "do", "then"):
-            yield stage
-            stage = []
-        else:
-            stage.append(word)
-    yield stage
 
 
 def _patterns_of(words: list[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ import keyword
 import re
 import sys
 from functools import cache
+from pathlib import Path
 
 from judging.shell.words import word_set
 
@@ -49,39 +50,26 @@ _LIBRARY_ROOTS = word_set(
 )
 _FRAMEWORK_NAMES = word_set(
     # Python libraries
-    "ndarray arange linspace astype dtype DataFrame read_csv to_csv groupby iterrows GridSearchCV ForeignKey CharField "
-    "TextField IntegerField BooleanField DateTimeField ManyToManyField OneToOneField on_delete related_name QuerySet "
-    "ModelAdmin ModelForm DetailView ListView TemplateView FormView get_object get_queryset get_context_data "
-    "get_absolute_url slug_field "
-    "prepopulated_fields pre_save post_save pre_delete post_delete select_related prefetch_related get_or_create "
-    "update_or_create bulk_create makemigrations add_argument parse_args ArgumentParser monkeypatch tmp_path capsys "
-    "parametrize fixture BaseModel model_validate model_dump HTTPAdapter max_retries status_code raise_for_status "
-    "nbformat nbformat_minor MagicMock side_effect return_value assert_called_once assert_called_with json_schema "
+    "ndarray arange linspace astype dtype DataFrame read_csv to_csv groupby iterrows GridSearchCV ForeignKey "
+    "CharField TextField IntegerField BooleanField DateTimeField ManyToManyField OneToOneField on_delete related_name "
+    "QuerySet ModelAdmin ModelForm DetailView ListView TemplateView FormView get_object get_queryset get_context_data "
+    "get_absolute_url slug_field prepopulated_fields pre_save post_save pre_delete post_delete select_related "
+    "prefetch_related get_or_create update_or_create bulk_create makemigrations add_argument parse_args "
+    "ArgumentParser monkeypatch tmp_path capsys parametrize fixture BaseModel model_validate model_dump HTTPAdapter "
+    "max_retries status_code raise_for_status nbformat nbformat_minor MagicMock side_effect return_value "
+    "assert_called_once assert_called_with json_schema "
     # JavaScript and the browser
-    "addEventListener removeEventListener querySelector querySelectorAll getElementById getBoundingClientRect "
-    "innerHTML "
-    "innerText textContent className classList activeElement createElement appendChild preventDefault stopPropagation "
-    "setTimeout setInterval clearTimeout requestAnimationFrame localStorage sessionStorage parseInt parseFloat isNaN "
-    "toString toFixed toLowerCase toUpperCase indexOf lastIndexOf forEach flatMap findIndex hasOwnProperty charCodeAt "
-    "fromCharCode substring replaceAll startsWith endsWith useState useEffect useRef useMemo useCallback useContext "
-    "useReducer useLayoutEffect useId forwardRef defaultProps propTypes PropTypes onClick onChange onSubmit TypeError "
-    "RangeError SyntaxError ReferenceError ResizeObserver MutationObserver IntersectionObserver readFileSync "
-    "writeFileSync beforeEach afterEach beforeAll afterAll toEqual toBe toThrow strictEqual deepEqual tsconfig "
+    "substring defaultProps propTypes PropTypes readFileSync writeFileSync beforeEach afterEach beforeAll afterAll "
+    "toEqual toBe toThrow strictEqual deepEqual tsconfig "
     # Java
-    "HashMap ArrayList LinkedList HashSet TreeMap StringBuilder StringBuffer StringReader StringWriter StringTokenizer "
-    "BufferedReader InputStream OutputStream InputStreamReader FileReader readLine NullPointerException "
-    "IllegalArgumentException IllegalStateException IOException RuntimeException getProperty hashCode equalsIgnoreCase "
-    "isEmpty asList valueOf getClass getName compareTo assertThat assertThrows "
+    "assertThat assertThrows "
     # Go, Rust, C, Ruby
-    "WaitGroup WithCancel WithTimeout RWMutex Errorf Println Printf Sprintf goroutine waitgroup "
-    "unwrap_or unwrap_or_else unwrap_or_default is_some is_none is_ok is_err as_str to_string to_owned into_iter "
-    "is_char_boundary char_indices len_utf8 from_utf8 RUST_BACKTRACE HashMap BTreeMap PathBuf RefCell "
-    "size_t uint8_t uint16_t uint32_t uint64_t int32_t int64_t memcpy strcpy strncpy strlcpy strcat sprintf snprintf "
-    "sscanf CMAKE_C_FLAGS CMAKE_BUILD_TYPE attr_reader attr_accessor before_action in_time_zone rpoplpush blmove "
+    "WaitGroup WithCancel WithTimeout RWMutex Errorf Println Printf Sprintf goroutine waitgroup RUST_BACKTRACE "
+    "uint64_t int64_t memcpy strcpy strncpy strlcpy strcat sprintf snprintf sscanf CMAKE_C_FLAGS CMAKE_BUILD_TYPE "
+    "attr_reader attr_accessor before_action in_time_zone rpoplpush blmove "
     # Coined by everyone
-    "file_path file_name filename filepath line_number return_value error_message test_case test_data to_dict "
-    "from_dict "
-    "to_json from_json to_str user_id __main__ key_name max_length start_time end_time my_function foo_bar "
+    "file_path filename filepath line_number return_value error_message test_case test_data to_dict from_dict to_json "
+    "from_json user_id __main__ key_name max_length start_time end_time my_function foo_bar "
     "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT PYTHONPATH LD_LIBRARY_PATH find_file search_dir search_file end_of_edit "
     "scroll_down scroll_up line_length"
 )
@@ -118,6 +106,12 @@ COMMON_FLAGS = word_set(
     "--in-place --word-regexp --fixed-strings --extended-regexp --perl-regexp --only-matching --after-context "
     "--before-context --no-install --output-dir --config-file --data-dir --no-verify --set-upstream --no-edit"
 )
+
+
+@cache
+def _standard_names() -> frozenset[str]:
+    """The code-like names of `names.txt`: the standard libraries of JavaScript with the DOM, Java, Rust and C."""
+    return word_set((Path(__file__).parent / "names.txt").read_text("utf-8"))
 
 
 @cache
@@ -172,6 +166,7 @@ def is_ordinary(name: str) -> bool:
         or (squashed in _BRANDS and squashed == lower)
         or name in _FRAMEWORK_NAMES
         or name in _language_names()
+        or name in _standard_names()
     )
 
 

@@ -6,6 +6,7 @@ of SWE-agent (closed by `end_of_edit`) is one command too.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judging.shell.words import Token, tokens
@@ -13,6 +14,7 @@ from judging.shell.words import Token, tokens
 _OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{", "[["})
 _CLOSERS = frozenset({"fi", "done", "esac", "}"})
 _LEADS_ON = frozenset({"do", "then", "else", "elif", "!", "time", "if", "while", "until", "{"})
+_STARTERS = frozenset({"|", "xargs", "-exec", "sudo", "(", "do", "then"})
 _SEPARATORS = frozenset({";", "&", "&&", "||", "\n"})
 
 
@@ -35,6 +37,18 @@ def split_commands(script: str) -> tuple[Command, ...]:
         splitter.add(token)
     splitter.close()
     return tuple(splitter.commands)
+
+
+def stages(words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words of each program that a command starts: stages of a pipe, programs of xargs, sudo or a loop."""
+    stage: list[str] = []
+    for word in words:
+        if word in _STARTERS:
+            yield stage
+            stage = []
+        else:
+            stage.append(word)
+    yield stage
 
 
 class _Splitter:

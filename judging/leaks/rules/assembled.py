@@ -25,6 +25,9 @@ _GLUE = re.compile(r"[\s'\"+.,&|~{}$()\\<>-]{1,12}")
 _REJOINS = re.compile(r"\.join\(|\btr\b|\.replace\(|\bs(?:[/|#,])|//|\bIFS=|\.gsub\(|\bpaste\b")
 
 
+_REVERSES = re.compile(r"\brev\b|::-1|\breverse")
+
+
 @dataclass(frozen=True, slots=True)
 class _Quoted:
     """The quoted texts of a script in their order; joined, they can spell a name letter by letter.
@@ -45,9 +48,12 @@ def find(case: Case) -> Iterator[Found]:
         fragments = dict(_fragments(script))
         expanded = _expanded(script)
         quoted = _quoted(script)
+        reverses = _REVERSES.search(script) is not None
         for name, place in _targets(case):
             span = _spelled(name, fragments, script) or _in_sequence(name, quoted) or _replaced(name, quoted)
             span = span or _by_variables(name, script, expanded)
+            if span is None and reverses:
+                span = _spelled(name[::-1], fragments, script) or _in_sequence(name[::-1], quoted)
             if span is not None and case.is_secret(name):
                 yield Found(ASSEMBLED, (span[0] + offset, span[1] + offset), place, name)
 

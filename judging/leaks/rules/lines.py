@@ -1,90 +1,168 @@
-"""Line numbers of a file that was never opened: `sed -n '895p'`, `edit 120:122`, "the bug is on line 895"."""
+"""Line numbers of a file that was not opened there: `sed -n '895p'`, "the bug is on line 895".
+
+One reader takes the lines from the command of any program: a file that the patch changes, and a number or range within
+a hunk. Another takes them from words.
+"""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from judging.leaks.case import Case, Found, Span
+from judging.leaks.numbers import numbers
 from judging.leaks.record import Hunk
 from judging.leaks.spelling import is_same_path, normal_path
 
 LINE = "line"
-# Each has the groups `a` and, for a range, `b` or its length `n`.
-_POSITIONS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\bsed\b[^\n|;]{0,80}?['\"\s](?P<a>\d{1,7})(?:,\s*(?:\+(?P<n>\d{1,5})|(?P<b>\d{1,7}|\$)))?\s*"
-        r"(?:[pdq=](?=['\"\s;}]|$)|[acix](?=[\\\s'\"])|s(?=[^\w\s])|[{!])",
-        r"\bhead\s+(?:-n\s*|--lines=|-)(?P<b>\d{1,7})\b[^\n|]{0,200}\|\s*tail\s+(?:-n\s*|-)(?P<n>\d{1,5})\b",
-        r"\btail\s+(?:-n\s*|--lines=)\+(?P<a>\d{1,7})\b(?:[^\n|]{0,200}\|\s*head\s+(?:-n\s*|-)?(?P<n>\d{1,5})\b)?",
-        r"\bF?NR\s*(?:==|>=?)\s*(?P<a>\d{1,7})\b(?:[^\n]{0,20}?NR\s*<=?\s*(?P<b>\d{1,7}))?",
-        r"\$\.\s*(?:==|>=?)\s*(?P<a>\d{1,7})\b(?:[^\n]{0,20}?\$\.\s*<=?\s*(?P<b>\d{1,7}))?",
-        r"(?m)^\s*edit\s+(?P<a>\d{1,7}):(?P<b>\d{1,7})\b",
-        r"(?m)^\s*goto\s+(?P<a>\d{1,7})\b",
-        r"(?m)^\s*open\s+\S+\s+(?P<a>\d{1,7})\b",
-        r"\s-L\s*['\"]?(?P<a>\d{1,7}),(?:\+(?P<n>\d{1,5})|(?P<b>\d{1,7}))",
-        r"\b(?:vim?|nano|emacs|less|code)\b[^\n]{0,40}?\s\+(?P<a>\d{1,7})\b",
-        r"\[(?P<a>\d{1,7}):(?P<b>\d{1,7})\]",
-        r"\bislice\([^\n,]{1,60},\s*(?P<a>\d{1,7}),\s*(?P<b>\d{1,7})\)",
-        r"\bgetlines?\([^\n,]{1,120},\s*(?P<a>\d{1,7})\)",
-        r"view_?range[\"'\s:=\[]{1,8}(?P<a>\d{1,7})[,\s]+(?P<b>\d{1,7})",
-        r"[\w)]\.\w{1,6}(?::|#L)(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b",
-        r"\b[Ll]ines?\s+(?:number\s+)?(?:L|#)?(?P<a>\d{1,7})(?:\s*(?:-|–|to|and|through|bis)\s*(?P<b>\d{1,7}))?\b",
-        r"\b(?:bat|batcat)\b[^\n]{0,60}?\s(?:-r|--line-range)[\s=]?(?P<a>\d{1,7}):(?P<b>\d{1,7})",
-        r"(?:^|\s)(?:-[ABCmn]|--lines|--max-count|--context)[\s=]?(?P<a>\d{1,7})\b",
-        r"\b(?:head|tail|timeout|sleep|seq|nice|split)\s+(?:-\w+\s+)?-?(?P<a>\d{1,7})(?:\s+(?P<b>\d{1,7}))?\b",
-    )
+# From the path's first character on, so that a long text without an ending is read once.
+_PATH = re.compile(r"(?<![\w.@+/-])[\w.@+/-]+\.\w{1,6}\b")
+# Numbers that count lines, seconds or matches and say nothing about one line.
+_COUNT = re.compile(
+    r"(?:^|\s)(?:-[ABCmn]|--lines|--max-count|--context|--after-context|--before-context)[\s=]?(?P<a>\d{1,7})(?![\d,:;.a-z])"
+    r"|\b(?:head|tail|timeout|sleep|seq|nice|split|ulimit|kill|chmod|fold|column|shuf)\s+(?:-\w+\s*)?-?(?P<b>\d{1,7})"
+    r"(?:\s+\d{1,7})?(?![\d,:;.a-z])|-(?:[ABCUmn]|j|w|maxdepth|depth|O|std=\w+)\s?\d{1,7}(?![\d,:;.a-z])|\|\s*(?:head|tail)\s+-\d{1,7}\b"
 )
-_COUNTS = 2  # The last patterns are counts, which say nothing about one line.
-_PATH = re.compile(r"[\w@+-][\w.@+/-]*\.\w{1,6}\b")
+# What a number is in: `head -n 60 … | tail -5`, `tail -n +60 … | head -5`; each with a length `n`.
+_HEAD_TAIL = re.compile(
+    r"\bhead\s+(?:-n\s*|--lines=|-)(?P<b>\d{1,7})\b[^\n|]{0,200}\|\s*tail\s+(?:-n\s*|--lines=|-)(?P<n>\d{1,5})\b"
+)
+_TAIL_HEAD = re.compile(
+    r"\btail\s+(?:-n\s*|--lines=|-)\+(?P<a>\d{1,7})\b(?:[^\n|]{0,200}\|\s*head\s+(?:-n\s*|--lines=|-)?(?P<n>\d{1,5})\b)?"
+)
+_RANGE = re.compile(
+    r"(?<![\w.#-])(?P<a>\d{1,7})(?:\s?[,:;-]\s?|\.{2,3}|\s+to\s+|\s?[A-Za-z.&|<>=() ]{1,24}(?:<=?|==|,)\s?)"
+    r"(?P<plus>[+~])?"
+    r"(?P<b>\d{1,7})(?=[a-zA-Z!]{0,2}(?![\w.]))"
+)
+_ONE = re.compile(r"(?<![\w.#$])(?<!\d[-:,])(?P<a>\d{1,7})(?=[a-zA-Z!$]?(?![\w.]|-\d))")
+# Programs and tool calls that are given lines; with one of them no file needs a name.
+_BY_LINE = re.compile(
+    r"\b(?:sed|awk|perl|ruby|ed|ex|vim?|nvim|nano|emacs|less|more|bat|batcat|head|tail|edit|goto|open|blame|islice|getlines?|"
+    r"readlines|splitlines|view_?range|insert_line|nl|cat -n|csplit|split)\b|\s-L\s?\d"
+)
+_EDITS = re.compile(
+    r"(?:^|\s)-i\b|-[a-z]*i[a-z]*e?\b\s|\b(?:ed|ex|patch)\b|insert_line|str_replace|['\"]w['\"]|write_text|\bedit\s+\d|\bmv\b|"
+    r"\+wq|\.write\("
+)
+_SAID = (
+    re.compile(
+        r"\b(?:lines?|rows?)\s{1,3}(?:no\.?\s?|nr\.?\s?|number\s|#|L)?(?P<a>\d{1,7})"
+        r"(?:\s*(?:-|–|to|and|through|until|till|up to|bis)\s*(?P<b>\d{1,7}))?\b",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\b(?P<a>\d{1,7})(?:st|nd|rd|th)\s+(?:[a-z]+\s+)?(?:line|row)\b", re.IGNORECASE),
+    re.compile(r"[\w)]\.\w{1,6}(?::|#L|\(|@)(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
+    re.compile(r"(?<![\w/])L(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
+)
+_BEFORE_SAID = re.compile(r"\b(?:lines?|rows?)\s+(?:number\s+|no\.?\s+)?\Z", re.IGNORECASE)
+_AFTER_SAID = re.compile(r"\s+(?:[a-z]+\s+)?(?:line|row)\b", re.IGNORECASE)
 _WIDEST, _MARGIN, _NEAR = 90, 3, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Lines that an answer names, 1-based and inclusive."""
+    """Lines that an answer names, 1-based and inclusive. `exact` is one line that is changed or spoken of."""
 
     span: Span
     first: int
     last: int
-    counts: bool
+    counts: bool = False
+    exact: bool = False
 
     @property
     def is_specific(self) -> bool:
         """Whether the lines were picked, unlike the top of a file or a page of round numbers."""
         width = self.last - self.first
-        if self.counts or self.first <= 12 or width > _WIDEST:
+        if self.counts or self.first <= 12 or width > _WIDEST or width < 0:
             return False
         round_edges = self.first % 10 in (0, 1) and self.last % 10 in (0, 1)
         return not (round_edges and width >= 20)
 
 
-def positions(case: Case) -> Iterator[Position]:
-    """Yield the lines that an answer names or asks for, and the counts that look like them."""
-    if not any(char.isdigit() for char in case.answer):
-        return
-    for number, pattern in enumerate(_POSITIONS):
-        for match in pattern.finditer(case.answer):
-            given = match.groupdict()
-            first, last, size = (int(given[key]) if (given.get(key) or "").isdigit() else None for key in "abn")
-            if first is None:
-                first = (last or 1) - (size or 1) + 1
-            elif last is None:
-                last = first + (size or 0)
-            yield Position(match.span(), first, last or first, number >= len(_POSITIONS) - _COUNTS)
+def positions(case: Case) -> tuple[Position, ...]:
+    """Return the lines that an answer names or asks for, and the counts that look like them."""
+    return tuple(position for position, _ in _located(case))
 
 
 def find(case: Case) -> Iterator[Found]:
-    """Yield lines inside a hunk of the patch, of a file that nothing in the history opened or numbered."""
-    seen: set[Span] = set()
-    for position in positions(case):
-        if position.span in seen or not position.is_specific:
+    """Yield lines inside a hunk of the patch, of a file that nothing in the history opened or numbered there."""
+    hunks = [hunk for hunk in case.record.hunks if not _was_shown(case, hunk)]
+    if not hunks:
+        return
+    for position, paths in _located(case):
+        if not position.is_specific or _is_near(case, position):
             continue
-        seen.add(position.span)
-        hunk = _hunk(case, position)
-        if hunk is not None and not _is_near(case, position) and not _was_shown(case, hunk):
+        hunk = next((hunk for hunk in hunks if _is_in(position, hunk) and _is_named(hunk.path, paths)), None)
+        if hunk is not None:
             start, end = hunk.spans[0]
             yield Found(LINE, position.span, hunk.place, f"{hunk.path}, lines {start} to {end}")
+
+
+def _located(case: Case) -> Iterator[tuple[Position, tuple[str, ...]]]:
+    """Yield positions with the files that are named beside them: in the same script, or in the same line of prose."""
+    for script, offset in case.scripts:
+        paths = tuple(dict.fromkeys(normal_path(path) for path in _PATH.findall(script)))
+        ours = tuple(path for path in paths if any(is_same_path(path, known) for known in case.record.paths))
+        by_line = _BY_LINE.search(script) is not None
+        for position in _in_script(script, offset):
+            if position.counts or ours or by_line:
+                yield position, ours or paths
+    for position in _in_words(case):
+        start = case.answer.rfind("\n", 0, position.span[0]) + 1
+        end = case.answer.find("\n", position.span[1])
+        paths = tuple(map(normal_path, _PATH.findall(case.answer, start, end if end >= 0 else len(case.answer))))
+        yield position, tuple(path for path in paths if any(is_same_path(path, known) for known in case.record.paths))
+
+
+def _in_script(script: str, offset: int) -> Iterator[Position]:
+    if not any(char.isdigit() for char in script):
+        return
+    taken: list[Span] = []
+    edits = _EDITS.search(script) is not None
+    for pattern in (_HEAD_TAIL, _TAIL_HEAD, _COUNT, _RANGE, _ONE):
+        for match in pattern.finditer(script):
+            at, to = match.span()
+            if any(at < end and start < to for start, end in taken):
+                continue
+            taken.append((at, to))
+            first, last = _ends(match)
+            counts = pattern is _COUNT
+            exact = edits and first == last
+            yield Position((at + offset, to + offset), first, last, counts, exact)
+
+
+def _ends(match: re.Match[str]) -> tuple[int, int]:
+    given = match.groupdict()
+    a, b, n = (int(given[key]) if given.get(key) else None for key in "abn")
+    if match.re is _HEAD_TAIL:
+        return (b or 1) - (n or 1) + 1, b or 1
+    if match.re is _TAIL_HEAD:
+        return a or 1, (a or 1) + (n or 0)
+    first = a or b or 0
+    last = b or first
+    return first, first + last if given.get("plus") else last
+
+
+def _in_words(case: Case) -> Iterator[Position]:
+    for pattern in _SAID:
+        for match in pattern.finditer(case.answer):
+            first = int(match["a"])
+            last = int(match.groupdict().get("b") or first)
+            yield Position(match.span(), first, last, exact=first == last)
+    for number in numbers(case.answer):
+        at, end = number.span
+        before = _BEFORE_SAID.search(case.answer, max(0, at - 24), at) if number.said else None
+        if number.said and (before or _AFTER_SAID.match(case.answer, end)):
+            line = int(number.value)
+            yield Position(number.span, line, line, exact=True)
+
+
+def _is_in(position: Position, hunk: Hunk) -> bool:
+    return any(position.first <= end + _MARGIN and position.last >= start - _MARGIN for start, end in hunk.spans)
+
+
+def _is_named(path: str, named: tuple[str, ...]) -> bool:
+    return not named or any(is_same_path(name, path) for name in named)
 
 
 def _was_shown(case: Case, hunk: Hunk) -> bool:
@@ -94,20 +172,9 @@ def _was_shown(case: Case, hunk: Hunk) -> bool:
     return case.history.was_opened(hunk.path) or shown >= max(2, len(lines) / 2)
 
 
-def _hunk(case: Case, position: Position) -> Hunk | None:
-    """Return the hunk that the lines meet, in the file that is named beside them or in any."""
-    line_start = case.answer.rfind("\n", 0, position.span[0]) + 1
-    line_end = case.answer.find("\n", position.span[1])
-    line = case.answer[line_start : line_end if line_end >= 0 else len(case.answer)]
-    named = [normal_path(path) for path in _PATH.findall(line)]
-    for hunk in case.record.hunks:
-        if named and not any(is_same_path(path, hunk.path) for path in named) and case.in_code(position.span):
-            continue
-        for start, end in hunk.spans:
-            if position.first <= end + _MARGIN and position.last >= start - _MARGIN:
-                return hunk
-    return None
-
-
 def _is_near(case: Case, position: Position) -> bool:
-    return any(position.first - _NEAR <= n <= position.last + _NEAR for n in case.history.line_numbers)
+    """Whether the history gives such a line. One that is changed or spoken of must be there itself."""
+    if position.exact and position.first % 10:
+        return position.first in case.history.line_numbers
+    # A low number, such as that of an example, explains few lines around it.
+    return any(position.first - min(_NEAR, n) <= n <= position.last + min(_NEAR, n) for n in case.history.line_numbers)

@@ -75,7 +75,7 @@ def _fit(case: Case, text: str, targets: list[tuple[str, Place]]) -> tuple[str, 
 
 def _pieces(text: str) -> list[str]:
     """Return what a pattern says in letters; `b[i]nd` is one piece."""
-    plain = re.sub(r"\[(\w)\]", r"\1", text)
+    plain = re.sub(r"\[(\w)\]|(?<=\w)\?(?=\w|$)", r"\1", text)
     plain = re.sub(r"\\[bBs<>]|[\^$]", " ", plain)
     return re.findall(r"[A-Za-z_][A-Za-z_0-9]*", _META.sub(" ", plain))
 
@@ -86,7 +86,7 @@ def _compiled(text: str, pieces: list[str]) -> Iterator[re.Pattern[str]]:
     Of a pattern that could be slow only its letters count, in their order with anything in between.
     """
     if _REPEATED_GROUP.search(text) or sum(map(text.count, "*+?{")) > _MOST_REPEATS:
-        yield re.compile(".*".join(map(re.escape, pieces)))
+        yield re.compile(".*".join(map(re.escape, pieces)), re.IGNORECASE)
         return
     forms = []
     if re.search(r"(?<![.\])\\w])\*|\?", text):
@@ -95,7 +95,7 @@ def _compiled(text: str, pieces: list[str]) -> Iterator[re.Pattern[str]]:
     forms.append(re.sub(r"\\[<>]", "", basic).replace(r"\b", ""))
     for form in forms:
         try:
-            yield re.compile(form)
+            yield re.compile(form, re.IGNORECASE)
         except (re.error, OverflowError):
             continue
 
