@@ -7,6 +7,7 @@ from functools import cached_property
 
 from judging.answers.blocks import fenced_blocks
 from judging.leaks.history import HistoryText
+from judging.leaks.numbers import Number, numbers
 from judging.leaks.record import Place, RecordText
 from judging.leaks.spelling import name_parts
 from judging.leaks.vocabulary import is_library_root, is_ordinary
@@ -61,6 +62,11 @@ class Case:
         """The spans of the answer's fenced blocks and tool calls."""
         calls = (match.span() for match in _CALL.finditer(self.answer))
         return (*((block.start, block.end) for _, block in fenced_blocks(self.answer)), *calls)
+
+    @cached_property
+    def numbers(self) -> tuple[Number, ...]:
+        """The answer's numbers in every spelling."""
+        return tuple(numbers(self.answer))
 
     def in_code(self, span: Span) -> bool:
         return any(start <= span[0] and span[1] <= end for start, end in self.code)
@@ -130,7 +136,7 @@ def _programs(script: str, offset: int, depth: int) -> Iterator[tuple[list[str],
 _NESTED = re.compile(r"\w\s+\S|[$<>]\(")
 _UNWRAPPED = re.compile(r"^[$<>]\(|\)$")
 _DEEPEST = 2
-_PARAMETER = re.compile(r"<parameter=\w{1,40}>(.*?)</parameter>", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=\w{1,40}>([^<]*(?:<(?!/?parameter)[^<]*)*)</parameter>")
 _CALL = re.compile(r"(?m)^\[tool call[^\]\n]*\][^\n]*|<function=[^>\n]{1,60}>(?s:.*?)(?:</function>|\Z)")
 _TEST_NAME = re.compile(
     r"tests?_(\w+?)(?:\.\w+)?|(\w+?)_(?:tests?|spec)(?:\.\w+)?|([\w-]+?)\.(?:tests?|spec)\.\w+|Tests?([A-Z]\w*?)(?:\.\w+)?"

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from judging.leaks.case import Case, Found, Span
-from judging.leaks.numbers import numbers
 from judging.leaks.record import Hunk
 from judging.leaks.spelling import is_same_path, normal_path
 
 LINE = "line"
-# From the path's first character on, so that a long text without an ending is read once.
-_PATH = re.compile(r"(?<![\w.@+/-])[\w.@+/-]+\.\w{1,6}\b")
+_PATH = re.compile(r"(?<![\w.@+/-])[\w.@+/-]{1,300}")
+_ENDING = re.compile(r"\w\.\w{1,6}$")
 # Numbers that count lines, seconds or matches and say nothing about one line.
 _COUNT = re.compile(
     r"(?:^|\s)(?:-[ABCmn]|--lines|--max-count|--context|--after-context|--before-context)[\s=]?(?P<a>\d{1,7})(?![\d,:;.a-z])"
@@ -57,6 +56,8 @@ _SAID = (
 _BEFORE_SAID = re.compile(r"\b(?:lines?|rows?)\s+(?:number\s+|no\.?\s+)?\Z", re.IGNORECASE)
 _AFTER_SAID = re.compile(r"\s+(?:[a-z]+\s+)?(?:line|row)\b", re.IGNORECASE)
 _WIDEST, _MARGIN, _NEAR = 90, 3, 40
+# How far from a position in prose its file may be named.
+_BESIDE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,10 @@ def find(case: Case) -> Iterator[Found]:
     if not hunks:
         return
     for position, paths in _located(case):
-        if not position.is_specific or _is_near(case, position):
+        if not position.is_specific:
             continue
         hunk = next((hunk for hunk in hunks if _is_in(position, hunk) and _is_named(hunk.path, paths)), None)
-        if hunk is not None:
+        if hunk is not None and not _is_near(case, position):
             start, end = hunk.spans[0]
             yield Found(LINE, position.span, hunk.place, f"{hunk.path}, lines {start} to {end}")
 
@@ -101,34 +102,44 @@ def find(case: Case) -> Iterator[Found]:
 def _located(case: Case) -> Iterator[tuple[Position, tuple[str, ...]]]:
     """Yield positions with the files that are named beside them: in the same script, or in the same line of prose."""
     for script, offset in case.scripts:
-        paths = tuple(dict.fromkeys(normal_path(path) for path in _PATH.findall(script)))
-        ours = tuple(path for path in paths if any(is_same_path(path, known) for known in case.record.paths))
+        paths = _paths(script)
+        ours = _ours(case, paths)
         by_line = _BY_LINE.search(script) is not None
         for position in _in_script(script, offset):
             if position.counts or ours or by_line:
                 yield position, ours or paths
     for position in _in_words(case):
-        start = case.answer.rfind("\n", 0, position.span[0]) + 1
-        end = case.answer.find("\n", position.span[1])
-        paths = tuple(map(normal_path, _PATH.findall(case.answer, start, end if end >= 0 else len(case.answer))))
-        yield position, tuple(path for path in paths if any(is_same_path(path, known) for known in case.record.paths))
+        yield position, _beside(case, position) if position.is_specific else ()
+
+
+def _beside(case: Case, position: Position) -> tuple[str, ...]:
+    """Return the record's files that the same line of prose names."""
+    start, end = position.span
+    before = case.answer[max(0, start - _BESIDE) : start].rpartition("\n")[2]
+    after = case.answer[start : end + _BESIDE].partition("\n")[0]
+    return _ours(case, _paths(before + after))
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    runs = (run.rstrip(".") for run in _PATH.findall(text))
+    return tuple(dict.fromkeys(normal_path(run) for run in runs if _ENDING.search(run)))
+
+
+def _ours(case: Case, paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(path for path in paths if any(is_same_path(path, known) for known in case.record.paths))
 
 
 def _in_script(script: str, offset: int) -> Iterator[Position]:
     if not any(char.isdigit() for char in script):
         return
-    taken: list[Span] = []
     edits = _EDITS.search(script) is not None
     for pattern in (_HEAD_TAIL, _TAIL_HEAD, _COUNT, _RANGE, _ONE):
         for match in pattern.finditer(script):
-            at, to = match.span()
-            if any(at < end and start < to for start, end in taken):
-                continue
-            taken.append((at, to))
             first, last = _ends(match)
-            counts = pattern is _COUNT
-            exact = edits and first == last
-            yield Position((at + offset, to + offset), first, last, counts, exact)
+            span = match.start() + offset, match.end() + offset
+            yield Position(span, first, last, pattern is _COUNT, edits and first == last)
+        # Blanks, so that the next pattern reads no number twice and every offset stays.
+        script = pattern.sub(lambda match: " " * len(match[0]), script)
 
 
 def _ends(match: re.Match[str]) -> tuple[int, int]:
@@ -149,7 +160,7 @@ def _in_words(case: Case) -> Iterator[Position]:
             first = int(match["a"])
             last = int(match.groupdict().get("b") or first)
             yield Position(match.span(), first, last, exact=first == last)
-    for number in numbers(case.answer):
+    for number in case.numbers:
         at, end = number.span
         before = _BEFORE_SAID.search(case.answer, max(0, at - 24), at) if number.said else None
         if number.said and (before or _AFTER_SAID.match(case.answer, end)):

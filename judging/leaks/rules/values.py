@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from judging.leaks.case import Case, Found
-from judging.leaks.numbers import is_telling, numbers, significant
+from judging.leaks.numbers import is_telling, significant
 from judging.leaks.record import COMMIT, REFERENCE, Place
 from judging.leaks.rules.lines import positions
 from judging.leaks.spelling import find_bounded, name_parts
@@ -26,9 +26,10 @@ def find(case: Case) -> Iterator[Found]:
 
 
 def _numbers(case: Case) -> Iterator[Found]:
-    skipped = [position.span for position in positions(case)]
-    for number in numbers(case.answer):
-        if not is_telling(number.value) or any(at <= number.span[0] < end for at, end in skipped):
+    ranges = (position.span for position in positions(case) if position.counts or position.first != position.last)
+    skipped = {at for span in ranges for at in range(*span)}
+    for number in case.numbers:
+        if not is_telling(number.value) or number.span[0] in skipped:
             continue
         key = significant(number.value)
         place = case.record.numbers.get(key)
@@ -76,7 +77,7 @@ def _references(case: Case) -> Iterator[Found]:
         alone = len(number) >= _LONG_REFERENCE and not 1900 <= int(number) <= 2100
         if alone and (at := find_bounded(case.answer, number, "_.")) >= 0:
             yield Found(VALUE, (at, at + len(number)), place)
-    for said in numbers(case.answer) if any(len(number) >= 3 for number in secret) else ():
+    for said in case.numbers if any(len(number) >= 3 for number in secret) else ():
         if said.said and len(said.value) >= 3 and (place := secret.get(said.value)) is not None:
             yield Found(VALUE, said.span, place, said.value)
 

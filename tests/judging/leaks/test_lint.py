@@ -227,6 +227,12 @@ def _seconds(answer: str, history: str, record: PullRequestRecord) -> float:
     return time.process_time() - started
 
 
-@pytest.mark.parametrize("piece", ["a/", "a.", "a-", '"a b ', "aB", "/", "a_b ", "`x", "#123 "])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("a/", "a.", "a-", '"a b ', "aB", "/", "a_b ", "`x", "#123 "),
+        *("1,", "1 + ", "line 12 ", "head -3 | ", "<parameter=a>"),
+    ],
+)
 def test_a_hostile_answer_takes_little_time(piece: str) -> None:
     assert _seconds(piece * (200_000 // len(piece)), "history", make_record()) < 3.0

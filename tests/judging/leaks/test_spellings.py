@@ -86,7 +86,11 @@ def test_reading_what_is_there_fetches_no_future(command: str) -> None:
         *("grep -rn 48_127 .", "grep -rn 0xbbff src", "echo $((48126+1))", "grep -nS HalfEvenSum", "rg -SHalfEvenSum"),
         *("go test -run=TestBankersTotals ./...", "git log --grep=GH-4821"),
         *("head -2310 src/ledger/rounding.go | tail -3", "awk 'NR==2310' src/ledger/rounding.go"),
-        *("perl -ne 'print if 2308..2312' src/ledger/rounding.go", "printf '2310p\\n' | ed -s src/ledger/rounding.go"),
+        *(
+            "sed -i 's/limit := .*/limit := 48127/' src/ledger/rows.go",
+            "perl -ne 'print if 2308..2312' src/ledger/rounding.go",
+            "printf '2310p\\n' | ed -s src/ledger/rounding.go",
+        ),
     ],
 )
 def test_a_value_of_the_record_leaks_in_every_spelling(command: str) -> None:
