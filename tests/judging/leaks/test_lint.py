@@ -234,5 +234,6 @@ def _seconds(answer: str, history: str, record: PullRequestRecord) -> float:
         *("1,", "1 + ", "line 12 ", "head -3 | ", "<parameter=a>"),
     ],
 )
-def test_a_hostile_answer_takes_little_time(piece: str) -> None:
-    assert _seconds(piece * (200_000 // len(piece)), "history", make_record()) < 3.0
+def test_the_time_for_a_hostile_answer_grows_with_its_length_only(piece: str) -> None:
+    small, large = (_seconds(piece * (size // len(piece)), "history", make_record()) for size in (50_000, 200_000))
+    assert large < 8 * small + 0.5  # 16 times as long, were it quadratic
