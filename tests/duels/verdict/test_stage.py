@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 from importlib import import_module
 
@@ -36,8 +37,11 @@ def motley(seed: int) -> Reply:
     """A judge whose verdict depends on the answers, and which sometimes does not parse."""
 
     def reply(request: Request) -> str:
-        lot = hash_of(f"{seed}{request.messages[-1]['content']}")
-        if lot % 11 == 0:
+        # Without the key of the delimiters, which follows the machine's secret key.
+        asked = str(request.messages[-1]["content"])
+        (key,) = set(re.findall(r'key="(\w+)"', asked))
+        lot = hash_of(f"{seed}{asked.replace(key, '')}")
+        if lot % 5 == 0:
             return prose(request)
         lead = fair()(request) if lot % 3 else against(request)
         values = [int(value) for value in str(lead) if value in "012"][:5]
