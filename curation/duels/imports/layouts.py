@@ -160,6 +160,19 @@ def _as_list(value: object, column: str) -> list[object]:
     return value
 
 
+def decoded(value: object) -> object:
+    """Return the list or object in JSON text, as Parquet files store it, and any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            found = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+        messages = found if isinstance(found, list) else [found]
+        if messages and all(isinstance(one, dict) and {"role", "from", "messages"} & one.keys() for one in messages):
+            return found
+    return value
+
+
 def _parsed(value: object) -> object:
     """Return the object in JSON text, and any other value as it is."""
     if isinstance(value, str):

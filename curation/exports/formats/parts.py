@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Literal
 
-import orjson
-
-from curation.duels.imports.layouts import COLUMNS, read_message
+from curation.duels.imports.layouts import COLUMNS, decoded, read_message
 from curation.imports.sources.rows import RowRefused
 from judging.messages import message_text
 
@@ -94,7 +92,7 @@ def parts_of(row: Row) -> Parts:
 
 def read_part(given: object, path: str = "message", use: Use = "context") -> Part:
     """Read a message of any layout; text alone is an answer. Raises `RowRefused`."""
-    entry = _decoded(given)
+    entry = decoded(given)
     if isinstance(entry, str):
         return Part("assistant", entry, use)
     if isinstance(entry, dict):
@@ -117,7 +115,7 @@ def _prompt(given: Row) -> list[Part]:
     if column:
         return parts + _messages(given[column], column)
     if "prompt" in given:
-        asked = _decoded(given["prompt"])
+        asked = decoded(given["prompt"])
         return parts + (_messages(asked, "prompt") if isinstance(asked, list) else [Part("user", _flat(asked))])
     history = given.get("history")
     for turn in history if isinstance(history, list) else ():
@@ -148,8 +146,8 @@ def _beside(prompt: Sequence[Part], sides: Sequence[Sequence[Part]], *, is_told:
 def _learned(parts: Sequence[Part], given: Row) -> list[Part]:
     """Return a conversation with what is learned: what its marks say, or without marks its last message."""
     column = next((name for name in _CONVERSATIONS if name in given), "")
-    entries = _decoded(given.get(column))
-    marks = [_mark(_decoded(entry)) for entry in entries] if isinstance(entries, list) else []
+    entries = decoded(given.get(column))
+    marks = [_mark(decoded(entry)) for entry in entries] if isinstance(entries, list) else []
     marks = [*repeat(None, len(parts) - len(marks)), *marks]
     last = max(place for place, part in enumerate(parts) if part.role == "assistant")
     uses = [place == last if mark is None and not any(marks) else bool(mark) for place, mark in enumerate(marks)]
@@ -165,7 +163,7 @@ def _mark(entry: object) -> bool | None:
 
 
 def _side(given: object, use: Use) -> list[Part]:
-    entries = _decoded(given)
+    entries = decoded(given)
     if not isinstance(entries, list):
         return [read_part(entries, use, use)]
     read = [read_part(entry, f"{use}.{place}") for place, entry in enumerate(entries)]
@@ -179,7 +177,7 @@ def _side(given: object, use: Use) -> list[Part]:
 
 
 def _messages(given: object, column: str) -> list[Part]:
-    entries = _decoded(given)
+    entries = decoded(given)
     if not isinstance(entries, list):
         raise RowRefused(f"{column} is not a list of messages")
     return [read_part(_said(entry), f"{column}.{place}") for place, entry in enumerate(entries)]
@@ -187,28 +185,15 @@ def _messages(given: object, column: str) -> list[Part]:
 
 def _said(entry: object) -> object:
     """Refuse bare text among messages: nobody knows who says it."""
-    if isinstance(_decoded(entry), str):
+    if isinstance(decoded(entry), str):
         raise RowRefused("a message is text without a role")
     return entry
 
 
 def _is_said(value: object) -> bool:
-    found = _decoded(value)
+    found = decoded(value)
     first = found[0] if isinstance(found, list) and found else found
     return isinstance(first, dict) and bool({"role", "from"} & first.keys())
-
-
-def _decoded(value: object) -> object:
-    """Return the list or object in JSON text, as Parquet files store it, and any other value as it is."""
-    if isinstance(value, str) and value[:1] in ("[", "{"):
-        try:
-            found = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            return value
-        entries = found if isinstance(found, list) else [found]
-        if entries and all(isinstance(one, dict) and {"role", "from", "messages"} & one.keys() for one in entries):
-            return found
-    return value
 
 
 def _readable(content: object) -> object:

@@ -15,6 +15,7 @@ import orjson
 from curation.duels.imports.layouts import (
     COLUMNS,
     Message,
+    decoded,
     name_of,
     read_message,
     read_messages,
@@ -76,7 +77,7 @@ class ImportedRow:
 
 def read_row(offset: int, given: Row, trained: Trained, file: str = "") -> ImportedRow:
     """Return what the row teaches. Raises `RowRefused` with the reason."""
-    row = {name: _decoded(value) if name in MESSAGE_COLUMNS else value for name, value in given.items()}
+    row = {name: decoded(value) if name in MESSAGE_COLUMNS else value for name, value in given.items()}
     metadata = row.keys() >= METADATA
     # All messages of a session of ours were approved, and formats without marks do not say so.
     content = _content(row, "all" if metadata and row.get("scenario") else trained)
@@ -188,7 +189,7 @@ def _chat(row: Row, trained: Trained) -> Content:
     messages = [*_system(row), *_history(entries, column)]
     answer = _last(messages, column)
     history = messages[:-1]
-    for index in _trained([*_system(row), *map(_decoded, entries)], messages, column, trained):
+    for index in _trained([*_system(row), *map(decoded, entries)], messages, column, trained):
         if index < len(history):
             history[index] = {**history[index], "train": True}
     return Content(COLUMNS[column].value, history, answer)
@@ -251,7 +252,7 @@ def _history(given: object, column: str) -> list[Message]:
 
 def _begins_with_answer(given: object) -> bool:
     """Whether a side is the answer alone, not a conversation that ends with it."""
-    first = _decoded(given[0]) if isinstance(given, list) and given else given
+    first = decoded(given[0]) if isinstance(given, list) and given else given
     return not isinstance(first, dict) or read_message(first, "chosen")["role"] == "assistant"
 
 
@@ -260,7 +261,7 @@ def _answer(given: object, column: str) -> Message:
     if isinstance(given, list):
         if len(given) != 1:
             raise RowRefused(f"{column} has {len(given)} messages: a sample has one answer on a side")
-        given = _decoded(given[0])
+        given = decoded(given[0])
     if isinstance(given, str):
         given = {"role": "assistant", "content": given}
     return _last([_settled(read_message(given, column))], column)
@@ -299,19 +300,6 @@ def _settled_call(call: object) -> object:
     text = arguments if isinstance(arguments, str) else orjson.dumps({} if arguments is None else arguments).decode()
     settled: dict[str, object] = {"type": "function", "function": {"name": function["name"], "arguments": text}}
     return {"id": call["id"], **settled} if call.get("id") else settled
-
-
-def _decoded(value: object) -> object:
-    """Return the list or object in JSON text, as Parquet files store it, and any other value as it is."""
-    if isinstance(value, str) and value[:1] in ("[", "{"):
-        try:
-            found = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            return value
-        messages = found if isinstance(found, list) else [found]
-        if all(isinstance(one, dict) and {"role", "from", "messages"} & one.keys() for one in messages):
-            return found
-    return value
 
 
 def _list(value: object, column: str) -> list[object]:
