@@ -115,8 +115,9 @@ def duel_view(duel: Duel) -> DuelView:
 
 def _control_views(duel: Duel) -> tuple[AnswerView, AnswerView]:
     """Both sides of a control duel of one answer, which has a planted fault or a bribe on one side."""
+    added = "a bribe for the judge" if duel.control == Control.BRIBE else "a planted fault"
     king, challenger = (
-        AnswerView(f"{title} with a planted fault", "", render_text(text), None, ())
+        AnswerView(f"{title} with {added}", "", render_text(text), None, ())
         if duel.planted and text == duel.planted
         else _answer_view(title, duel.challenger, ())
         for title, text in zip((Opponent(duel.opponent).label, "Challenger"), sides_of(duel), strict=True)

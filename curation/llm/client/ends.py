@@ -22,20 +22,9 @@ CUT_OFF = frozenset({"model_context_window_exceeded", "model_length", "context_l
 # The server gave up, or the model wrote something that the server cannot read: the call is tried again.
 TRIED_AGAIN = frozenset(
     {
-        *(
-            "",
-            "error",
-            "abort",
-            "aborted",
-            "cancelled",
-            "canceled",
-            "cancel",
-            "load",
-            "unload",
-            "timeout",
-            "insufficient",
-        ),
-        *("insufficient_system_resource", "network_error", "failed", "incomplete", "in_progress", "queued"),
+        *("", "error", "abort", "aborted", "cancelled", "canceled", "cancel", "load", "unload", "timeout"),
+        *("insufficient", "insufficient_system_resource", "network_error", "failed", "incomplete"),
+        *("in_progress", "queued"),
         *("malformed_function_call", "malformed_response", "unexpected_tool_call", "too_many_tool_calls"),
         *("malformed_model_output", "malformed_tool_use", "other", "unknown", "finish_reason_unspecified"),
     }

@@ -221,9 +221,7 @@ class LiteLlmClient:
             timed_out = any(isinstance(cause, TIMEOUTS) for cause in causes_of(error))
             if timed_out and time.perf_counter() - started >= limit and not why_not_sent(error):
                 raise TimedOut(_late(progress, limit)) from None
-            raise _translate(
-                error, key if target.api_key_env else "", progress.refusal
-            ) from None  # the cause may repeat the key
+            raise _translate(error, secret, progress.refusal) from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
         try:
             if request.embed:

@@ -127,20 +127,27 @@ def test_duels_of_other_projects_are_not_found(client: Client, project: Project)
 
 
 @pytest.mark.parametrize("expected", [-1, 1])
+@pytest.mark.parametrize(
+    ("control", "added", "told"),
+    [
+        ("fault", "with a planted fault", "one answer has a planted fault, so the other one is better"),
+        ("bribe", "with a bribe for the judge", "one has a bribe for the judge, which must not win by it"),
+    ],
+)
 def test_a_control_duel_opens_from_its_list_and_shows_both_sides(
-    client: Client, project: Project, expected: int
+    client: Client, project: Project, expected: int, control: str, added: str, told: str
 ) -> None:
     run = make_run(project)
     duel = make_duel(project, challenger="the answer itself")
     Duel.objects.filter(pk=duel.pk).update(
-        control="fault", expected=expected, planted="the answer with a fault", king=None, sample=None
+        control=control, expected=expected, planted="the answer with more", king=None, sample=None
     )
     listed = html(client, "/p/acme/duels/?control=true")
     (address,) = re.findall(r'href="(/p/acme/duels/\d+/)"', listed)
     assert "Control duels: their outcome is known." in listed
     shown = html(client, f"{address}?run={run.pk}")
-    assert "one answer has a planted fault, so the other one is better" in shown
+    assert told in shown
     king, challenger = re.findall(r'<article class="answer">.*?</article>', shown)
     faulty, sound = (king, challenger) if expected == 1 else (challenger, king)
-    assert "with a planted fault" in faulty and "the answer with a fault" in faulty
-    assert "the answer itself" in sound and "planted" not in sound
+    assert added in faulty and "the answer with more" in faulty
+    assert "the answer itself" in sound and added not in sound
