@@ -38,7 +38,7 @@ def open_row(tab: Page, export: Export, file: str) -> str:
     tab.goto(f"/p/billing/exports/{export.pk}/")
     tab.get_by_role("link", name="Rows and the calls behind them").click()
     tab.get_by_role("link", name=sha[:12]).click()
-    expect(tab.locator("h1")).to_have_text("What made this row")
+    expect(tab.locator("h1")).to_have_text("Origin of this row")
     return sha
 
 

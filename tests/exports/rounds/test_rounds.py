@@ -155,7 +155,7 @@ def test_the_page_starts_exports_and_continues(client: Client, project: Project)
     end(row.rollout)
     decide(client, "approve")
     page = client.get(reverse("round-list", args=["shell"])).content.decode()
-    assert "Reviewed: 2 of 2" in page and "Export what is approved" in page
+    assert "Reviewed: 2 of 2" in page and "Export the approved ones" in page
     client.post(reverse("round-export", args=["shell", row.pk]))
     exported(row)
     page = client.get(reverse("round-list", args=["shell"])).content.decode()
