@@ -1,4 +1,4 @@
-"""Throughput beside what the machine could do at best. Run as modules: `python -m benchmarks.samples`."""
+"""Throughput beside the machine's best possible figure. Run as modules: `python -m benchmarks.samples`."""
 
 import os
 

@@ -1,7 +1,7 @@
 """Export 100,000 rows of 4 KB beside a plain loop that writes the same rows with orjson.
 
-Two loops stand for what the machine could do: one that reads the stored texts and writes rows (what a plain view would
-do), and one over rows that are in memory already. Loops and export take turns, the best of each counts; once with one
+Two loops are the machine's best possible figure: one that reads the stored texts and writes rows, as a plain view
+would, and one over rows that are in memory already. Loops and export take turns, the best of each counts; once with one
 format and once with two, then as gzip and as Parquet. Before them the memory of a process that does nothing but export
 is measured, apart from the pages of the database file that SQLite maps; this first export also makes the signatures of
 near duplicates.
@@ -149,7 +149,7 @@ def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: r
 
 
 def _plain_loop(folder: Path, project: int, formats: list[str]) -> float:
-    """What a plain view does: read history and answers, write the rows of the formats, one after the other."""
+    """Read history and answers and write the rows of the formats, one after the other, as a plain view would."""
     import orjson
 
     from curation.duels.models import Duel

@@ -50,7 +50,7 @@ def uv(*words: str) -> None:
 
 
 def megabytes(folder: Path) -> float:
-    """What the files take on the disk; a hard link counts once."""
+    """Return the space that the files use on the disk; a hard link counts once."""
     sizes = {}
     for path, _, files in os.walk(folder):
         for name in files:

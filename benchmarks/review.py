@@ -2,7 +2,7 @@
 
 Asked for: 150 pairs (take and decide) a second on two cores, p95 of each under 100 ms at 1,000,000 samples. The ideal
 in the same run is the bare conditional update of one row that a decision cannot do without. Afterwards the log is
-compared with what the clients were answered.
+compared with the clients' responses.
 
     python -m benchmarks.review [--samples 5000 1000000] [--seconds 15] [--clients 8] [--empty] [--reading 0]
 """
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 class Figures:
     """`p95` in milliseconds; `ideal` are bare conditional updates a second in the same database.
 
-    `cpu_ms` is what the server spent on a pair: on a machine that does other things too it says more than the rate.
+    `cpu_ms` is the server's processor time for a pair: on a busy machine it is a better figure than the rate.
     """
 
     samples: int

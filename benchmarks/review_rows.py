@@ -1,8 +1,8 @@
 """The rows of `benchmarks.review`, as JSON.
 
-`fill` makes a project of undecided samples with duels and prints the clients' tokens, `audit` compares the log with
-what the clients were answered. `long` adds transcripts of 5,000 turns and of 5 MB, last in the queue, and signs the
-first reviewer in.
+`fill` makes a project of undecided samples with duels and prints the clients' tokens, `audit` compares the log with the
+clients' responses. `long` adds transcripts of 5,000 turns and of 5 MB, last in the queue, and signs the first reviewer
+in.
 """
 
 import json
@@ -114,7 +114,8 @@ def _session() -> str:
 
 
 def audit(answered: Path) -> dict[str, object]:
-    """Say what is wrong; `answered` has a pair of client and sample for each decision that was answered with 201."""
+    """Print the differences; `answered` has a pair of client and sample for each decision that was answered with
+    201."""
     log = Decision.objects.values_list("reviewer__username", "sample", "action", "version")
     expected = {
         (f"reviewer-{client}", int(sample), "approve", 1) for client, sample in json.loads(answered.read_text())

@@ -1,4 +1,4 @@
-"""Rollouts of one worker process against a stub server of fixed latency, beside what the latency alone allows.
+"""Rollouts of one worker process against a stub server of fixed latency, beside the bound by latency.
 
 Asked for (scenarios, "Figures to reach"): 64 rollouts at once against a model server of 500 ms latency, 10 turns each,
 in bubblewrap, within 1.25 × of latency alone: turns × latency. The stub server runs beside the worker and takes its

@@ -1,4 +1,4 @@
-"""Duels judged by one worker process against a stub server of fixed latency, beside what the latency alone allows.
+"""Duels judged by one worker process against a stub server of fixed latency, beside the bound by latency.
 
 Asked for (duels, "Must hold"): 1,000 duels × 3 judges × 2 orders, 500 ms latency, 64 calls at once, within 1.25 × the
 ideal of calls × latency ÷ concurrency. The stub server runs beside the worker and takes its part of the machine.

@@ -1,11 +1,10 @@
-"""Sandbox sessions beside what the machine could do at best: whole episodes a second, and one command's overhead.
+"""Sandbox sessions beside the machine's best possible figure: whole episodes a second, and one command's overhead.
 
     python -m benchmarks.sandbox [--episodes 200] [--threads 4] [--backend bubblewrap]
 
 An episode is a fresh session, five commands, the checker and its removal. Both sides run in this one process: the bare
 start of the same sandbox with `true` in it, and the same shell without any sandbox, or by `docker exec`. Prints a table
-and exits with 1 where a figure falls short of what is asked for; a backend that is not on this machine is named and
-left out.
+and exits with 1 if a figure misses its goal; a backend that is not on this machine is named and skipped.
 """
 
 import argparse
@@ -33,7 +32,7 @@ TIMES_AS_QUICK = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure, and beside it what the machine can do at best; `asked` is what it has to reach."""
+    """One figure, the machine's best possible one, and the goal (`asked`)."""
 
     what: str
     measured: float
@@ -72,7 +71,7 @@ def milliseconds(once: Callable[[], object], times: int) -> float:
 
 
 def processor_seconds() -> float:
-    """What this process and its ended children have used."""
+    """Return the processor time of this process and its ended children."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(part.ru_utime + part.ru_stime for part in used)
 
@@ -92,7 +91,7 @@ def episode_rows(backend: Backend, bare: Callable[[], None], episodes: int, thre
 
 
 def command_rows(backend: Backend) -> list[Row]:
-    """What a command costs in a live session: beside the same shell started from here, without a sandbox."""
+    """Measure a command in a live session, beside the same shell started from here, without a sandbox."""
     with backend.session(Setup()) as session:
         session.exec("true")
         measured = milliseconds(lambda: session.exec("true"), 200)
