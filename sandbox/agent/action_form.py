@@ -44,7 +44,7 @@ class Tool:
 @dataclass(frozen=True, slots=True)
 class ActionForm:
     """`fields` are the schemas of the fields that an agent sets, without references; `main` is the field that a reply
-    sets that is no object. `constants` are sent with every action. `about` is what the server says of its actions,
+    sets that is no object. `constants` are sent with every action. `about` is the server's description of its actions,
     `whole` its schema if that is no list of fields."""
 
     kind: Kind
@@ -100,7 +100,7 @@ class ActionForm:
         return {**self.constants, self.main: value}
 
     def instructions(self, tools: Sequence[Tool] = ()) -> str:
-        """What a model is told of the form of its replies."""
+        """Return the text that tells a model the form of its replies."""
         if self.kind == Kind.COMMAND:
             return ""
         if self.kind == Kind.TOOLS:
@@ -293,7 +293,7 @@ def _kind_of(name: str, field: Schema) -> Kind:
 
 
 def _takes(field: Schema, name: str = "") -> str:
-    """What the field takes, in words; with its name, also what kind of text."""
+    """Describe the field's values in words; with its name, also the kind of text."""
     choices, kind = field.get("enum"), field.get("type", "string")
     if isinstance(choices, list):
         return f"one of {', '.join(map(str, choices))}"

@@ -40,12 +40,12 @@ class Environment(Protocol):
     async def reset(self) -> Observation: ...
 
     async def about_task(self) -> Mapping[str, object]:
-        """Return what the server says beside the observation of the reset: its `info` and its state. It is compared
-        with the task that was asked for and never shown to an agent."""
+        """Return the server's `info` and state after the reset. They are compared with the requested task and never
+        shown to an agent."""
         ...
 
     async def instructions(self) -> str:
-        """Return what an agent is told of the form of its actions; empty if it needs to be told nothing."""
+        """Return the text that tells an agent the form of its actions; empty if none is needed."""
         ...
 
     async def step(self, action: str) -> Step: ...

@@ -1,7 +1,7 @@
 """The agent loop: run → step → query → act, until a terminal or a limit ends the episode.
 
-The model and the environment are passed in. An episode is recorded twice: `turns` is what a terminal would show (the
-deploy format: bare commands, no scaffold and no prose), `exchange` is every message, for audit.
+The model and the environment are passed in. An episode is recorded twice: `turns` is the session as a terminal shows it
+(the deploy format: bare commands, no scaffold and no prose), `exchange` is every message, for audit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

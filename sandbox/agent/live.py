@@ -37,7 +37,7 @@ MOST_DOUBTS = 3
 
 @dataclass(frozen=True, slots=True)
 class LivePrompt:
-    """`system` is sent before what the environment says of the form of actions; in `turn`, `{task} {step} {output}
+    """`system` is sent before the environment's description of the form of actions; in `turn`, `{task} {step} {output}
     {error} {reward} {history}` are filled in. `{output}` is the whole observation, `{command_output}` its output alone.
     """
 
@@ -78,8 +78,8 @@ class LiveStep:
 @dataclass(frozen=True, slots=True)
 class LiveEpisode:
     """`completed`: the environment reports the task as achieved; if it reports nothing, the episode is done with a
-    reward above 0 in its last step. `task` and `tier` are from the first observation, `said` is what the server says
-    of its task, `opening` what the model saw before its first step."""
+    reward above 0 in its last step. `task` and `tier` are from the first observation, `said` is the task as the server
+    reports it, `opening` the first observation that the model saw."""
 
     task: str
     tier: str
@@ -219,8 +219,8 @@ def _tier_of(fields: Mapping[str, object]) -> str:
 
 
 def shown_parts(fields: Mapping[str, object], task: str = "") -> tuple[str, str, str]:
-    """What an agent is shown of an observation: its output, its other fields as lines, and its error. The field of the
-    task is not repeated."""
+    """Return the parts of an observation that an agent sees: its output, its other fields as lines, and its error. The
+    field of the task is not repeated."""
     shown = visible(fields)
     output = next((name for name in OUTPUT if _as_output(shown.get(name)) is not None), "")
     error = next((name for name in ERROR if shown.get(name) is not None), "")

@@ -227,7 +227,7 @@ def _refused(error: str, *, doubt: str = "", lost: bool = False) -> Step:
 
 
 def _error_text(content: Mapping[str, Any]) -> str:
-    """The server's error with its details: what is wrong with which field."""
+    """Return the server's error with its details by field."""
     found = content.get("errors")
     details = [
         f"{'.'.join(map(str, one.get('loc') or ()))}: {one.get('msg')}".removeprefix(": ")

@@ -1,7 +1,7 @@
-"""Which task a server says it plays, and whether that is the task that was asked for.
+"""The task that a server reports, compared with the requested one.
 
-A server may ignore what is sent with `reset`. It says what it plays in the observation, in `info` or in its state: as
-an id, as a text, or as an object with both, at any of the usual places.
+A server may ignore the body of `reset`. It reports its task in the observation, in `info` or in its state: as an id, as
+a text, or as an object with both, at any of the usual places.
 """
 
 import re
@@ -38,8 +38,8 @@ class Confirmation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What is said of a task. `ids` are statements: each is a set of names for one task. `texts` and `tiers` are in
-    normal form, `text` is one of the texts as it was written."""
+    """Statements about a task. Each of `ids` is a set of names for one task. `texts` and `tiers` are in normal form,
+    `text` is one of the texts as it was written."""
 
     ids: frozenset[frozenset[str]] = frozenset()
     texts: frozenset[str] = frozenset()
@@ -96,7 +96,7 @@ def asked_task(fields: Mapping[str, object], *, task_id: object, tier: str, prom
 
 
 def said_task(*said: Mapping[str, object]) -> TaskFacts:
-    """Return what a server says of its task in these observations, infos and states."""
+    """Return the task that these observations, infos and states report."""
     facts = TaskFacts()
     for fields in said:
         facts |= _facts(fields, DEEPEST)
@@ -104,10 +104,9 @@ def said_task(*said: Mapping[str, object]) -> TaskFacts:
 
 
 def compare_tasks(asked: AskedTask, said: TaskFacts) -> Confirmation:
-    """Compare what was asked for with what the server says.
-
-    One contradiction (another id, another text, another of the well-known tiers) is a mismatch. The task is confirmed
-    by its texts, or by its id if no text of the server says otherwise. Everything else is unconfirmed.
+    """Compare the requested task with the reported one. One contradiction (another id, another text, another of the
+    well-known tiers) is a mismatch. The task is confirmed by its texts, or by its id if no text of the server says
+    otherwise. Everything else is unconfirmed.
     """
     if not asked.known:
         return Confirmation.SEED

@@ -18,7 +18,7 @@ OpenSession = Callable[[Setup], Session]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the engine needs of a scenario: the session's setup, the checker, and `exit` or `panic` as its right end."""
+    """The engine's view of a scenario: the session's setup, the checker, and `exit` or `panic` as its right end."""
 
     setup: Setup
     checker: str
@@ -27,7 +27,7 @@ class Task:
 
 @dataclass(frozen=True)
 class ShellObservation(Observation):
-    """`text` is what the terminal shows; other fields are None or empty for the orientation."""
+    """`text` is the terminal's output; other fields are None or empty for the orientation."""
 
     prompt: str = ""
     exit_code: int | None = None

@@ -1,4 +1,4 @@
-"""What a terminal shows: the orientation at login, then each command's output and the next prompt."""
+"""A terminal's text: the orientation at login, then each command's output and the next prompt."""
 
 from sandbox.protocol import HOME, USER, ExecResult
 
