@@ -2,7 +2,7 @@
 
 `winnow mcp` speaks over stdin and stdout with the token in `WINNOW_TOKEN`; with `--http` it serves streamable HTTP, and
 each request brings its own token. Tools, their parameters and their answers come from the site's OpenAPI document. The
-site decides what a token may do; a tool whose scope the token lacks is not listed either. Tools that change something
+site checks the token's scopes; a tool whose scope the token lacks is not listed either. Tools that change something
 need `--write` too.
 """
 
@@ -255,7 +255,7 @@ async def _over_stdio(server: "Server[Any]") -> None:
 
 
 async def _scopes(client: httpx.AsyncClient) -> set[str]:
-    """What the token may do at most; a role may allow less, which the call then says."""
+    """Return the token's scopes. The role may allow less: then the call is refused."""
     prefix = str(client.headers["Authorization"]).removeprefix("Bearer ")[:8]
     rows = _json(await client.get(f"{V1}/tokens", params={"limit": 500}))["data"]
     return {scope for row in rows if row["prefix"] == prefix for scope in row["scopes"]}

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. All of them are `WinnowError`."""
+"""The client's exceptions. All of them are `WinnowError`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class RunTimeout(WinnowError, TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field; `path` is dotted, such as `recipe.formats.0`."""
+    """An error of one field; `path` is dotted, such as `recipe.formats.0`."""
 
     path: str
     message: str

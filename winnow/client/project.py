@@ -1,4 +1,4 @@
-"""One project: what is imported, launched, listed, decided and exported."""
+"""One project: imports, runs, lists, decisions and exports."""
 
 import io
 import json
@@ -78,8 +78,8 @@ class Project(Record):
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Run:
-        """Upload a file and return the run that imports it. If `kind` is empty, the rows tell what they are. `progress`
-        gets the bytes sent, and all bytes."""
+        """Upload a file and return the run that imports it. If `kind` is empty, the site recognises it from the rows.
+        `progress` gets the bytes sent, and all bytes."""
         with _Upload(path, progress) as file:
             form = {"kind": kind, "options": json.dumps(dict(options or {})), "strict": str(strict).lower()}
             files = {"file": (Path(path).name, file)}
@@ -115,7 +115,7 @@ class Project(Record):
         return self._run(self._transport.json("POST", f"{self.path}/runs", body=body))
 
     def estimate(self, kind: str, params: Mapping[str, Any] | None = None) -> Json:
-        """Say what a launch would do and cost, without launching."""
+        """Return the number of calls and the cost of a launch, without launching."""
         return self._transport.json(
             "POST", f"{self.path}/runs/estimate", body={"kind": kind, "params": dict(params or {})}
         )
@@ -169,7 +169,7 @@ class Project(Record):
     # Exports and evaluations
 
     def preview_export(self, recipe: Mapping[str, Any] | str) -> Json:
-        """Count what a recipe would give, without writing it."""
+        """Count the rows and skipped samples of a recipe, without writing them."""
         return self._transport.json("POST", f"{self.path}/exports/preview", body={"recipe": _recipe(recipe)})
 
     def export(self, recipe: Mapping[str, Any] | str) -> Run:

@@ -1,4 +1,4 @@
-"""Single objects of the API. `data` is what the API answered; properties name the fields that most scripts need."""
+"""Single objects of the API. `data` is the API's answer; properties name the fields that most scripts need."""
 
 import gzip
 import json
@@ -114,7 +114,7 @@ class Run(Record):
         return self
 
     def cancel(self) -> Self:
-        """Stop it; what is done stays."""
+        """Stop the run; finished items stay."""
         self.data = self._transport.json("POST", f"{self.path}/cancel")
         return self
 

@@ -14,7 +14,7 @@ from winnow.client.transport import V1, Json, Transport
 
 
 def address_of(url: str) -> str:
-    """Return the site's URL: the given one, or that of the environment. Raises `ValueError` for what is none."""
+    """Return the site's URL: the given one, or that of the environment. Raises `ValueError` if it is no URL."""
     url = url or os.environ.get("WINNOW_URL") or "http://127.0.0.1:8000"
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"The site's URL is {url!r}; it must begin with http:// or https://.")
@@ -22,7 +22,7 @@ def address_of(url: str) -> str:
 
 
 def token_of(token: str) -> str:
-    """Return the API token: the given one, or that of the environment. Raises `ValueError` for what can be none."""
+    """Return the API token: the given one, or that of the environment. Raises `ValueError` if it cannot be a token."""
     token = token or os.environ.get("WINNOW_TOKEN", "")
     if not token:
         raise ValueError("There is no API token: give `token`, or set WINNOW_TOKEN. Create one under Settings, Tokens.")
