@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class SettingsError(ValueError):
-    """The file cannot be used. The message names the table and key, and what was expected there."""
+    """The file cannot be used. The message names the table, the key and the expected value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def answer_facts(text: str) -> AnswerFacts:
 
 
 def _script_of(call: ToolCall) -> str:
-    """Return what a call runs in a shell; of another tool its name, as if it were a program."""
+    """Return the shell script of a call; for another tool its name, as if it were a program."""
     name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
     if _SHELL_TOOL.search(name):
         for argument in _COMMAND_ARGUMENTS:

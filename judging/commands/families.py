@@ -15,8 +15,8 @@ class CommandFamily:
     line    a command is typed as it is, as in a recorded session of a shell; `prefix` is empty
     action  no command: an action by the schema of a live environment; `prefix` is empty
 
-    `service` and `operation` are the places, from 0, of the words that name them. `fallback` is what an episode runs
-    when an answer has no command; a command with `hint` in it asks the environment for one.
+    `service` and `operation` are the places, from 0, of the words that name them. An episode runs `fallback` when an
+    answer has no command; a command with `hint` in it asks the environment for one.
     """
 
     name: str
@@ -33,7 +33,7 @@ class CommandFamily:
 
     @property
     def lead(self) -> str:
-        """What a command's line begins with; empty for blocks."""
+        """The beginning of a command's line; empty for blocks."""
         return f"{self.prefix.strip()} " if self.prefix else ""
 
 

@@ -20,7 +20,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = Mapping
 
 
 def check_rule(line: str) -> None:
-    """Raise ValueError with what is wrong in a line `conclusion = condition`."""
+    """Raise ValueError with the error of a line `conclusion = condition`."""
     conclusions([line], dict.fromkeys(NAMES, 0.0))
 
 

@@ -24,7 +24,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a comparison: `kind` is word, flag or body; `side` says who has it."""
+    """A piece of a comparison: `kind` is word, flag or body; `side` is the answer that contains it."""
 
     kind: Literal["word", "flag", "body"]
     text: str

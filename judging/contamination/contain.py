@@ -138,7 +138,7 @@ class Containment:
         self._units.append(_Unit(self._rows, task, answer, len(grams)))
 
     def _settle(self) -> None:
-        """Sort what was added, and leave out the n-grams that many held-out tasks share."""
+        """Sort the added n-grams, and drop those that many held-out tasks share."""
         if not self._found:
             return
         tasks = np.array([unit.task for unit in self._units], dtype=np.int32)

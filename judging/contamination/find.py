@@ -89,7 +89,7 @@ class _Compared:
 
     @cached_property
     def words(self) -> str:
-        """The prompt from the task on, without what the system says before it."""
+        """The prompt from the task on, without the system message."""
         begin = self.row.prompt.find(self.row.opening) if self.row.opening else 0
         (words,) = normalise([self.row.prompt[max(0, begin) :][:LONGEST]], FOR_WORDS, volatile=self._volatile)
         return words
@@ -183,7 +183,7 @@ class _Search:
         return found
 
     def matches(self, row: TrainingRow) -> Iterator[Match]:
-        """Yield what matches an answer of a training row, then what the row contains besides."""
+        """Yield the matches of each answer of a training row, then those of the rest of the row."""
         whole: set[int] = set()
         for answer, is_whole in row.answers(self._lengths):
             given = _Compared(answer, self._volatile)

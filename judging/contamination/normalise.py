@@ -163,7 +163,7 @@ def _plain(text: str) -> str:
 
 
 def _with_sorted_keys(text: str) -> str:
-    """Write each JSON object in the text with its keys in order. What is no JSON stays."""
+    """Write each JSON object in the text with its keys in order. Other text stays."""
     decode = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode  # a number may have too many digits to read
     pieces, start, broken = list[str](), 0, 0
     found = _OBJECT.search(text)

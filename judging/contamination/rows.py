@@ -1,4 +1,4 @@
-"""What is compared: rows of an evaluation, and training rows with everything that a trainer may read of them."""
+"""The rows to compare: rows of an evaluation, and training rows with everything that a trainer may read of them."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ Messages = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class EvalRow:
-    """What is compared of a row. `prompt` is every message before the answer, `length` how many there are, `opening`
-    the first user message, `origins` are names of what it was made from."""
+    """The compared parts of a row. `prompt` is every message before the answer, `length` their number, `opening` the
+    first user message, `origins` are names of the row's sources."""
 
     prompt: str
     opening: str

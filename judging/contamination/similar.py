@@ -26,8 +26,8 @@ _ROLES = frozenset(f"{role}:" for role in ("system", "developer", "user", "assis
 class Similar:
     """The texts of an evaluation, to find those that a training text resembles.
 
-    Word pairs weigh log((n + 1) / rows with the pair), so what a template repeats in all rows counts for nearly nothing
-    (K. Spärck Jones, Journal of Documentation 28 (1972)). Candidates come from MinHash (A. Broder, 1997).
+    Word pairs weigh log((n + 1) / rows with the pair), so a template's text, repeated in all rows, counts for nearly
+    nothing (K. Spärck Jones, Journal of Documentation 28 (1972)). Candidates come from MinHash (A. Broder, 1997).
     """
 
     def __init__(self, texts: Sequence[str]) -> None:

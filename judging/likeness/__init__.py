@@ -1,1 +1,1 @@
-"""What is nearly the same: MinHash signatures, and groups of rows by them."""
+"""Near duplicates: MinHash signatures, and groups of rows by them."""

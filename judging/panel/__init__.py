@@ -1,1 +1,1 @@
-"""The panel of judges: what a judge is shown, what it replies, the score."""
+"""The panel of judges: prompts, replies and scores."""

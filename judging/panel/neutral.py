@@ -1,8 +1,8 @@
 """Neutralises text that poses as the panel: verdicts, delimiters, template tokens, instructions to the judge.
 
-Only invisible characters are removed: a judge must still see what an answer tried. Every pattern is bounded, so the
-time is linear in the text. Phrases are a hint to people: an answer is held apart by its delimiters
-(`judging.sections`), and who can be bought shows in control duels (`judging.controls.bribes`).
+Only invisible characters are removed: a judge must still see the attempt. Every pattern is bounded, so the time is
+linear in the text. Phrases are a hint to people: an answer is held apart by its delimiters (`judging.sections`), and
+control duels find judges that take bribes (`judging.controls.bribes`).
 """
 
 import re

@@ -36,7 +36,7 @@ VERDICT_SCHEMA: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """Messages for one judge call, and what was neutralised in them as `place:kind` (such as `answer_2:verdict`)."""
+    """Messages for one judge call, and the neutralised texts in them as `place:kind` (such as `answer_2:verdict`)."""
 
     messages: list[dict[str, str]]
     findings: tuple[str, ...]

@@ -40,7 +40,7 @@ _NEW_SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n)[\s*_\"'(]*$")
 
 
 class Piece(NamedTuple):
-    """A part of a reason. `said` is what the judge wrote where `text` replaces it, else empty."""
+    """A part of a reason. `said` is the judge's own text if `text` replaces it, else empty."""
 
     text: str
     said: str = ""

@@ -41,7 +41,7 @@ class OrderedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeScore:
-    """What one judge says after merging its orders. `score` and `dimensions` run from 0 to 1, 1 = challenger better.
+    """One judge's scores after merging its orders. `score` and `dimensions` run from 0 to 1, 1 = challenger better.
 
     `flips` names the dimensions on which the two orders disagreed (each of them counts as a draw).
     """
@@ -83,7 +83,7 @@ def score_duel(
 
     A judge is parsed when every asked order parsed; the duel is parsed when at least `min_judges` are (default: all).
     Verdicts of judges outside `panel` or orders outside `orders` are ignored. Of several verdicts for the same judge
-    and order the last parsed one counts, so a retry replaces what it retried.
+    and order the last parsed one counts, so a retry replaces the failed attempt.
 
     Raises ValueError for an empty or repeating panel, unknown orders, `min_judges` below 1, weights that do not cover
     the rubric, and dimensions that are not the rubric's with values 0, 1, 2.
@@ -160,7 +160,7 @@ class _Merged(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def _merge_orders(readings: tuple[Halves, ...]) -> _Merged:
-    """Merge what a judge said in its orders. Two readings have 59,049 values, and most duels few of them."""
+    """Merge a judge's readings of its orders. Two readings have 59,049 values, and most duels few of them."""
     halves = tuple(said[0] if len(set(said)) == 1 else _DRAW for said in zip(*readings, strict=True))
     flips = tuple(d for d, said in zip(DIMENSIONS, zip(*readings, strict=True), strict=True) if len(set(said)) > 1)
     return _Merged(halves, {d: half / 2 for d, half in zip(DIMENSIONS, halves, strict=True)}, flips)

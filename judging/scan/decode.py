@@ -209,7 +209,8 @@ def _hex_blocks(text: str) -> Iterator[_Part]:
 
 
 def _readable(data: bytes) -> str | None:
-    """Return what a person could have written, or None. UTF-16 is read too, as PowerShell takes it."""
+    """Return the bytes as text that a person could have written, or None. UTF-16 is read too, as PowerShell takes
+    it."""
     if len(data) >= 16 and data[1:16:2] == b"\0" * len(data[1:16:2]):
         data = data[::2]
     try:

@@ -1,4 +1,4 @@
-"""Replace what was found by placeholders such as `<EMAIL>`."""
+"""Replace findings by placeholders such as `<EMAIL>`."""
 
 import re
 from collections.abc import Callable, Iterable

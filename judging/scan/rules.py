@@ -32,10 +32,10 @@ SECRET, PII, CONTROL = "secret", "pii", "control"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`find` yields the spans of what it found. `mask` names the type of the value in a placeholder such as `<EMAIL>`.
-    Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case. `masked` says
-    what an export does by default: replace the value, or keep the row out. A `control` value is text for a machine: it
-    is kept out of what assistants say and shown elsewhere, and is looked for in texts that are not decoded.
+    """`find` yields the spans of the values. `mask` names the type of the value in a placeholder such as `<EMAIL>`.
+    Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case. `masked`: by
+    default, exports replace the value instead of keeping the row out. A `control` value is text for a machine: it keeps
+    a row out if an assistant says it, is only reported elsewhere, and is searched in texts that are not decoded.
     """
 
     name: str

@@ -23,7 +23,7 @@ _DECODED_RULES = tuple(rule for rule in RULES if rule.kind != CONTROL)
 
 
 class Finding(NamedTuple):
-    """What a rule found: characters `start` to `end` of the text."""
+    """A rule's finding: characters `start` to `end` of the text."""
 
     rule: str
     start: int
@@ -40,7 +40,7 @@ def scan(text: str) -> tuple[Finding, ...]:
 
     A text is also read decoded (`judging.scan.decode`): `ann\\u0040acme.com` is an address, and the `n` of `\\n` is no
     part of the key after it. A finding there is the characters of the text that it was decoded from, and goes before
-    what is found in the text as it is.
+    findings in the text as it is.
     """
     found = _scan(text, RULES)
     read: list[Finding] = []

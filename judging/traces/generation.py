@@ -19,8 +19,8 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Messages in OpenAI's form that end with what the model said. `turns` are the indexes of what it said here;
-    `group` is what the calls of one task share, such as the id of the trace."""
+    """Messages in OpenAI's form that end with the model's answer. `turns` are the indexes of this call's answers;
+    `group` is shared by the calls of one task, such as the id of the trace."""
 
     messages: list[Message]
     turns: list[int]
@@ -30,8 +30,8 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a document has: `generations`, the number of model calls `without_content`, which the instrumentation did
-    not record, and for each part that cannot be read the reason in `unreadable`."""
+    """The contents of a document: `generations`, the number of model calls recorded `without_content`, and in
+    `unreadable` the reason for each unreadable part."""
 
     generations: list[Generation]
     without_content: int = 0
@@ -95,7 +95,7 @@ def listed(value: object) -> list[object]:
 def messages_of(value: object, role: str) -> list[Message]:
     """Return messages of any of the forms; `role` is that of text without one.
 
-    Text that is JSON but no messages, such as a number or the object that a model was asked for, is what was said. An
+    Text that is JSON but no messages, such as a number or an object that the model was asked for, is the content. An
     object that is no message is left out.
     """
     found = parsed(value)

@@ -64,7 +64,7 @@ def is_call_record(record: object) -> bool:
 
 
 def ends_call(record: object) -> bool:
-    """Whether a log record has what the model said, which comes after all messages that it was given."""
+    """Whether a log record has the model's answer, which follows all its input messages."""
     return event_of(record).name in (CHOICE, "gen_ai.content.completion")
 
 
@@ -109,7 +109,7 @@ def _readings(span: Span, gen_ai: Json, llm: Json) -> list[tuple[list[Message], 
 
 
 def _request_and_response(given: object, output: object) -> tuple[list[Message], list[Message], list[object]]:
-    """Read what a model was sent and what it answered, each as messages, text, or the whole body of the call."""
+    """Read a model's input and answer, each as messages, text, or the whole body of the call."""
     choices = _object(parsed(output)).get("choices")
     if isinstance(choices, list):
         output = [_object(choice).get("message") for choice in choices]

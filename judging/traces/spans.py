@@ -60,7 +60,7 @@ def spans_of(row: Json) -> tuple[list[Span], list[str]]:
 
 
 def span_rows(row: Json) -> Iterator[tuple[object, object]]:
-    """Yield each span of an OTLP document as it is there, after its resource. What is no span is yielded too."""
+    """Yield each entry of an OTLP document's lists of spans, valid or not, after its resource."""
     for entry in _entries(row, "resourceSpans", "resource_spans"):
         for scope in _entries(entry, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
             for span in _entries(scope, "spans"):
@@ -105,8 +105,7 @@ def span_of(given: object) -> Span:
 
 
 def record_rows(row: Json) -> Iterator[tuple[object, object]]:
-    """Yield each log record of an OTLP document as it is there, after its resource. What is no log record is yielded
-    too."""
+    """Yield each entry of an OTLP document's lists of log records, valid or not, after its resource."""
     for entry in _entries(row, "resourceLogs", "resource_logs"):
         for scope in _entries(entry, "scopeLogs", "scope_logs"):
             for record in _entries(scope, "logRecords", "log_records"):
@@ -250,8 +249,7 @@ def _resource(entry: object) -> object:
 
 
 def _entries(row: object, *names: str) -> list[object]:
-    """Return what is in the first of the lists that is there. Where one is expected and something else is there, it is
-    None alone."""
+    """Return the entries of the first list present. If its value is no list, the only entry is None."""
     if not isinstance(row, Mapping):
         return [None]
     found: object = next((row[name] for name in names if row.get(name) is not None), [])
