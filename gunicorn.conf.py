@@ -42,7 +42,7 @@ SWITCH_SECONDS = 0.0003
 
 
 def on_starting(server: object) -> None:
-    """Delete the metrics of the previous start, and share with the workers what is loaded."""
+    """Delete the metrics of the previous start, and share loaded modules with the workers."""
     gc.collect()
     gc.freeze()
     folder = Path(env.text("PROMETHEUS_MULTIPROC_DIR", str(Path(env.text("WINNOW_DATA", "data")) / "metrics")))

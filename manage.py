@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command that the arguments name. What a person can mend is one line; `--traceback` shows all."""
+    """Run the command that the arguments name. A user's error is printed as one line; `--traceback` shows all."""
     # What is imported stays: looking for garbage among it takes a sixth of the start.
     gc.set_threshold(50_000)
     if sys.argv[1:3] == ["demo", "--supervise"]:

@@ -74,7 +74,7 @@ def sign_in(tab: Page) -> None:
 
 
 def plain_pages(tab: Page) -> dict[str, str]:
-    """Pages that need no hand: what the demo's first start made."""
+    """Take the pages that the demo's first start filled."""
     duel = _first(tab, "/p/demo/duels/?bucket=final", "duels")
     return {
         "overview": "/p/demo/",
