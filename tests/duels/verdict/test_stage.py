@@ -1,9 +1,7 @@
 import re
 from collections import Counter
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 
 from curation.duels.models import Duel
 from curation.llm.client.completion import Request
@@ -28,7 +26,7 @@ from tests.duels.running import (
     verdict,
     verdict_rows,
 )
-from tests.factories import make_project, make_prompt, make_run, make_user
+from tests.factories import make_prompt, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -226,15 +224,3 @@ def test_scores_stay_within_the_project(models: Models) -> None:
 
 def _duels(project: Project) -> int:
     return Duel.objects.of(project).count()
-
-
-def test_stored_bounds_of_the_first_gate_become_points() -> None:
-    migration = import_module("curation.duels.migrations.0005_bounds_in_points")
-    old = {"margin": 30.0, "lcb": 0.1, "lcb_unclustered": None, "accepted": True}
-    project = make_project()
-    before = make_run(project, result=old)
-    new = make_run(project, "judge", result={"lcb": 8.0, "basis": "Two judges."})
-    migration.convert(apps, None)
-    before.refresh_from_db()
-    new.refresh_from_db()
-    assert before.result == {**old, "lcb": 20.0} and new.result["lcb"] == 8.0

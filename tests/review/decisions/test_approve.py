@@ -1,9 +1,6 @@
 """An approval names its text, and every later text sets the sample back to pending."""
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.test import Client
 
 from curation.duels.models import AnswerText, Duel
@@ -17,8 +14,8 @@ from curation.samples.models import Flag, Sample
 from curation.trajectories.models import TrajectoryText
 from judging.answers.digest import answer_sha256, session_sha256
 from tests.exports.exporting import reasons, run_export
-from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_pull_request, make_trajectory
-from tests.review.rows import judged, project_with_reviewer, reviewer_of, sample_of
+from tests.factories import CHALLENGER, KING, make_bearer, make_pull_request, make_trajectory
+from tests.review.rows import judged, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
 RECIPE = {"formats": ["sft-messages"]}
@@ -239,26 +236,3 @@ def test_a_revision_is_linted_for_leaks_like_an_answer(client: Client) -> None:
     revise(access=access, sample_id=sample.pk, text="THOUGHT: list first.\n\n```bash\nls\n```")
     sample.refresh_from_db()
     assert (sample.flag_names, sample.leak_cleared) == ([], False)
-
-
-def test_the_migration_names_what_was_approved_and_reopens_what_changed_since() -> None:
-    migration = import_module("curation.review.migrations.0003_name_approved_texts")
-    access = project_with_reviewer()
-    plain, revised, king = judged(access.project), judged(access.project), judged(access.project)
-    first = revise(access=access, sample_id=revised.pk, text="first").revision
-    for sample, preference in ((plain, ""), (revised, ""), (king, "king")):
-        decide(access=access, sample_id=sample.pk, action="approve", preference=preference)
-    trajectory = make_trajectory(access.project)
-    duel = make_duel(access.project)
-    decide(access=access, sample_id=sample_of(duel).pk, action="approve")
-    assert trajectory.sample is not None
-    decide(access=access, sample_id=trajectory.sample.pk, action="approve")
-    expected = {row.pk: (row.revision_id, row.text_sha256) for row in Decision.objects.all()}
-    Decision.objects.update(revision=None, text_sha256="")
-    later = Revision.objects.create(sample=plain, author=access.user, number=1, text="later")
-    migration.name_texts(apps, None)
-    assert {row.pk: (row.revision_id, row.text_sha256) for row in Decision.objects.all()} == expected
-    assert first.pk in [revision for revision, _ in expected.values()]
-    migration.reopen_revised(apps, None)
-    assert not stands(plain) and stands(revised) and stands(king) and stands(sample_of(duel))
-    assert Decision.objects.get(action="reopen").revision == later

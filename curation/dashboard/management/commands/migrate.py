@@ -30,5 +30,6 @@ class Command(migrate.Command):
         with connection.constraint_checks_disabled(), transaction.atomic(connection.alias):
             self.sync_apps(connection, [config.label for config in apps.get_app_configs() if config.label in migrated])
             recorder.ensure_schema()
-            for app, name in loader.disk_migrations:
-                recorder.record_applied(app, name)
+            for key, migration in loader.disk_migrations.items():
+                for app, name in (key, *migration.replaces):
+                    recorder.record_applied(app, name)
