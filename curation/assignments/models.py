@@ -37,7 +37,7 @@ class Assignment(models.Model):
 
 class AssignedSampleQuerySet(models.QuerySet["AssignedSample"]):
     def live(self) -> "AssignedSampleQuerySet":
-        """Those that count now: not past their time, and of people who may still decide."""
+        """Assignments in force: not expired, and to reviewers with the right to decide."""
         in_time = Q(assignment__until=None) | Q(assignment__until__gt=Now())
         return self.filter(in_time, member__role__in=REVIEWING)
 
