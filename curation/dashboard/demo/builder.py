@@ -61,7 +61,7 @@ class Builder:
         return run
 
     def drive(self, run: Run) -> None:
-        """Do the run's work here with the worker's own code; a worker may help."""
+        """Do the run's work in this process with the worker's own code; a worker may help."""
         started = time.monotonic()
         while True:
             drive(run.pk)

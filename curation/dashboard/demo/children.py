@@ -1,7 +1,7 @@
-"""Web and workers: which programs they are, and two ways to start them as children of this process.
+"""Web and workers: their programs, and two ways to start them as children of this process.
 
-At first they are forked from the process that prepared the database. They share what it has loaded, which is most of
-their memory, and load nothing a second time. One that dies later is started as a program of its own.
+At first they are forked from the process that prepared the database, and share its loaded modules, which are most of
+their memory. A child that dies later is started as a program of its own.
 """
 
 import ctypes
@@ -82,8 +82,8 @@ def run_apart(work: Callable[[], None]) -> None:
 def fork_loaded(logs: Path | None, close: Callable[[], None]) -> list[int]:
     """Fork all children from this process, which has Django and no thread; return their ids in the order of COMMANDS.
 
-    `close` is called in each: what belongs to this process alone. Raises `RuntimeError` if there are other threads,
-    which a forked process does not have.
+    Each child calls `close` to release the resources of this process alone. Raises `RuntimeError` if there are other
+    threads, which a forked process does not have.
     """
     from celery import current_app
     from django.urls import get_resolver
@@ -99,7 +99,6 @@ def fork_loaded(logs: Path | None, close: Callable[[], None]) -> list[int]:
 
 
 def start(name: str, logs: Path | None) -> Child:
-    """Start one child as a program of its own."""
     return Child(_fork(name, logs, _run_program))
 
 
@@ -133,7 +132,6 @@ def _run_program(words: list[str]) -> None:
 
 
 def _run_here(words: list[str], close: Callable[[], None]) -> None:
-    """Run a module as `python -m` does, in this process."""
     close()
     if sys.platform == "linux":
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)

@@ -9,7 +9,7 @@ BASE, TUNED = "scripted-base-cli", "scripted-tuned-cli"
 
 
 def make_demo_evaluation(build: Builder) -> None:
-    """Make what is missing: the models, the split, its contamination check, the evaluation, the pinned baseline."""
+    """Add the missing parts: the models, the split, its contamination check, the evaluation, the pinned baseline."""
     build.add_scripted_models((BASE, TUNED), price_in=0, price_out=0)
     split = Split.objects.of(build.project).filter(name=ROWS, rows_count__gt=0).first()
     if split is None:

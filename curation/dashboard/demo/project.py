@@ -34,7 +34,8 @@ REMOVED_WITHIN = 120.0
 
 
 def make_demo_project(say: Say) -> Project:
-    """Make what is missing of the project and do its runs in this process; takes seconds if nothing is missing."""
+    """Add the missing parts of the project and do its runs in this process; takes seconds if the project is
+    complete."""
     user = _user()
     project = Project.objects.filter(slug=SLUG).first() or _project(user)
     build = Builder(project, user, say)

@@ -27,7 +27,7 @@ SHIPPED = Path(scenarios.__file__).parent / "shipped"
 # Not gated, so that the demo has a draft.
 DRAFT = "museum-crate-13"
 TEACHER = "scripted-teacher"
-# In the rounds, the solver takes the part of the model that was trained on what the mixed operator solved.
+# In the rounds, the solver stands for a model that was trained on the mixed operator's solutions.
 OPERATOR, PANICKER, SOLVER = "scripted-operator-mixed", "scripted-operator-panicker", "scripted-operator-solver"
 OPERATORS = (TEACHER, OPERATOR, PANICKER, SOLVER)
 MAX_TURNS = 18  # the longest written solution, and a little more
@@ -35,7 +35,7 @@ ROUND_SCENARIOS = {"axes": {"difficulty": ["2"]}}
 
 
 def make_demo_scenarios(build: Builder) -> None:
-    """Make what is missing, each step once. Without a sandbox the scenarios are imported and stay drafts."""
+    """Add the missing parts, each once. Without a sandbox the scenarios are imported and stay drafts."""
     build.add_scripted_models(OPERATORS)
     if not Scenario.objects.of(build.project).exists():
         paths = sorted([*SHIPPED.glob("*.json"), *(FILES / "scenarios").glob("*.json")])
@@ -93,7 +93,7 @@ def _approve_some(build: Builder) -> None:
 
 
 def _make_rounds(build: Builder) -> None:
-    """Make two rounds: what the first kept is approved and exported, what the second kept waits for the visitor."""
+    """Make two rounds: the first is approved and exported, the second waits for the visitor's review."""
     rounds = Round.objects.of(build.project)
     first = rounds.filter(number=1).first()
     if first is None:

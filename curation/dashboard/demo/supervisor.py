@@ -25,7 +25,7 @@ STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
 
 
 class StartFailed(Exception):
-    """It cannot start; the message says what to do or ends with a child's log."""
+    """The demo cannot start. The message names the remedy or ends with a child's log."""
 
 
 def require_port(host: str, port: int) -> None:
@@ -40,7 +40,7 @@ def require_port(host: str, port: int) -> None:
 
 
 def demo_command(setting: str) -> str:
-    """Return what starts the demo with a setting: in a clone `make`, where Winnow is installed its own command."""
+    """Return the command that starts the demo with a setting: `make` in a clone, else the installed command."""
     return f"make demo {setting}" if (ROOT / "Makefile").exists() else f"{setting} winnow demo"
 
 
@@ -170,7 +170,7 @@ def become_supervisor(data: Path, host: str, port: int, lock: TextIO, *, greetin
 
 
 def supervise(host: str, port: str, logs: str, pids: str) -> str | None:
-    """Run the supervisor; return what prevented its start."""
+    """Run the supervisor; return the reason if it could not start."""
     try:
         Supervisor(host, int(port), Path(logs) if logs else None, [int(pid) for pid in pids.split(",")]).run(
             os.environ.pop(GREETING)

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from curation.dashboard.docs.reference import GENERATED
 
-# What a reader looks for, in the order in which it is needed. A test holds that no document is missing.
+# Documents by topic, in the order in which readers need them. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart", "tutorial", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),

@@ -19,13 +19,13 @@ from winnow.__main__ import COMMANDS, mcp_parser
 from winnow.client.command import remote_parser
 
 Schema = Mapping[str, Any]
-# What the launch form does not have to explain.
+# Parameters that the launch form does not have to explain.
 WORDS = {
     "model": "The name of a model endpoint.",
     "king_model": "The king: the name of a model endpoint.",
     "challenger_model": "The challenger: the name of a model endpoint.",
     "judges": "The names of the model endpoints that judge.",
-    "filter": "What the run works on, by {}.",
+    "filter": "Selects the input of the run, by {}.",
 }
 # One is started by workers, and one is Django's.
 NOT_SHOWN = {"work_alone", "migrate"}
@@ -44,7 +44,7 @@ def command_line() -> str:
     return "\n\n".join(
         [
             "# Command line",
-            "`winnow` is the command of the installed package. `winnow COMMAND --help` shows what is here. In a clone, "
+            "`winnow` is the command of the installed package. `winnow COMMAND --help` lists its options. In a clone, "
             "`python manage.py COMMAND` does the same. The database and the folder are those of the "
             "[settings](operations.md#settings); only `remote` and `mcp` work on a site elsewhere.",
             *(_command(name, f"winnow {name}", parsers[name]) for name in direct),
@@ -59,8 +59,8 @@ def run_kinds() -> str:
     parts = [
         "# Kinds of runs",
         "`POST /projects/{slug}/runs` takes `kind` and `params`, `winnow run KIND --param NAME=VALUE` the same on a "
-        "terminal, and a file of `--config` too. Unknown parameters are refused. `POST …/runs/estimate` says what a "
-        "launch would do and cost. A [recipe](api.md#exports) has a table of its own.",
+        "terminal, and a file of `--config` too. Unknown parameters are refused. `POST …/runs/estimate` returns the "
+        "work and cost of a launch. A [recipe](api.md#exports) has a table of its own.",
     ]
     for pipeline in Pipeline:
         parts += [_kind(kind) for kind in listed_kinds() if kind.pipeline == pipeline]
@@ -76,7 +76,7 @@ def python_client() -> str:
     return "\n\n".join(
         [
             "# Python client: classes",
-            "What `winnow.client` has. [Python client](client.md) says how it behaves.",
+            "The public classes of `winnow.client`. [Python client](client.md) describes their behaviour.",
             *map(_class, [*first, *others]),
             "## Errors",
             _table(("class", "is"), [(f"`{one.__name__}`", _cell(inspect.getdoc(one) or "")) for one in errors]),
@@ -84,7 +84,7 @@ def python_client() -> str:
     )
 
 
-# Name of a document: what makes its Markdown.
+# Generated documents: name and the function that returns its Markdown.
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": command_line,
     "run-kinds": run_kinds,
@@ -149,7 +149,6 @@ def _kind(kind: Kind[Any]) -> str:
 
 
 def _type(field: Schema) -> str:
-    """A JSON schema in words."""
     if reference := field.get("$ref"):
         return str(reference.rpartition("/")[2]).lower()
     if inner := field.get("anyOf") or field.get("oneOf"):
@@ -205,7 +204,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    """The parameters and the answer, without the names of modules."""
+    """The parameters and the return type, without the names of modules."""
     signature = inspect.signature(function)
     given = [
         one.replace(annotation=one.empty) if one.kind is one.VAR_KEYWORD else one

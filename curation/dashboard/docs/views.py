@@ -17,7 +17,7 @@ A_DAY = 24 * 3600
 
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """The first document, or what a search found."""
+    """The first document, or the results of a search."""
     query = request.GET.get("q", "")[:200]
     if not query.strip():
         return redirect("document", next(iter(documents())))

@@ -77,7 +77,7 @@ class StatsOut(Schema):
 
 
 class ProjectFiguresOut(Schema):
-    """Samples by status, runs that are queued or running, and what was spent. Nothing that blind review hides."""
+    """Samples by status, queued and running runs, and the money spent. No figure that blind review hides."""
 
     slug: str = Field(examples=["shell-agents"])
     name: str = Field(examples=["Shell agents"])

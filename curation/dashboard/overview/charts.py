@@ -17,7 +17,7 @@ def _seconds(day: Json) -> float | None:
     return None if day["latency_ms"] is None else day["latency_ms"] / 1000
 
 
-# What the charts of models show by day: the title of the axis, and the value of a day.
+# Figures of the model charts: the title of the axis, and the value of a day.
 SHOWN: dict[str, tuple[str, Callable[[Json], float | None]]] = {
     "cost": ("US dollars", lambda day: float(day["cost"])),
     "latency": ("seconds", _seconds),
@@ -64,7 +64,6 @@ def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
 
 
 def review_pace(stats: Stats) -> Figure:
-    """Decisions per day, stacked by reviewer."""
     reviewers = sorted({entry["reviewer"] for entry in stats.pace})
     traces = []
     for reviewer in reviewers:

@@ -1,4 +1,4 @@
-"""What a project without an export does next, step by step: the steps of the pipeline that it has begun."""
+"""The next steps of a project without an export: one per step of the pipeline that it has begun."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from curation.web.text.figures import counted
 
 @dataclass(frozen=True, slots=True)
 class ChecklistStep:
-    """`url` is empty where the caller's role may not do it; then `needs` says who may."""
+    """`url` is empty if the caller's role does not allow the step; then `needs` names the roles that do."""
 
     title: str
     text: str
@@ -44,7 +44,7 @@ def checklist_of(access: Access, stats: Stats) -> list[ChecklistStep]:
             access,
             Scope.REVIEW,
             "Review",
-            "Approve, reject or refine what the judges found borderline.",
+            "Approve, reject or refine the borderline samples.",
             done=samples > left,
             action=review,
             view="queue",
@@ -64,7 +64,6 @@ def checklist_of(access: Access, stats: Stats) -> list[ChecklistStep]:
 
 
 def exported(project: Project) -> bool:
-    """Whether an export of the project has samples."""
     return Export.objects.of(project).filter(ready=True, counts__exported__gt=0).exists()
 
 

@@ -62,14 +62,14 @@ class _Samples:
         )
 
     def review(self) -> Iterable[tuple[str, int, str | None]]:
-        """What was exported may have another status by now, so it is no share of what is approved."""
+        """Exported samples may have another status by now, so they are no share of the approved ones."""
         found: list[tuple[str, int, str | None]] = [("Decided", self.decided, "Samples")]
         return [*found, ("Approved", self.approved, "Decided"), (EXPORTED, self.exported, None)]
 
 
 def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = False) -> list[Pipeline]:
-    """The pipelines that the project uses; `funnel` has the counts of what comes before samples. `blind`
-    leaves out what tells of scores and outcomes."""
+    """The pipelines that the project uses; `funnel` counts the steps before samples. `blind` omits counts that reveal
+    scores and outcomes."""
     rows = Sample.objects.of(project).order_by()
     counted = rows.annotate(alone=ALONE).values_list("alone", "kind", "status", "bucket").annotate(n=Count("id"))
     duels = sessions = imported = _Samples()

@@ -1,4 +1,4 @@
-"""The figures of several projects side by side: what each member may see, and nothing that blind review hides.
+"""The figures of several projects side by side, without those that blind review hides.
 
 Counts by status, runs and costs are the same for every member. Scores, buckets and flags are not among them.
 """
@@ -17,7 +17,7 @@ from curation.samples.models import Sample, Status
 
 @dataclass(frozen=True, slots=True)
 class ProjectFigures:
-    """`statuses` counts samples by status; `cost` is in US dollars, with what deleted runs spent."""
+    """`statuses` counts samples by status; `cost` is in US dollars, deleted runs included."""
 
     project: Project
     role: Role
@@ -44,7 +44,7 @@ def figures_of(projects: Sequence[Project], user: User) -> list[ProjectFigures]:
     own = Run.objects.filter(project__in=ids, deleting_at=None).order_by().values_list("project_id")
     for pk, cost, calls, number in own.annotate(**spent, live=Count("id", filter=Q(state__in=LIVE))):
         costs[pk], unknown[pk], live[pk] = cost, calls, number
-    # What deleted runs spent is spent.
+    # The costs of deleted runs count too.
     removed = Deletion.objects.filter(project_id__in=ids).order_by().values_list("project_id")
     for pk, cost, calls in removed.annotate(**spent):
         costs[pk] += cost

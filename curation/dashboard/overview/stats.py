@@ -65,7 +65,7 @@ STATS = TypeAdapter(Stats)
 
 def project_stats(project: Project, *, blind: bool = False) -> Stats:
     """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while. `blind`: buckets, scores and
-    outcomes only of decided samples, for a reviewer who must not know those of pending ones."""
+    outcomes only of decided samples, for reviewers from whom those of pending ones are hidden."""
     key = f"stats:{project.pk}:{blind}"
     found = cache.get(key)
     if found is not None:
@@ -90,7 +90,7 @@ def _count(project: Project, *, blind: bool) -> Stats:
     outcomes = _count_by(trajectories, "outcome", Outcome.values)
     balance = _balance(trajectories, outcomes)
     spent = {"cost": Sum("cost"), "unknown": Sum("cost_unknown_calls")}
-    # What deleted runs spent is spent; a run that is being deleted is counted once.
+    # The costs of deleted runs count too; a run that is being deleted is counted once.
     runs = Run.objects.filter(project=project, deleting_at=None).aggregate(**spent)
     gone = Deletion.objects.filter(project_id=project.pk).aggregate(**spent)
     funnel = _funnel(project, buckets, statuses, outcomes, balance.kept)

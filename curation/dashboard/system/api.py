@@ -41,7 +41,7 @@ class FindingOut(Schema):
 
 
 class SandboxOut(Schema):
-    """What one sandbox worker reports, or this process without such a worker."""
+    """The report of one sandbox worker, or of this process if there is none."""
 
     backend: str = Field(examples=["docker"], description="The backend in use; empty if none works.")
     findings: list[FindingOut]
@@ -63,7 +63,7 @@ def ready(request: HttpRequest) -> Status[dict[str, object]]:
     """503 while the database or the broker does not respond, a disk is full, or a worker has other files than the web
     server. A missing sandbox is reported but does not count.
 
-    `parts` and `sandboxes` are empty for a caller who may not read the metrics.
+    `parts` and `sandboxes` are empty for callers without the right to read the metrics.
     """
     components = check_components()
     is_ready = all(component.ok for component in components if component.needed)

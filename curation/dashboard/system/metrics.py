@@ -49,7 +49,6 @@ COUNTED = ("items_total", *ITEMS.values(), *TOKENS.values(), "calls", "cost", "c
 
 
 def exposition() -> bytes:
-    """All metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library leaves it untyped
     registry.register(ProductCollector())

@@ -1,4 +1,4 @@
-"""What the system page shows: components, workers, waiting work, the project's models."""
+"""The system page: components, workers, waiting work, the project's models."""
 
 from dataclasses import dataclass
 

@@ -101,7 +101,7 @@ class Command(BaseCommand):
         self._say("Removed the demo's data")
 
     def _greeting(self, project: Project) -> str:
-        """Return what is printed when the site is ready. A model of the user's own is launched on the demo's turns."""
+        """Return the text printed when the site is ready. A model of the user's own is launched on the demo's turns."""
         address = f"http://127.0.0.1:{settings.PORT}"
         models = f"  Models            scripted, offline. Use your own with: {demo_command('WINNOW_DEMO_MODEL=…')}"
         if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
