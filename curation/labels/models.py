@@ -11,7 +11,8 @@ from curation.samples.models import Kind, Sample, Status
 
 
 class QuestionKind(models.TextChoices):
-    """What an answer is: one choice, several, a whole number, marked parts of a text with a choice each, or words."""
+    """The type of an answer: one choice, several, a whole number, marked parts of a text with a choice each, or
+    text."""
 
     LABEL = "label", "One label"
     MULTI_LABEL = "multi_label", "Several labels"

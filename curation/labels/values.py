@@ -1,4 +1,4 @@
-"""What a valid answer to a question is."""
+"""Validate the answers to a question."""
 
 from collections.abc import Mapping
 from typing import cast

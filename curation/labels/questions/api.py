@@ -63,7 +63,7 @@ def patch_question(
 
 @router.delete("/projects/{slug}/questions/{question_id}", response={204: None}, summary="Delete an unanswered one")
 def delete_project_question(request: HttpRequest, slug: str, question_id: str) -> Status[None]:
-    """409 `has_answers` where somebody has answered it: archive it instead."""
+    """409 `has_answers` if the question has answers: archive it instead."""
     access = enter(request, slug, Scope.ADMIN)
     with transaction.atomic():
         question = locked_question(access, question_id)

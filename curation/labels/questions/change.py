@@ -26,7 +26,7 @@ OF_ANSWERS = ("name", "title", "description", "kind", "choices", "about")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a question asks. `choices` are words, of a rating whole numbers."""
+    """The text of a question and its choices: words, or whole numbers for a rating."""
 
     name: str
     title: str
@@ -57,7 +57,8 @@ def add_question(*, access: Access, wording: Wording) -> Question:
 def change_question(
     *, access: Access, question_id: str, wording: Wording | None = None, archived: bool | None = None
 ) -> Question:
-    """Change what is given. A question that has an answer keeps its wording: only `required` and `archived` change."""
+    """Change the given fields. A question that has an answer keeps its wording: only `required` and `archived`
+    change."""
     access.require(Scope.ADMIN)
     with transaction.atomic():
         question = locked_question(access, question_id)
@@ -97,7 +98,6 @@ def delete_question(*, access: Access, question_id: str) -> None:
 
 
 def wording_of(question: Question, **changes: object) -> Wording:
-    """The question's present wording with some parts replaced."""
     return Wording(**{name: getattr(question, name) for name in (*OF_ANSWERS, "required")} | changes)
 
 

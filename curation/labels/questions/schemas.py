@@ -1,4 +1,4 @@
-"""What the calls for questions take and answer."""
+"""Requests and responses of the calls for questions."""
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
@@ -27,7 +27,7 @@ class QuestionIn(Schema):
 
 
 class QuestionChange(Schema):
-    """What is left out stays."""
+    """Omitted fields keep their values."""
 
     model_config = ConfigDict(extra="forbid")
 
