@@ -1,1 +1,1 @@
-"""What the app tells one person: a mention, a resolved flag. Nothing is sent by e-mail."""
+"""Notifications to one person: a mention, a resolved flag. Nothing is sent by e-mail."""

@@ -15,7 +15,7 @@ router = Router(tags=["notifications"])
 
 
 class NotificationOut(Schema):
-    """`text` says who did what; the page at `link`, or its call, shows what you may see of it."""
+    """`text` names the person and the event; the page at `link`, or its call, checks your access again."""
 
     id: str = Field(examples=["12"])
     project: str = Field(examples=["demo"])

@@ -23,8 +23,8 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(models.Model):
-    """One thing that a person should look at. `text` says who did what to what and quotes nothing, because the page at
-    `link` decides what the person may see. `link` is a path of this site."""
+    """A notification for one person. `text` names the actor and the event and quotes nothing, because the page at
+    `link` decides how much the person may see. `link` is a path of this site."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="notifications", db_index=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="notifications")

@@ -1,4 +1,4 @@
-"""Write notifications, in the transaction of what they are about."""
+"""Write notifications, in the transaction of the events they report."""
 
 import re
 from collections.abc import Collection
@@ -16,8 +16,8 @@ MAX_MENTIONS = 50
 def notify(
     *, access: Access, user_ids: Collection[int], kind: NotificationKind, what: str, about: str, link: str
 ) -> None:
-    """Tell members of the project what the caller did, such as "ann mentioned you on sample 12"; the caller is told
-    nothing."""
+    """Tell members of the project, except the caller, about the caller's action, such as "ann mentioned you on sample
+    12"."""
     members = Member.objects.filter(project=access.project, user__in=user_ids).exclude(user=access.user)
     text = f"{access.user.get_username()} {what} {about}"[:300]
     Notification.objects.bulk_create(
@@ -27,8 +27,9 @@ def notify(
 
 
 def notify_mentioned(*, access: Access, text: str, about: str, link: str, once_since: datetime | None = None) -> None:
-    """Tell the members whom the text mentions as `@username`. A name that no member has is passed over without a word,
-    so that nobody learns who has an account. With `once_since` nobody is told again what they were told since then."""
+    """Tell the members whom the text mentions as `@username`. Names of non-members are ignored silently, so that the
+    author does not learn which accounts exist. With `once_since`, a mention is not repeated to people notified since
+    then."""
     names = {name for found in _MENTION.findall(text)[:MAX_MENTIONS] for name in (found, found.rstrip(".-+@"))}
     if names:
         members = Member.objects.filter(project=access.project, user__username__in=names)
