@@ -36,7 +36,7 @@ LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one POST. `status` is None if there was no response; `response` is its beginning."""
+    """The outcome of one POST. `status` is None if there was no response; `response` is its beginning."""
 
     status: int | None
     error: str

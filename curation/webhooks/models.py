@@ -85,7 +85,7 @@ class Delivery(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            # The worker takes what is due, the oldest first.
+            # The worker takes due deliveries, the oldest first.
             models.Index(fields=["due_at"], name="delivery_due", condition=models.Q(state="pending")),
             # The last deliveries of a webhook on the settings page.
             models.Index(fields=["webhook", "-id"], name="delivery_by_webhook"),

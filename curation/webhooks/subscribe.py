@@ -68,7 +68,6 @@ def rotate_secret(*, access: Access, webhook_id: str, keep_hours: int = KEEP_HOU
 
 
 def unsubscribe(*, access: Access, webhook_id: str) -> None:
-    """Remove a webhook and its deliveries."""
     access.require(Scope.ADMIN)
     hook = webhook_of(access, webhook_id)
     with transaction.atomic():
