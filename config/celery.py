@@ -98,7 +98,7 @@ def trace_pool_process(**_: object) -> None:
 
 @worker_init.connect
 def trace_threads(sender: WorkController, **_: object) -> None:
-    """A pool of threads has no processes that begin."""
+    """Needed by thread pools, which start no processes."""
     if getattr(sender, "pool_cls", None) is TaskPool:
         start_tracing("winnow-worker")
 

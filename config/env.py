@@ -178,7 +178,7 @@ def group_roles(name: str) -> dict[str, dict[str, frozenset[str]]]:
 
 
 def require_extra(extra: str, *modules: str, for_: str) -> None:
-    """Stop if a module of an extra is not installed; `for_` says what needs it."""
+    """Stop if a module of an extra is not installed; `for_` names the feature that needs it."""
     if any(find_spec(module) is None for module in modules):
         raise ImproperlyConfigured(f"{for_}, which needs: pip install 'winnow-curation[{extra}]'")
 

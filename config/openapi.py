@@ -1,4 +1,4 @@
-"""The OpenAPI document: what every call shares is added here, in the form that generators of clients expect."""
+"""The OpenAPI document: adds the parts that all calls share, in the form that client generators expect."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -126,7 +126,7 @@ def _point_to_list(value: object) -> None:
 
 
 def _add_file(operation: Json) -> None:
-    """Declare what the answer is where it is a file, whose content has no schema."""
+    """Declare the response of a call that returns a file, whose content has no schema."""
     for media_type in FILES.get(operation["operationId"].removeprefix("head_"), ()):
         text = TEXT if media_type.startswith("text/") else BINARY
         schema = OBJECT if media_type == "application/json" else text
@@ -190,9 +190,9 @@ def _example_of_body(schema: Json, schemas: Json) -> Any:
 
 
 def example_of(schema: Json, schemas: Json, inside: tuple[str, ...] = ()) -> Any:
-    """Return the example that a schema gives, else one that is put together from its parts.
+    """Return the schema's own example, else one assembled from its parts.
 
-    `inside` are the named schemas around this one: a list of what contains itself ends empty.
+    `inside` are the named schemas around this one: a list in a recursive schema ends empty.
     """
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(REF)

@@ -1,4 +1,4 @@
-"""Django's Redis cache, which the site can do without: what it counts and stores there is never the truth."""
+"""Django's Redis cache, which the site can do without: its counters and copies are never the truth."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ PAUSE_SECONDS = 5.0
 
 
 class JsonSerializer:
-    """JSON, and no pickles: who can write to Redis must not run code here. Numbers stay numbers, for `incr`."""
+    """JSON instead of pickles: write access to Redis must not run code here. Numbers stay numbers, for `incr`."""
 
     def dumps(self, value: object) -> int | bytes:
         return value if type(value) is int else orjson.dumps(value)

@@ -42,7 +42,7 @@ HUB_TOKENS = env.key_rules("HUB_TOKENS")
 TRACE_KEYS = env.key_rules("TRACE_KEYS")
 # Which variables are keys of models, and the hosts and projects that each is for.
 MODEL_KEYS = env.model_keys("MODEL_KEYS", "MODEL_KEY_*")
-# Who may create projects, whose admins choose the hosts of model endpoints.
+# Users who may create projects. A project's admins choose the hosts of its model endpoints.
 PROJECT_CREATORS = env.creators("PROJECT_CREATORS", "staff,group:project-creators")
 
 
@@ -306,9 +306,9 @@ STORAGES = {
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
 KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)
-# What imports may read besides uploads and public addresses. Everyone who may launch a run can read all of it.
+# Sources of imports besides uploads and public addresses. Everyone who may launch a run can read all of them.
 IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
-# Files below PROJECT/ in this folder are imported when they appear; whoever can write there can import.
+# Files below PROJECT/ in this folder are imported when they appear, so write access there is the right to import.
 WATCH_FOLDER = env.watched_folder("WATCH_FOLDER")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 MAX_UNPACKED_BYTES = env.number("MAX_UNPACKED_MB", 20_480, low=1, high=10_000_000) * 1024 * 1024
@@ -323,7 +323,7 @@ FILE_UPLOAD_HANDLERS = [
 # prometheus-client reads this variable at its first import: web processes count into shared files in this folder.
 METRICS_FOLDER = env.folder("PROMETHEUS_MULTIPROC_DIR", WINNOW_DATA / "metrics")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_FOLDER)
-# Empty on a loopback server: everyone may read the metrics and what is ready.
+# Empty on a loopback server: everyone may read the metrics and the readiness of its parts.
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 
 # --- other -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What every page shows around its content (project, sidebar, the page as curl), and the error pages."""
+"""The frame of every page (project, sidebar, the page as curl), and the error pages."""
 
 import sys
 from contextlib import suppress

@@ -1,7 +1,7 @@
 """Traces and metrics by OpenTelemetry and errors by Sentry, each only if its setting names a receiver.
 
-Only what is listed here leaves the process: no body, no query, no SQL, no arguments, no variables, and of an exception
-its type and where it was raised (`config.logs.describe`).
+Only the attributes listed here leave the process: no body, no query, no SQL, no arguments, no variables, and of an
+exception its type and where it was raised (`config.logs.describe`).
 """
 
 import os
