@@ -1,4 +1,4 @@
-"""The run kind `export`: freeze what the recipe matches, then write it."""
+"""The run kind `export`: freeze the samples that match the recipe, then write them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -128,7 +128,7 @@ def _tasks(run: Run) -> Tasks:
 
 
 def check_recipe(project: Project, recipe: Recipe) -> None:
-    """Raise `Invalid` if the recipe names what the project does not have, or its filter matches nothing."""
+    """Raise `Invalid` if the recipe names something that the project does not have, or its filter matches nothing."""
     with all_checks() as check:
         with check():
             if not recipe.filter.is_empty() and not recipe.samples(project).exists():

@@ -33,7 +33,7 @@ class SavedRecipe(models.Model):
 
 class ExportQuerySet(models.QuerySet["Export"]):
     def of(self, project: Project) -> "ExportQuerySet":
-        """Return a project's exports with what their list shows, in three queries."""
+        """Return a project's exports with the columns of their list, in three queries."""
         rows = self.filter(project=project, run__deleting_at=None)
         return rows.select_related("run__created_by").prefetch_related("files")
 
@@ -46,8 +46,8 @@ class ExportQuerySet(models.QuerySet["Export"]):
 class Export(models.Model):
     """An export. Its state is its run's. Its files exist once all of them are written.
 
-    `plan` is by what rows are grouped, once that is known (`curation.exports.hygiene.plan`). `counts` are the progress
-    of writing, and once `ready` the counts of the manifest. `examples` names a few skipped samples per reason for the
+    `plan` is the grouping of rows, once it is made (`curation.exports.hygiene.plan`). `counts` are the progress of
+    writing, and once `ready` the counts of the manifest. `examples` names a few skipped samples per reason for the
     page.
     """
 
@@ -184,8 +184,8 @@ class FrozenPair(models.Model):
 
 
 class SampleSignature(models.Model):
-    """What tells the approved text of a sample from others (`curation.exports.hygiene.signature`). It is out of date if
-    another text was approved since, or `version` is another one."""
+    """The signature of a sample's approved text (`curation.exports.hygiene.signature`). It is out of date if another
+    text was approved since, or `version` is another one."""
 
     sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="signature")
     version = models.PositiveSmallIntegerField()

@@ -43,7 +43,7 @@ class WrittenFile:
 
 
 class _StoredFile:
-    """A file in storage that counts and hashes what is written to it."""
+    """A file in storage that counts and hashes the bytes written to it."""
 
     def __init__(self, key: str) -> None:
         # Saving creates the folders, and opening for writing then streams.
@@ -109,8 +109,8 @@ class _OpenFile:
 
 
 class AttemptFiles:
-    """A context manager that deletes what was written when an exception leaves it. `metadata` are the columns that each
-    row has beside those of its format."""
+    """A context manager that deletes its files when an exception leaves it. `metadata` are the columns that each row
+    has beside those of its format."""
 
     def __init__(self, export_id: int, recipe: Recipe, metadata: Columns) -> None:
         self._recipe, self._metadata = recipe, metadata
@@ -129,7 +129,7 @@ class AttemptFiles:
         if kind is None:
             return
         for file in self._open_files.values():
-            with contextlib.suppress(OSError):  # what is still buffered does not fit on a full disk
+            with contextlib.suppress(OSError):  # the buffer does not fit on a full disk
                 file.stored.close()
             if file.lines is not None:
                 file.lines.close()
@@ -169,7 +169,6 @@ class AttemptFiles:
             file.flush()
 
     def write(self, name: str, content: bytes) -> WrittenFile:
-        """Write a small file at once."""
         file = self._open(name)
         file.stored.write(content)
         return self._close(file)

@@ -29,7 +29,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
 def card(
     project: Project, recipe: Recipe, counts: Counts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
 ) -> str:
-    """Return the card as Markdown with YAML front matter. `files` are the data files and what is beside them;
+    """Return the card as Markdown with YAML front matter. `files` are the data files and the lists beside them;
     `columns` are those of each format."""
     sections = [
         _front_matter(project, recipe, counts, files, columns),
@@ -107,7 +107,7 @@ def _files(files: Sequence[WrittenFile]) -> str:
 
 
 def _training(recipe: Recipe, files: Sequence[WrittenFile]) -> str:
-    """Return what a trainer learns from each format, and the commands that start it."""
+    """Return the parts of a row of each format that a trainer trains on, and the commands that start the trainer."""
     data = [DataFile(file.name, file.format, file.split) for file in files if file.format]
     lines = [f"- `{name}`: {FORMATS[name].trained}." for name in recipe.formats]
     for trainer in recipe.trainers():
@@ -182,7 +182,7 @@ def _making(recipe: Recipe) -> str:
         " a trajectory is its scenario.",
         f"- Preferences come from: {', '.join(recipe.sources)}.",
         f"- Only answers and trajectories that a person approved are chosen. {_REASONING[recipe.reasoning]} Of a"
-        " trajectory, a row has the terminal's output and what was typed: no instructions, no prose.",
+        " trajectory, a row has the terminal's output and the typed input: no instructions, no prose.",
     ]
     if recipe.max_tokens is not None:
         lines.append(f"- Rows over {recipe.max_tokens} tokens are skipped ({TOKENIZER}).")

@@ -17,7 +17,7 @@ from judging.scan.rules import BY_NAME
 
 EXAMPLES = 20
 BINS = 10
-# A rule that removes a larger share of what was approved is named in a warning.
+# A rule that removes a larger share of the approved samples is named in a warning.
 LARGE = 0.1
 UNAPPROVED = frozenset({SkipReason.REJECTED, SkipReason.NOT_APPROVED})
 # Upper edges of the histogram of row lengths; longer rows are in a bin of their own.
@@ -59,12 +59,11 @@ def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
 @dataclass(slots=True)
 class Counts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
-    some of them. `histogram` has 10 bins of 10 points. `trajectories` are those that were read, `pairs` rows that come
-    from a stored pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by
-    `TOKEN_EDGES`. `approved` are the samples that a person approved; `removed` counts those of them without any row, by
-    reason. `scan` are findings by rule and what was done with them. `plan` says by what rows are grouped, and what was
-    held against them. `reviewers` counts exported samples by who decided them.
-    """
+    some of them. `histogram` has 10 bins of 10 points. `trajectories` are the ones read, `pairs` the rows from a stored
+    pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by `TOKEN_EDGES`.
+    `approved` are samples approved by a person; `removed` counts those of them without any row, by reason. `scan`
+    counts findings by rule and action. `plan` has the key by which rows are grouped and the held-out sets compared.
+    `reviewers` counts exported samples by reviewer."""
 
     samples: int = 0
     approved: int = 0
@@ -141,7 +140,7 @@ class Counts:
         }
 
     def large_removals(self) -> Iterator[str]:
-        """Yield a warning for each reason that removes more than a tenth of what was approved."""
+        """Yield a warning for each reason that removes more than a tenth of the approved samples."""
         for reason in SkipReason:
             if (taken := self.removed[reason]) > LARGE * self.approved:
                 share = f"{taken:,} of {counted(self.approved, 'approved sample')} ({percent(taken / self.approved)})"

@@ -1,5 +1,5 @@
-"""`manifest.json`: what an export was made of, so that it can be checked and made again. It has no time and no id of
-the export, so the same recipe on the same frozen rows gives the same manifest."""
+"""`manifest.json`: the inputs of an export, so that it can be checked and made again. It has no time and no id of the
+export, so the same recipe on the same frozen rows gives the same manifest."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -53,7 +53,7 @@ def manifest(
 
 
 def _scan(project: Project) -> dict[str, object]:
-    """Return the rules of the scan and what the project does with each finding; the counts are in `counts.scan`."""
+    """Return the rules of the scan and the project's action for each; the counts are in `counts.scan`."""
     return {
         "rules": rule_set_version(),
         "libraries": {name: version(name) for name in LIBRARIES},

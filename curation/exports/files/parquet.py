@@ -18,7 +18,7 @@ _SCALARS = {"string": "VARCHAR", "bool": "BOOLEAN", "int64": "BIGINT", "float64"
 
 
 class Target(Protocol):
-    """What is needed of a file to write to."""
+    """A file to write to, as far as Parquet needs it."""
 
     def write(self, data: bytes) -> int: ...
 

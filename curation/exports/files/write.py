@@ -103,7 +103,7 @@ def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None) -
 
 
 def frozen_row(line: Line) -> dict[str, object]:
-    """Return what identifies a row in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
+    """Return a row's entry in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
     row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split}
     row["sha256"] = hashlib.sha256(line.data).hexdigest()
     if line.pair:
@@ -148,7 +148,7 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin
         "rows": rows,
     }
     if filtered.approval is not None:
-        # Of the approved text, before anything in it is masked; the rows' own hashes are of what was written.
+        # Of the approved text, before anything in it is masked; the rows' own hashes are of the written rows.
         entry |= {"decision": str(filtered.approval.pk), "text_sha256": filtered.approval.text_sha256}
     if filtered.deciders:
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]

@@ -1,8 +1,8 @@
-"""Read a row of training data as messages, each with what a trainer does with it.
+"""Read a row of training data as messages, each with its use by a trainer.
 
-This is the one reader of rows that were written elsewhere and are only read here: contamination checks, held-out sets,
-splits of benchmarks, previews. It takes every layout that trainers have, and refuses what it does not understand,
-because what is not read cannot be called clean.
+Rows from elsewhere that are only read are all read here: for contamination checks, held-out sets, splits of benchmarks
+and previews. It takes every layout that trainers take, and refuses unknown ones, because an unread text cannot be
+called clean.
 """
 
 import json
@@ -23,7 +23,7 @@ _ROLES = {"tool_call": "function_call", "tool_response": "observation", "ipython
 _ROLES |= {"chatgpt": "gpt", "chatbot": "assistant"}
 _CONVERSATIONS = (*COLUMNS, "conversation", "dialogue")
 _SYSTEM = ("system", "system_prompt")
-# The task of a row without messages, and what belongs to it, in the order in which a person reads them.
+# The columns of a task without messages, in the order in which a person reads them.
 _ASKED = (
     *("instruction", "context", "passage", "question", "problem", "problem_statement", "query", "text", "input"),
     *("choices", "options"),
@@ -125,7 +125,7 @@ def _prompt(given: Row) -> list[Part]:
 
 
 def _completions(given: Row) -> list[list[Part]]:
-    """Return what follows a prompt, one side for each column. A false label makes it an answer to be avoided."""
+    """Return the messages after a prompt, one side for each column. A false label makes a side an answer to avoid."""
     use: Use = "rejected" if any(given.get(label) is False for label in _LABELS) else "learned"
     values = [given[name] for name in _ANSWERS if name in given]
     return [_side(value if _is_said(value) else _flat(value), use) for value in values]
@@ -144,7 +144,7 @@ def _beside(prompt: Sequence[Part], sides: Sequence[Sequence[Part]], *, is_told:
 
 
 def _learned(parts: Sequence[Part], given: Row) -> list[Part]:
-    """Return a conversation with what is learned: what its marks say, or without marks its last message."""
+    """Return a conversation with its trained messages: the marked ones, or the last one if none is marked."""
     column = next((name for name in _CONVERSATIONS if name in given), "")
     entries = decoded(given.get(column))
     marks = [_mark(decoded(entry)) for entry in entries] if isinstance(entries, list) else []

@@ -1,4 +1,4 @@
-"""What a format makes of an approved conversation and its preferences: one shape for all formats."""
+"""The row of a format for an approved conversation and its preferences: one shape for all formats."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,8 +52,8 @@ class Preference(NamedTuple):
 
 
 class Example(NamedTuple):
-    """What one sample teaches. A reason in `preferences` says why one is missing. `plain` means that no message has
-    more than role and content, and that there are no tools."""
+    """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
+    message has more than role and content, and that there are no tools."""
 
     conversation: Approved
     preferences: Sequence[Preference | SkipReason]
@@ -90,7 +90,7 @@ class Format:
     """A data file format. `pairs` says whether it needs the other answers.
 
     `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns` if
-    none of them has tools, tool calls or reasoning. `trained` says on the card what a trainer learns from a row.
+    none of them has tools, tool calls or reasoning. `trained` is the card's text about the trained part of a row.
     """
 
     name: str
@@ -105,10 +105,10 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """A training tool: its formats, and those that it is offered first.
+    """A training tool: its formats, and those offered for it first.
 
     `config` returns the configuration files by name. They name the data files, which are in the same folder; `longest`
-    is the longest row in tokens, by the estimate. `commands` are what a person runs in that folder.
+    is the longest row in tokens, by the estimate. `commands` are to be run in that folder.
     """
 
     name: str

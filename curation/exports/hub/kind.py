@@ -48,7 +48,7 @@ class PushStage:
     def work(self, context: WorkContext, item: Item) -> Write:
         from curation.exports.hub.client import PushFailed, Repository, push
 
-        # The settings of today: what an admin has forbidden since the launch is not done.
+        # The settings of today: an admin may have forbidden the push since the launch.
         project = Project.objects.get(pk=context.run.project_id)
         if reason := why_refused(project, self._params.repository):
             raise ItemFailed(reason)

@@ -1,5 +1,5 @@
-"""Where an export may be pushed to: the operator's tokens in `HUB_TOKENS`, and what the project's admins allow in its
-settings."""
+"""The repositories an export may be pushed to: those of the operator's tokens in `HUB_TOKENS`, as far as the project's
+settings allow them."""
 
 import os
 import re

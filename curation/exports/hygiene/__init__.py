@@ -1,1 +1,1 @@
-"""Duplicates, splits and caps: what the rows of an export have to do with each other."""
+"""Duplicates, splits and caps: relations between the rows of an export."""

@@ -58,7 +58,7 @@ def read_match(stored: str) -> dict[str, object]:
 
 
 class _Reader:
-    """Reads a held-out set. The first one who reads it makes the index of what samples may contain."""
+    """Reads a held-out set once; the first pass builds the index of matches that samples may contain."""
 
     def __init__(
         self, rows: Iterator[EvalRow], checkpoint: Callable[[], None], containment: Containment | None
@@ -82,7 +82,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class HeldOutSets:
-    """The held-out sets of a recipe, and what was found in them."""
+    """The held-out sets of a recipe, and the matches found in them."""
 
     sets: Sequence[HeldOut]
     volatile: Sequence[str]
@@ -161,7 +161,7 @@ class HeldOutSets:
 
 
 def _conversations(example: Example, task_id: str) -> TrainingRow:
-    """Return what a sample teaches, and the other side of each pair."""
+    """Return a sample's conversation, and the rejected side of each pair."""
     rejected = [found for found in example.preferences if isinstance(found, Preference)]
     sides = [example.conversation.messages, *([*pair.prompt, *pair.rejected] for pair in rejected)]
     origins = named_origins({"instance_id": task_id})

@@ -1,4 +1,4 @@
-"""Plan: which of the frozen samples are duplicates or beyond a cap, and by what the splits are grouped."""
+"""Plan: the frozen samples that are duplicates or beyond a cap, and the key by which the splits are grouped."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -41,16 +41,15 @@ class Plan:
     contamination: Mapping[str, object] | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Return by what rows are grouped and what was held against them, as exports store it."""
+        """Return the grouping and the comparison with held-out sets, as exports store them."""
         found: dict[str, object] = {"group_by": self.splitting.level, "groups": self.splitting.groups}
         return found if self.contamination is None else {**found, "contamination": self.contamination}
 
     def left_out(self) -> list[int]:
-        """Return the samples that the plan leaves out."""
         return sorted({*self.duplicates, *self.over_caps, *self.kept_out})
 
     def apply(self, sample: FrozenSample) -> FrozenSample:
-        """Return the sample with why it is left out."""
+        """Return the sample with the reason why it is left out."""
         pk = sample.sample_id
         return sample._replace(
             duplicate_of=self.duplicates.get(pk),
@@ -122,8 +121,8 @@ def make_plan(
 
 def _duplicates(found: _Rows, recipe: Recipe, read_lines: ReadLines, checkpoint: Callable[[], None]) -> dict[int, int]:
     """Return the samples that are duplicates of a better one. The best has a row in most formats, then the highest
-    score, then the smallest id; a group of which nothing can leave has none. A sample that teaches the opposite of
-    another one of its group repeats none of them: why it does not leave is that it is contradicted."""
+    score, then the smallest id; a group without exportable samples has none. A sample that contradicts another one of
+    its group is no duplicate: it is skipped as contradicted."""
     groups = Groups(len(found.rows))
     if found.rows:
         group_exact(groups, np.frombuffer(b"".join(found.exact), dtype="<u8"))
@@ -183,7 +182,7 @@ def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
 
 
 def _grouped(ids: Sequence[int], recipe: Recipe) -> dict[int, _Row]:
-    """Return what samples are grouped and capped by."""
+    """Return the keys by which samples are grouped and capped."""
     samples = Sample.objects.filter(pk__in=IdList(ids)).annotate(
         row=F("duel__prompt__row_offset"), scenario=F("trajectory__scenario_id"), task=F("trajectory__task")
     )

@@ -1,8 +1,8 @@
-"""Signature: what tells whether two rows are the same, or nearly.
+"""Signature: tells whether two rows are the same, or nearly.
 
-Near duplicates agree in three things, each for itself: what is learned, the steps before it, and what surrounds both.
-Of a turn the last observation and the answer are learned, of a session all its trained messages. So neither a common
-history nor a common last step makes duplicates, and copies with other ids and times are duplicates.
+Near duplicates agree in three parts, compared separately: the trained part, the steps before it, and the text around
+both. The trained part of a turn is the last observation and the answer, of a session all its trained messages. So
+neither a common history nor a common last step makes duplicates, and copies with other ids and times are duplicates.
 """
 
 import hashlib
@@ -13,18 +13,18 @@ from typing import NamedTuple
 from judging.contamination.normalise import normalised, without_ids
 from judging.likeness.minima import MINIMUM_BYTES, PERMUTATIONS, minima_of
 
-# Raise it with every change of what a signature is made of: stored signatures of another version are made again.
+# Raise it when the inputs of a signature change: stored signatures of another version are made again.
 VERSION = 3
 WORDS = 3
 # With less, one changed word is most of the text: such texts are only compared as a whole.
 MIN_SHINGLES = 8
-# How many of the minima are those of what is learned, of the steps, and of what surrounds both.
+# Numbers of minima of the trained part, of the steps, and of the text around both.
 PARTS = (PERMUTATIONS // 2, PERMUTATIONS // 4, PERMUTATIONS // 4)
 
 
 class Signature(NamedTuple):
-    """`exact`: 8 bytes of a digest over the whole row. `near`: minima of what is learned, of the steps and of what
-    surrounds both, as many as `PARTS` says; empty for a row whose parts are all short."""
+    """`exact`: 8 bytes of a digest over the whole row. `near`: minima of the trained part, of the steps and of the text
+    around both, in the numbers of `PARTS`; empty for a row whose parts are all short."""
 
     exact: bytes
     near: bytes
@@ -32,8 +32,9 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SignedRow:
-    """The texts of a row. `setting` is its system prompt and its tools, `shown` what users and tools said, `steps` what
-    the agent did before, without being learned. `history` is all text before what is learned, in its order."""
+    """The texts of a row. `setting` is its system prompt and its tools, `shown` the messages of users and tools,
+    `steps` the agent's earlier messages that are not trained. `history` is all text before the trained part, in its
+    order."""
 
     history: str
     learned: Sequence[str]

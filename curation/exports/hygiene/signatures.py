@@ -113,8 +113,8 @@ def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signatu
 
 
 def _session_signature(turns: object, *, is_clean: bool) -> Signature:
-    """Sign the commands of a session. Its history is what the terminal showed, without digits: times and process ids
-    differ from rollout to rollout."""
+    """Sign the commands of a session. Its history is the terminal's output without digits: times and process ids differ
+    from rollout to rollout."""
     given = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
     contents = [str(turn.get("text", "")) for turn in given]
     typed_or_shown = [turn.get("kind") == "action" for turn in given]

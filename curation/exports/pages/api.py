@@ -58,7 +58,7 @@ def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> t
 
 
 def _opened(request: HttpRequest, export_id: str) -> tuple[Access, Export]:
-    """The export, to read what it says of single samples."""
+    """The export, if the caller may read its figures about single samples."""
     access, export = _entered(request, export_id)
     refuse_pending(access, export.samples(), f"export {export.pk}")
     return access, export
@@ -99,13 +99,13 @@ def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, b
 
 @router.delete("/exports/{export_id}", response={202: DeletionOut}, summary="Delete an export that nothing rests on")
 def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Status[DeletionOut]:
-    """409 `in_use` says in `detail` and `current.rests` what rests on it."""
+    """409 `in_use` names the objects that need it in `detail` and `current.rests`."""
     access, export = _entered(request, export_id, Scope.EXPORT)
     seen_version(request, _version(export))
     return accepted(delete_run(access=access, run=export.run, label=f"export {export.pk}"), response)
 
 
-@router.post("/projects/{slug}/exports/preview", response=ExportPreviewOut, summary="Count what a recipe would give")
+@router.post("/projects/{slug}/exports/preview", response=ExportPreviewOut, summary="Count the rows of a recipe")
 def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
     """Write nothing. `recipe` may be the name of a saved one. `changes` are those since its last export."""
     access = enter(request, slug, Scope.READ)
@@ -134,9 +134,11 @@ def _version(export: Export) -> str:
     return version_of([run_version(export.run), export.kept])
 
 
-@router.get("/exports/{export_id}/preview", response=ExportPreviewOut, summary="Count what its recipe would give now")
+@router.get(
+    "/exports/{export_id}/preview", response=ExportPreviewOut, summary="Count the rows that its recipe gives now"
+)
 def preview_export(request: HttpRequest, export_id: str) -> Json:
-    """`changes` are those since the export, or null if it is not written."""
+    """`changes` counts changes since the export; null if it is not written."""
     access, export = _entered(request, export_id)
     recipe = Recipe.model_validate(export.recipe)
     refuse_told_by(access, recipe)

@@ -1,4 +1,4 @@
-"""Compare an earlier export with a later one, or with what its recipe would give now, sample by sample.
+"""Compare an earlier export with a later one, or with a preview of its recipe, sample by sample.
 
 The lists of frozen and of excluded samples are read side by side, line by line.
 """
@@ -84,7 +84,6 @@ class Comparison:
     rows: list[ChangedRow] = field(default_factory=list)
 
     def by_reason(self) -> dict[str, dict[str, int]]:
-        """Return the counts by change and reason."""
         found: dict[str, dict[str, int]] = {}
         for (change, reason), count in sorted(self.reasons.items()):
             found.setdefault(change, {})[reason] = count

@@ -166,7 +166,6 @@ class RecipeForm(ProblemForm):
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
-    """Return the form's values for an existing recipe."""
     values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning", "contaminated"})
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
     more = {name: share for name, share in recipe.splits.items() if name not in SPLITS}

@@ -149,7 +149,7 @@ def preview_view(project: Project, found: Preview) -> CountsView:
 
 
 def _next_step(project: Project, found: Preview) -> tuple[str, str]:
-    """What makes rows, where an export would have none."""
+    """The next step towards rows, if an export would have none."""
     if found.counts["exported"]:
         return ("", "")
     if found.approved:

@@ -1,4 +1,4 @@
-"""Preview: count what a recipe would give now, with the filter that exports use. Nothing is stored."""
+"""Preview: count the rows of a recipe now, with the filter that exports use. Nothing is stored."""
 
 import math
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
 
 
 def why_nothing(project: Project, *, samples: int, approved: int, exported: int) -> str:
-    """Return why an export would have no rows, and what to do; empty if it would have some."""
+    """Return why an export would have no rows, and the next step; empty if it would have some."""
     if exported:
         return ""
     if approved:
@@ -138,7 +138,7 @@ def _count(
     *,
     compares: bool,
 ) -> tuple[Counts, dict[str, list[RenderedRow]], list[ComparedSample]]:
-    """Return the counts of all rows, the first rows of each format, and what a comparison reads."""
+    """Return the counts of all rows, the first rows of each format, and the samples for a comparison."""
     counts, now = Counts(plan=plan.as_json()), []
     shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
     for start in range(0, len(checked), CHUNK):

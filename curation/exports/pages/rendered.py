@@ -1,4 +1,4 @@
-"""Rows as a trainer reads them: messages in the ChatML template, with what is learned from marked."""
+"""Rows as a trainer reads them: messages in the ChatML template, with the trained parts marked."""
 
 from dataclasses import dataclass, replace
 

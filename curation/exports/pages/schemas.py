@@ -215,8 +215,8 @@ class ExportPreviewOut(Schema):
     balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]],
-        description="A reason that leaves out more than a tenth of what was approved, a format or split without rows,"
-        " a share of panic outside the project's `balance`.",
+        description="A reason that leaves out more than a tenth of the approved samples, a format or split without"
+        " rows, a share of panic outside the project's `balance`.",
     )
 
 

@@ -87,7 +87,7 @@ def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.READ)
 def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
-    """Fragment: the counts for the current values of the form, and what changed since the export that the form was
+    """Fragment: the counts for the current values of the form, and the changes since the export that the form was
     opened from, or else since the last one of the recipe."""
     form = RecipeForm(access.project, request.POST)
     recipe = form.recipe(to_export=False)
@@ -113,7 +113,7 @@ def export_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @require_POST
 @project_page(Scope.EXPORT)
 def export_push(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """A refusal is shown on the form, which keeps what was given."""
+    """A refusal is shown on the form, which keeps its values."""
     export = find(Export.objects.of(access.project), pk, "export")
     params = {
         "export": str(export.pk),

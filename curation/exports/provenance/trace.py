@@ -22,7 +22,7 @@ from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict, NotFound
 
 MOST_ROWS = 200
-# The stages that write a scenario: the author, and the repairs of what the gate refused.
+# The stages that write a scenario: the author, and the repairs of scenarios that the gate refused.
 REPAIR = "repair-"
 _BEGIN = b'{"sample":"'  # of a line of `frozen.jsonl`
 WRITES = Q(stage="author") | Q(stage__startswith=REPAIR)
@@ -61,7 +61,7 @@ class Trace:
 
     @property
     def calls(self) -> list[Call]:
-        """Each call once, although the record may have answered several steps with it."""
+        """Each call once, even if it answered several steps."""
         return list({call.pk: call for step in self.steps for call in step.calls}.values())
 
     @property
@@ -74,7 +74,6 @@ class Trace:
 
 
 def first_rows(export: Export, *, limit: int = MOST_ROWS) -> list[FrozenLine]:
-    """Return the first rows of an export."""
     found: list[FrozenLine] = []
     for entry in _entries(export):
         found += [FrozenLine(entry, row) for row in entry["rows"]]
@@ -91,8 +90,8 @@ def project_calls(access: Access) -> QuerySet[Call]:
 
 
 def trace(*, export: Export, sha256: str) -> Trace:
-    """Return what made the row with that SHA-256, its newline included. Raises `NotFound` if the export has no such
-    row."""
+    """Return the provenance of the row with that SHA-256, its newline included. Raises `NotFound` if the export has no
+    such row."""
     line = _find(export, sha256)
     sample_id = int(line.sample["sample"])
     sample = Sample.objects.filter(pk=sample_id).first()
@@ -224,7 +223,6 @@ def _revised(rows: QuerySet[Revision]) -> dict[str, int]:
 
 
 def rows_of(export: Export, samples: Collection[int]) -> Iterator[FrozenLine]:
-    """Yield the rows of these samples."""
     wanted = {b"%d" % sample for sample in samples}
     with default_storage.open(_stored(export)) as opened:
         for line in opened:

@@ -75,7 +75,7 @@ class Recipe(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def formats_of_trainer(cls, given: object) -> object:
-        """Propose the trainer's formats where none are named."""
+        """Propose the trainer's formats if none are given."""
         if isinstance(given, Mapping) and not given.get("formats"):
             trainer = TRAINERS.get(str(given.get("trainer")))
             return {**given, "formats": list(trainer.offers)} if trainer else given
@@ -127,7 +127,8 @@ class Recipe(BaseModel):
 
     @field_serializer("filter")
     def shortest_filter(self, wanted: SampleFilter) -> dict[str, object]:
-        """Store only what is set, each value in its shortest form, so that equal filters are stored alike."""
+        """Store only the conditions that are set, each value in its shortest form, so that equal filters are stored
+        alike."""
         given = wanted.model_dump(mode="json", exclude_defaults=True)
         return {name: _short(value) for name, value in given.items()}
 

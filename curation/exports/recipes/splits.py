@@ -15,8 +15,8 @@ TOLERANCE = 0.1
 
 
 class GroupKey(NamedTuple):
-    """What a row can be grouped by. A scenario's name is the `instance_id` of its trajectories; `conversation` is the
-    row of the source, for rows that have neither."""
+    """The keys by which a row can be grouped. A scenario's name is the `instance_id` of its trajectories;
+    `conversation` is the row of the source, for rows that have neither."""
 
     repo: str
     instance_id: str

@@ -33,7 +33,7 @@ def _figures(access: Access, row: Round) -> RoundFigures:
 
 @router.get("/projects/{slug}/rounds", response=RoundPage, exclude_unset=True, summary="List rounds")
 def list_rounds(request: HttpRequest, slug: str, params: Query[RoundList]) -> Json:
-    """Those who review blind get the rounds without pending samples."""
+    """Blind reviewers get the rounds without pending samples."""
     access = enter(request, slug, Scope.READ)
     page = params.page(rounds_shown(access, Round.objects.of(access.project)))
     return page.response(lambda row: round_out(_figures(access, row)))
@@ -63,7 +63,7 @@ def get_round(request: HttpRequest, round_id: str) -> Json:
 def create_round_export(
     request: HttpRequest, response: HttpResponse, round_id: str, body: RoundExportIn | None = None
 ) -> Status[Json]:
-    """409 `not_ready` says what it waits for. A reviewed round is exported by itself within a minute."""
+    """409 `not_ready` names the missing step. A reviewed round is exported by itself within a minute."""
     access, row = _entered(request, round_id, Scope.EXPORT)
     run = export_round(access=access, round_=row, without_pending=bool(body and body.without_pending))
     response["Location"] = f"/api/v1/runs/{run.pk}"

@@ -1,4 +1,4 @@
-"""What each round of a chain reached: its kept rate, over all, per task and per axis, and what it added."""
+"""The results of each round of a chain: its kept rate, in total, per task and per axis, and its additions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where a round is, in words, and what its next step needs."""
+"""The state of a round, in words, and the requirements of its next step."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ from curation.web.text.figures import counted
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`state` is rollout, review, nothing, ready, export, done or failed; `says` is what happens or is to be done.
+    """`state` is rollout, review, nothing, ready, export, done or failed; `says` describes the current or next step.
 
-    Kept trajectories by what people decided: `approved`, `pending` and the others.
+    Kept trajectories by decision: `approved`, `pending` and the others.
     """
 
     state: str
@@ -30,7 +30,7 @@ class Progress:
 
 
 def progress_of(round_: Round) -> Progress:
-    """Read where a round is from its runs and the decisions of people."""
+    """Read the state of a round from its runs and decisions."""
     rows = Trajectory.objects.filter(run=round_.rollout_id, keep=True).order_by()
     counted = dict(rows.values_list("sample__status").annotate(n=Count("id")))
     kept, approved = sum(counted.values()), counted.get(Status.APPROVED.value, 0)

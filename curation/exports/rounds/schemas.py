@@ -31,9 +31,7 @@ class RoundIn(Schema):
 class RoundExportIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    without_pending: bool = Field(
-        False, examples=[True], description="Export now, and leave out what nobody has decided."
-    )
+    without_pending: bool = Field(False, examples=[True], description="Export now, without the undecided trajectories.")
 
 
 class AxisRateOut(MeasuredOut):

@@ -1,4 +1,4 @@
-"""Start a round, export what people approved of it, and start the next one."""
+"""Start a round, export its approved trajectories, and start the next one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -110,7 +110,7 @@ def _export(round_: Round, user: User | None, *, without_pending: bool = False) 
 
 
 def _recipe(round_: Round) -> dict[str, Any]:
-    """Only what people approved: the filter names the status."""
+    """Only approved trajectories: the filter names the status."""
     wanted = {"status": "approved", "run": str(round_.rollout_id)}
     return {"formats": round_.formats, "filter": wanted, "metadata": True}
 

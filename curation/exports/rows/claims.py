@@ -1,4 +1,4 @@
-"""Claims: what a row says of an answer, so that rows which say the opposite can be found."""
+"""Claims: the statement of a row about an answer, so that contradicting rows can be found."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -11,11 +11,11 @@ from curation.exports.rows.messages import Message, Tool
 
 
 class Claim(NamedTuple):
-    """What a row of a format with pairs says of an answer to a prompt, and the opposite, 8 bytes of a digest each.
+    """The statement of a row of a format with pairs about an answer to a prompt, and its opposite, 8 bytes of a digest
+    each.
 
-    A preference is the opposite of the one with its sides swapped; an answer that is to be avoided is the opposite of
-    one that is to be learned. `yields` says that the row is left out if another row says the opposite: an approved
-    answer is learned all the same.
+    A preference is the opposite of the one with its sides swapped; an answer to avoid is the opposite of one to learn.
+    A row with `yields` is left out if another row claims the opposite; an approved answer is kept all the same.
     """
 
     says: bytes
@@ -24,8 +24,8 @@ class Claim(NamedTuple):
 
 
 def claim_of(form: Format, row: Row, tools: Sequence[Tool]) -> Claim | None:
-    """Return what the row claims, or None if its format only has approved answers. As for duplicates, case and white
-    space make no other answer."""
+    """Return the row's claim, or None if its format only has approved answers. Case and white space make no other
+    answer, as for duplicates."""
     if not form.pairs:
         return None
     prompt = blake2b(orjson.dumps([row.prompt, tools])).digest()

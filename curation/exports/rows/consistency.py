@@ -25,10 +25,10 @@ class Consistency:
         self._is_known, self.is_late = True, False
 
     def keep(self, filtered: FilteredSample) -> None:
-        """Skip the sample's rows that contradict another row, or repeat what is to be avoided.
+        """Skip the sample's rows that contradict another row, or repeat an answer to avoid.
 
-        Rows of a duplicate do not leave, but count: what they contradict does not leave either, and they are
-        contradicted, not repeated.
+        Duplicates are not exported, but rows that contradict them are skipped too. Their own contradicting rows are
+        reported as contradicted, not as duplicates.
         """
         self._keep_repeated(filtered)
         lines, filtered.lines = filtered.lines, []

@@ -1,4 +1,4 @@
-"""Examples: what an approved turn or session teaches, the same for all formats."""
+"""Examples: the training content of an approved turn or session, the same for all formats."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, cast

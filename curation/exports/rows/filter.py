@@ -41,8 +41,8 @@ _LINE = orjson.OPT_APPEND_NEWLINE
 
 class Line(NamedTuple):
     """A row as bytes with its newline, and its file: format and split. `plain` rows have no tools, tool calls or
-    reasoning. `tokens` is the estimate for a trainer. `rejected` rows are an answer to be avoided. `claim` is what a
-    row of a format with pairs says."""
+    reasoning. `tokens` is the estimate for a trainer. `rejected` rows are an answer to avoid. `claim` is the claim of a
+    row of a format with pairs."""
 
     format: str
     split: str
@@ -59,10 +59,10 @@ class Line(NamedTuple):
 @dataclass(slots=True)
 class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
-    `approval` what its rows were compared with, `reviewers` who decided that, `deciders` everybody's decisions where
-    several people had to decide, `example` what its lines were made of, and `scan` the findings by rule and what was
-    done with them. `repeated` are the lines that a duplicate would have: what a person preferred there counts, though
-    they do not leave."""
+    `approval` the decision its rows were compared with, `reviewers` the people behind it, `deciders` everybody's
+    decisions if several people had to decide, `example` the content of its lines, and `scan` counts findings by rule
+    and action. `repeated` are the lines that a duplicate would have: its preferences count, though they are not
+    exported."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _Target(NamedTuple):
 
 
 class ExportFilter:
-    """One recipe over one project. What all samples share is read once.
+    """One recipe over one project. Data that all samples share is read once.
 
     Pairs of trajectories are those that `export` froze, or without an export the current ones. Groups of `level` are
     not divided by splits.
@@ -116,7 +116,6 @@ class ExportFilter:
         return [sample for sample in chunk if sample_reason(sample, self._excluded) is None]
 
     def lines_of(self, samples: Sequence[FrozenSample]) -> dict[int, list[Line]]:
-        """Return the lines of each of the samples."""
         return {one.sample.sample_id: one.lines for one in self.apply(samples)}
 
     def apply(self, chunk: Sequence[FrozenSample]) -> Iterator[FilteredSample]:
@@ -287,7 +286,7 @@ METADATA: Columns = {
 
 
 class _ChunkData:
-    """What is read for the accepted samples of a chunk. Texts are read while the samples pass, in their order."""
+    """The data of the accepted samples of a chunk. Texts are read while the samples pass, in their order."""
 
     def __init__(self, samples: Sequence[FrozenSample], recipe: Recipe, export: Export | None, scan: Scan) -> None:
         self._scan, self._cleared = scan, clearances_of([sample.sample_id for sample in samples])

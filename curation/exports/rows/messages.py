@@ -70,7 +70,7 @@ def trained_turns(history: object) -> list[int]:
 
 
 def length(messages: Sequence[Message]) -> int:
-    """Return the characters of everything in the messages that a model reads."""
+    """Return the number of characters that a model reads in the messages."""
     characters = 0
     for message in messages:
         characters += len(message["content"])

@@ -32,7 +32,7 @@ _scan_name = lru_cache(maxsize=1_000)(scan)
 
 @dataclass(slots=True)
 class Screen:
-    """What the scan says about one sample. `counts` are its findings by rule and what was done with them."""
+    """The result of the scan for one sample. `counts` counts findings by rule and action."""
 
     scan: Scan
     cleared: Cleared
@@ -40,7 +40,6 @@ class Screen:
     masks: Masks = field(default_factory=Masks)
 
     def masked(self, value: T) -> T:
-        """Return a JSON value with its texts masked."""
         return cast(T, _mapped(value, self.text))
 
     def text(self, text: str) -> str:
@@ -50,8 +49,8 @@ class Screen:
         return self.masks.apply(text, findings, lambda one: self._action(text, one, is_said=True) == MASKED)
 
     def metadata(self, value: T) -> T:
-        """Return what a row says of its sample, such as names, paths and remarks of people, with every finding masked:
-        no row is kept out for it."""
+        """Return a row's metadata about its sample, such as names, paths and remarks of people, with every finding
+        masked: no row is kept out for it."""
 
         def without_findings(text: str) -> str:
             findings = _scan_name(text)
@@ -61,8 +60,8 @@ class Screen:
         return cast(T, _mapped(value, without_findings))
 
     def reason(self, *, said: Iterable[str], shown: Iterable[str] = ()) -> SkipReason | None:
-        """Count what is in the texts, and return why they may not leave, or None. `said` are the texts of assistants;
-        control text elsewhere is what a model will see, and only counted."""
+        """Count the findings in the texts, and return the reason not to export them, or None. `said` are the texts of
+        assistants; control text elsewhere is input of a model, and only counted."""
         kinds = set()
         for is_said, texts in ((True, said), (False, shown)):
             for text in texts:
@@ -94,7 +93,7 @@ class Screen:
             return reason
         prompt, chosen, rejected = map(self.masked, (found.prompt, found.chosen, found.rejected))
         sides = [_mapped(side, without_numbers) for side in (chosen, rejected)]
-        if sides[0] == sides[1]:  # they differed in what is masked
+        if sides[0] == sides[1]:  # they differed only in masked text
             return SkipReason.IDENTICAL
         return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
 

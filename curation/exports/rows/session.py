@@ -1,4 +1,4 @@
-"""A trajectory as messages: terminal output is the user, what was typed is the assistant.
+"""A trajectory as messages: terminal output is the user, typed input is the assistant.
 
 Only the recorded turns are read. The raw exchange with the model, with the scaffold's instructions and the model's
 prose, is never read by exports.

@@ -48,7 +48,7 @@ class Command(BaseCommand):
 
 
 def write_file(file: ExportFile, path: Path) -> None:
-    """Copy an export's file. Raises `CommandError` if it is not what the export says."""
+    """Copy an export's file. Raises `CommandError` if its bytes are not those that the export recorded."""
     digest = hashlib.sha256()
     with default_storage.open(file.stored_as) as source, path.open("xb") as target:
         while block := source.read(BLOCK):
