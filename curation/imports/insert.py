@@ -58,6 +58,6 @@ def as_json(value: object) -> str:
 
 
 def now_value() -> Value:
-    """Return the current time as the database stores it."""
+    """Return the current time in the database's form."""
     value: Value = connection.ops.adapt_datetimefield_value(timezone.now())
     return value

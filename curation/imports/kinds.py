@@ -34,7 +34,7 @@ class ImportParams(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    kind: str = Field(description="What the rows are.", examples=["turns"])
+    kind: str = Field(description="The kind of the rows.", examples=["turns"])
     upload: str = Field("", max_length=300, description="The storage key of an uploaded file.")
     source: str = Field("", max_length=2000, description="An address, or a path that the operator allows.")
     name: str = Field("", max_length=180, description="Name of the source; empty for the file's name.")
@@ -43,7 +43,7 @@ class ImportParams(BaseModel):
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "ImportParams":
-        """Read what a form or a request sent. Raises `Invalid` with each wrong field."""
+        """Read the values of a form or a request. Raises `Invalid` with each wrong field."""
         try:
             return cls.model_validate(given)
         except ValidationError as error:
@@ -143,7 +143,7 @@ class ImportStage:
 
 
 def check_import(project: Project, params: ImportParams) -> None:
-    """Raise `Invalid` for what is known to be wrong before the source is read."""
+    """Raise `Invalid` for errors that are known before the source is read."""
     with all_checks() as check:
         with check():
             import_kind(params.kind).read_options(params.options)
@@ -200,7 +200,7 @@ class ImportRun(Kind[ImportParams]):
         return import_kind(run.params["kind"]).links(run)
 
     def section(self, run: Run) -> Mapping[str, object]:
-        """What came in, and where it is. Counts of zero are left out."""
+        """The imported rows by count, and links to them. Counts of zero are left out."""
         kind, result = import_kind(run.params["kind"]), run.result
         bad_rows_url = f"{reverse('run-items', args=[run.project.slug, run.pk])}?stage={BAD_ROW}"
         return {

@@ -61,8 +61,8 @@ class RowPreview:
 
 
 class ImportKind(ABC, Generic[O, E]):
-    """One kind of rows. `unit` is the plural of what a row gives, such as "turns". `marks` are columns that tell its
-    rows from rows that other kinds can read too. `words` says in words what `write` counts, `note_words` what it
+    """One kind of rows. `unit` is the plural of its entries, such as "turns". `marks` are columns that tell its rows
+    from rows that other kinds can read too. `words` are the texts for the counts of `write`, `note_words` for its
     notes."""
 
     name: ClassVar[str]
@@ -84,7 +84,7 @@ class ImportKind(ABC, Generic[O, E]):
 
     @abstractmethod
     def write(self, target: Target, entries: list[E]) -> dict[str, int]:
-        """Write in the chunk's transaction; return what to add to the run's figures. Repeating it adds nothing."""
+        """Write in the chunk's transaction; return the additions to the run's figures. Repeating it adds nothing."""
 
     @abstractmethod
     def preview(self, row: Row, options: O) -> RowPreview:
@@ -103,7 +103,7 @@ class ImportKind(ABC, Generic[O, E]):
         return {}
 
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Words and addresses of the next step and of what came in, the likeliest first."""
+        """Texts and addresses of the next step and of the imported rows, the likeliest first."""
         return []
 
     def weight(self, entry: E) -> int:

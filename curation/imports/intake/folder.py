@@ -3,10 +3,10 @@
 A file is taken when two sweeps, `QUIET_SECONDS` or more apart, see the same file. It is copied into storage, an import
 is launched, and it is moved to `done/` beside it, or to `failed/` with the reason in a text file. Its content is
 recorded in the audit log with the launch: if the process dies before the move, the file is moved later, and not
-imported again. A file in `done/` that somebody goes on writing to is imported again, where it is.
+imported again. A file in `done/` that grows afterwards is imported again from there.
 
-Whoever writes to the folder may be less trusted than this worker, and may change names while it works. So the worker
-reads and writes by open folders (`watched.Folder`), never by paths.
+Programs that write to the folder may be less trusted than this worker, and may change names while it works. So the
+worker reads and writes by open folders (`watched.Folder`), never by paths.
 """
 
 import hashlib
@@ -104,7 +104,6 @@ def _take(project: Project, kind: str, folder: Folder, name: str, seen: State) -
 
 
 def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: State) -> Run | None:
-    """Import a file in `done/` again if it has changed since it was taken."""
     taken = AuditEntry.objects.filter(project=project, action=TAKEN, data__kind=kind, data__inode=seen.inode)
     last = taken.order_by("-id").first()
     run = None

@@ -1,8 +1,8 @@
 """Put together the log records of a model call, which may arrive in several requests.
 
-Until version 1.36 of the GenAI conventions each message was an event of its own, and what the model said the last one.
-A call without one of its messages looks like another call, so the records wait until the answer is there and
-no record has arrived for a while. A call in one record (`gen_ai.client.inference.operation.details`) does not wait.
+Until version 1.36 of the GenAI conventions each message was an event of its own, the model's answer the last one. A
+call without one of its messages looks like another call, so the records wait until the answer is there and no record
+has arrived for a while. A call in one record (`gen_ai.client.inference.operation.details`) does not wait.
 """
 
 from collections.abc import Sequence

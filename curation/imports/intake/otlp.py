@@ -33,9 +33,9 @@ MOST_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What an exporter sends. `message` is the name of its request and answer without their ends, `field` the list in
-    the request, `noun` what is in it, `rejected` the count in the answer of those that cannot be read. `rows` yields
-    them after their resource, and `wanted` says which are of a model call."""
+    """A signal of an exporter. `message` is the prefix of the protobuf request and response names, `field` the list in
+    the request, `noun` its elements, `rejected` the response's count of unreadable ones. `rows` yields the elements
+    after their resource; `wanted` accepts those of a model call."""
 
     module: str
     message: str
@@ -108,8 +108,8 @@ def wanted_rows(signal: Signal, document: Json, rules: Intake) -> tuple[list[Jso
 def is_sampled(row: Json, share: float) -> bool:
     """Whether a share of the traces has this span, log record or observation.
 
-    A trace is taken or left as a whole: its id decides, so all its requests agree, on any server. What has no trace is
-    taken or left alone.
+    A trace is taken or left as a whole: its id decides, so all its requests agree, on any server. Rows without a trace
+    are taken or left alone.
     """
     trace = trace_of(row)
     whole = trace.lower().encode("utf-8", "surrogatepass") if trace else orjson.dumps(row, option=orjson.OPT_SORT_KEYS)
@@ -137,7 +137,7 @@ def answer_of(signal: Signal, reasons: list[str], *, content_type: str) -> bytes
 
 
 def _of_protobuf(signal: Signal, body: bytes) -> tuple[Json, list[str]]:
-    # Only what exporters send needs protobuf.
+    # Only requests of exporters need protobuf.
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
 
@@ -162,9 +162,9 @@ def _of_protobuf(signal: Signal, body: bytes) -> tuple[Json, list[str]]:
 
 
 def _has_many_messages(descriptor: Any, body: bytes) -> bool:
-    """Whether a request has more messages in messages than `MOST_MESSAGES`: one of two bytes becomes hundreds.
+    """Whether a request has more nested messages than `MOST_MESSAGES`: one of two bytes becomes hundreds.
 
-    Nothing is parsed, and what is no protobuf is left to the parser.
+    Nothing is parsed; invalid protobuf is left to the parser.
     """
     if len(body) <= 2 * MOST_MESSAGES:
         return False
@@ -237,7 +237,6 @@ def _list(message: Any, number: int) -> Any:
 
 
 def _add(messages: Any, body: bytes) -> str:
-    """Parse a message into a list, or return why the parser refuses it."""
     from google.protobuf.message import DecodeError
 
     try:

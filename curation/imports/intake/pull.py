@@ -1,7 +1,7 @@
-"""The run kind `pull`: store the model calls of a Langfuse or Phoenix server, which the next import makes turns of.
+"""The run kind `pull`: store the model calls of a Langfuse or Phoenix server, for the next import of turns.
 
-Each page is stored with what exporters send, and then its cursor: a worker that dies in between stores a page twice,
-and turns are told apart by their content. The settings `intake` name the sources, and how often each is read.
+Each page is stored beside the exporters' batches, and then its cursor: a worker that dies in between stores a page
+twice, and turns are told apart by their content. The settings `intake` name the sources, and how often each is read.
 """
 
 import os
@@ -30,7 +30,7 @@ from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
 NAME = "pull"
-# Langfuse shows a call up to 15 minutes late: what the schedule reads is older than this.
+# Langfuse shows a call up to 15 minutes late: the schedule only reads older calls than this.
 SETTLE = timedelta(minutes=20)
 
 
@@ -77,7 +77,7 @@ class PullStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         run, params = context.run, self._params
-        # The settings of today: what an admin has removed since the launch is not read.
+        # The settings of today: a source that an admin has removed since the launch is not read.
         project = Project.objects.get(pk=run.project_id)
         text = project.settings.intake.sources.get(params.source, "")
         if reason := _why_refused(project, text):

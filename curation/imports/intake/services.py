@@ -121,7 +121,7 @@ class Service:
         return {**begin, until: self._until.isoformat()}
 
     def _read(self, path: str, query: Mapping[str, str]) -> Json:
-        """Return the object that the server answers. What may pass is tried again, as the server asks for it."""
+        """Return the object in the server's response. Temporary errors are tried again, as the server asks for it."""
         url = f"{self._source.address}{path}"
         for attempt in range(1, TRIES + 1):
             try:

@@ -31,7 +31,7 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 
 SPOOL = "intake"
-# What a batch has, by the end of its name: rows to import, or log records that may be parts of a call.
+# Endings of batch names, by content: rows to import, or log records that may be parts of a call.
 SPANS, RECORDS = ".jsonl", ".records"
 MOST_BATCHES = 2000
 MOST_RECORD_BYTES = 64 * 1024 * 1024
@@ -125,12 +125,12 @@ def _save(folder: str, at: int, ending: str, lines: Iterable[bytes]) -> None:
 
 
 def _time_of(key: str) -> int:
-    """Return when a batch arrived, in nanoseconds."""
+    """Nanoseconds since 1970."""
     return int(key.rpartition("/")[2].partition("-")[0])
 
 
 def _delete(taken: Mapping[str, list[bytes]]) -> None:
-    """Delete batches, after what waits in them is stored again under the time when it arrived."""
+    """Delete batches, after their waiting records are stored again under their time of arrival."""
     for key, waiting in taken.items():
         if waiting:
             _save(key.rpartition("/")[0], _time_of(key), RECORDS, waiting)

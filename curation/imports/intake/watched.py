@@ -1,4 +1,4 @@
-"""An open folder that others write to: what is in it is reached by names, which are never followed out of it.
+"""An open folder that others write to: its entries are reached by names, which are never followed out of it.
 
 Between two looks a name can become a link, and a folder another one. An open folder stays the one that was opened.
 """
@@ -24,7 +24,7 @@ WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What says whether somebody has written to a file, and how many names it has."""
+    """The state of a file, which changes when somebody writes to it, and the number of its names."""
 
     inode: int
     size: int
@@ -52,7 +52,6 @@ class Folder:
     @classmethod
     @contextmanager
     def at(cls, path: Path) -> Iterator["Folder"]:
-        """Open the folder that the operator has named."""
         yield from cls._opened(os.open(path, IS_FOLDER), path)
 
     @contextmanager
@@ -113,7 +112,7 @@ class Folder:
             yield file
 
     def move(self, name: str, target: "Folder") -> str:
-        """Move a file, or whatever has its name now, under a free name; return that name."""
+        """Move the file that has this name now under a free name; return that name."""
         stem, suffix = Path(name).stem, Path(name).suffix
         free, number = name, 1
         while target._has(free):
@@ -137,7 +136,7 @@ class Folder:
         return True
 
     def _entries(self) -> list[tuple[str, os.stat_result]]:
-        """What is in it by name, without hidden names. Names that go meanwhile are left, an error is logged."""
+        """Its entries by name, without hidden names. Names that vanish meanwhile are omitted, an error is logged."""
         found = []
         try:
             for name in sorted(os.listdir(self.descriptor)):  # noqa: PTH208 - by the open folder

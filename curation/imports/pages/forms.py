@@ -1,4 +1,4 @@
-"""The form of an import: a file or a source, what its rows are, and how to sample them."""
+"""The form of an import: a file or a source, the kind of its rows, and how to sample them."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
 
 
 def _kinds() -> list[tuple[str, str]]:
-    recognised = ("", "What the file says: recognised from its first rows")
+    recognised = ("", "Detect from the file")
     return [recognised, *((kind.name, f"{kind.title}: {kind.columns}") for kind in import_kinds())]
 
 
@@ -42,7 +42,7 @@ class ImportForm(ProblemForm):
         label="Or a source",
         help_text="https://…, hf://datasets/owner/name/file.parquet, or a path that the operator of the server allows.",
     )
-    name = forms.CharField(required=False, help_text="What to call the source; empty: the name of the file.")
+    name = forms.CharField(required=False, help_text="Name of the source. Leave empty for the file's name.")
     count = forms.IntegerField(required=False, label="Turns to sample", help_text="Empty imports all turns.")
     seed = forms.IntegerField(required=False, help_text="The same seed and source give the same turns.")
     windows = forms.IntegerField(

@@ -138,7 +138,6 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool, r
 
 @contextmanager
 def _opened(params: ImportParams) -> Iterator[tuple[Opened, bool]]:
-    """The source, and whether it is complete."""
     if params.upload:
         with open_stored(params.upload) as source:
             yield source, True

@@ -74,7 +74,7 @@ def _hugging_face(source: str) -> Located:
 
 
 def _bucket(source: str) -> Located:
-    """Buckets are read with the server's own credentials, so the operator lists what may be read."""
+    """Buckets are read with the server's own credentials, so only those on the operator's list are allowed."""
     allowed = [prefix for prefix in settings.IMPORT_FOLDERS if prefix.startswith("s3://")]
     if "/../" in source or not any(source.startswith(prefix) for prefix in allowed):
         raise _refusal("This server reads s3:// sources only below the prefixes of IMPORT_FOLDERS.")

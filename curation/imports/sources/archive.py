@@ -107,7 +107,7 @@ def _refuse_long_directory(file: BinaryIO, size: int) -> None:
 
 
 def _without_rows(names: Sequence[str]) -> str:
-    """What an archive without JSON files is. Office documents are ZIP archives."""
+    """The likely type of an archive without JSON files. Office documents are ZIP archives."""
     for folder, program in (("xl/", "an Excel workbook"), ("word/", "a Word document"), ("ppt/", "a presentation")):
         if any(name.startswith(folder) for name in names):
             return f"The file is {program}, which has no rows. Send JSON lines, a JSON array or Parquet."

@@ -15,7 +15,7 @@ MB = 1024 * 1024
 class UnpackLimit:
     """Counts unpacked bytes against `MAX_UNPACKED_MB`, and against `MAX_UNPACK_RATIO` times the `packed` bytes.
 
-    `counted` are those of earlier reads. `imported` says what happens to the rows before the limit.
+    `counted` are those of earlier reads. `imported` is the message's sentence about the rows before the limit.
     """
 
     packed: int

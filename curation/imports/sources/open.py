@@ -30,7 +30,7 @@ from curation.web.files import missing_file
 from curation.web.text.json_size import has_many_values
 
 CHUNK = 1024 * 1024
-# The first bytes of files that people send by mistake, and what they are.
+# File types that people send by mistake, by their first bytes.
 FOREIGN = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",

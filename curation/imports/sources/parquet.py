@@ -185,6 +185,6 @@ def _connect() -> duckdb.DuckDBPyConnection:
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute(f"SET memory_limit = '{MEMORY}'")
-    connection.execute("SET temp_directory = ''")  # what does not fit into memory is not written to the disk
+    connection.execute("SET temp_directory = ''")  # nothing is written to the disk if memory is short
     connection.execute("SET threads = 2")
     return connection

@@ -53,7 +53,7 @@ def safe_name(name: str) -> str:
 
 
 def check_upload(project: Project, key: str) -> None:
-    """Raise `Invalid` for keys outside the project's uploads: anyone who may launch a run can send any key."""
+    """Raise `Invalid` for keys outside the project's uploads: the right to launch a run is enough to send any key."""
     if not key.startswith(_folder(project.pk)) or ".." in key or not default_storage.exists(key):
         raise Invalid("There is no such upload in this project. Upload the file again.", code="unknown_upload")
 

@@ -74,7 +74,6 @@ def _folders(folder: str) -> list[str]:
 
 
 def _listed(folder: str) -> tuple[list[str], list[str]]:
-    """The folders and files in a folder; nothing if there is none."""
     try:
         return default_storage.listdir(folder)
     except FileNotFoundError:

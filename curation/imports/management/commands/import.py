@@ -26,7 +26,7 @@ class Command(BaseCommand):
         kinds = ", ".join(kind.name for kind in import_kinds())
         parser.add_argument("source", help="A file, or an address: https://, hf:// or s3://.")
         parser.add_argument("--project", required=True, help="The project's slug.")
-        parser.add_argument("--kind", default="", help=f"What the rows are: {kinds}. Without it, the rows tell.")
+        parser.add_argument("--kind", default="", help=f"Kind of the rows: {kinds}. Without it, they are recognised.")
         parser.add_argument(
             "--option",
             action="append",
