@@ -1,4 +1,4 @@
-"""Who may do what. Every page and API call of a project passes `enter`; non-members get 404."""
+"""Rights in a project. Every page and API call of a project passes `enter`; non-members get 404."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def enter(request: HttpRequest, project: str | Project, scope: str, *, while_arc
 
 
 def access_of(user: User, project: Project) -> Access | None:
-    """Return what a person may do in a project now, without a request; None for a stranger."""
+    """Return a person's access to a project now, without a request; None for non-members."""
     role = _role(user, project)
     return None if role is None else Access(user, project, role, SCOPES_OF_ROLE[role])
 
@@ -149,7 +149,7 @@ def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str,
 
 
 def _rule_of(url: str) -> tuple[str, Refusal | None, str]:
-    """What decides whether the page opens: its scope, its rule and the query."""
+    """The scope and rule that decide whether the page opens, and its query."""
     path, _, query = url.partition("?")
     view = resolve("/" + path.removeprefix(get_script_prefix())).func
     return getattr(view, "scope", Scope.READ), getattr(view, "refuses", None), query
@@ -162,5 +162,5 @@ def _passes(access: Access, scope: str, refuses: Refusal | None, query: str) -> 
         if refuses is not None:
             refuses(access, QueryDict(query))
     except Problem as problem:
-        return not isinstance(problem, NotAllowed)  # the page says what else is wrong with the query
+        return not isinstance(problem, NotAllowed)  # the page shows other errors of the query
     return True

@@ -21,7 +21,7 @@ class Role(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """What a token may do. A role includes some of these scopes (`SCOPES_OF_ROLE`)."""
+    """A permission of a token. A role includes some of these scopes (`SCOPES_OF_ROLE`)."""
 
     READ = "read", "Read"
     REVIEW = "review", "Review"
@@ -117,7 +117,8 @@ class Member(models.Model):
 
 
 class Identity(models.Model):
-    """Who a user is at an OpenID Connect provider. Neither a name nor an address links an account, only `subject`."""
+    """A user's identity at an OpenID Connect provider. Neither a name nor an address links an account, only
+    `subject`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
@@ -281,9 +282,9 @@ class DeletionQuerySet(models.QuerySet["Deletion"]):
 
 
 class Deletion(models.Model):
-    """The removal of a project, or of one row of it, with everything that hangs on it.
+    """The removal of a project, or of one row of it, with its dependent rows.
 
-    It has no foreign key to what it deletes, so it outlives that. A worker that works on it has its lease.
+    It has no foreign key to the deleted row, so it outlives it. A worker that works on it has its lease.
     """
 
     noun = models.CharField(max_length=12)
@@ -304,7 +305,7 @@ class Deletion(models.Model):
 
     class Meta:
         ordering: ClassVar = ["-id"]
-        # The reaper continues what is not finished.
+        # The reaper continues unfinished deletions.
         indexes: ClassVar = [models.Index(fields=["id"], name="deletion_open", condition=models.Q(finished_at=None))]
 
     def __str__(self) -> str:
@@ -357,7 +358,7 @@ class AuditEntry(models.Model):
 
 
 class Preferences(models.Model):
-    """What a person has set for themselves, on every device; no row: the defaults."""
+    """A person's own settings, on every device. Without a row they have the defaults."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True)
     keys = models.JSONField(default=dict, help_text="Keys that differ from the defaults, by action.")

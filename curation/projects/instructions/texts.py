@@ -133,7 +133,6 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
 
 
 def history_of(project: Project, name: str) -> list[InstructionsOverride]:
-    """All versions, newest first."""
     rows = InstructionsOverride.objects.filter(project=project, name=name)
     return list(rows.select_related("author").order_by("-version"))
 

@@ -1,1 +1,1 @@
-"""Invitations to a project: made by an admin, accepted by the person who has the link or the name."""
+"""Invitations to a project: made by an admin, accepted with the link or by the invited user."""

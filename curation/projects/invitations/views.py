@@ -22,7 +22,7 @@ class InvitationForm(ProblemForm):
         required=False,
         label="Username",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text="Only the user of this name can accept. Leave empty: anyone who has the link can, once.",
+        help_text="Only the user of this name can accept. Leave empty to let anyone with the link accept, once.",
     )
     note = forms.CharField(required=False, help_text="Whom it is for, such as a name or an e-mail address.")
     expires_in_days = forms.IntegerField(initial=DAYS, label="Expires in days")

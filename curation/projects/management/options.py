@@ -1,4 +1,4 @@
-"""What the options of commands name: a project, a user, values by key."""
+"""Read the options of commands: a project, a user, values by key."""
 
 import json
 from collections.abc import Iterable

@@ -50,7 +50,7 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
 
 
 def member_of(project: Project, username: str) -> Member:
-    """The project's member of that name. Raises `NotFound`."""
+    """Raises `NotFound`."""
     member = project.members.select_related("user").filter(user__username=username).first()
     if member is None:
         raise NotFound(f"{username!r} is not a member of {project.slug}.")

@@ -21,7 +21,7 @@ RANKS = {role: rank for rank, role in enumerate(Role.values)}
 
 
 def apply_groups(user: User, groups: Collection[str]) -> None:
-    """Change the user's memberships to what the groups give now. Also the last admin of a project loses the role."""
+    """Set the user's memberships to those of the groups. The last admin of a project can lose the role too."""
     named = set(settings.OIDC_ROLES)
     former = Member.objects.filter(user=user, by_groups=True).values_list("project__slug", flat=True)
     for slug in sorted(named.union(former)):

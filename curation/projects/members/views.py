@@ -104,7 +104,6 @@ def _change(request: HttpRequest, access: Access, username: str, *, remove: bool
 @require_GET
 @project_page(Scope.ADMIN)
 def audit_list(request: HttpRequest, access: Access) -> HttpResponse:
-    """The log, newest first."""
     log = AuditEntry.objects.of(access.project)
     params = AuditPageParams.from_query(request.GET)
     api_path = f"/api/v1/projects/{access.project.slug}/audit"

@@ -88,7 +88,7 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
 @router.post(
     "/projects/{slug}/settings/preview",
     response=s.SettingsPreviewOut,
-    summary="What a change of settings would move",
+    summary="Preview a change of settings",
 )
 def preview_settings(request: HttpRequest, slug: str, body: s.SettingsIn) -> s.SettingsPreviewOut:
     """Nothing is written: `PATCH /projects/{slug}` with the same settings saves them and moves the samples."""
@@ -166,7 +166,7 @@ def _locked_member_version(access: Access, username: str) -> str:
 
 @router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")
 def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> dict[str, object]:
-    # Admins only: who decided what must stay hidden from blind reviewers.
+    # Admins only: entries name reviewers and their decisions, which blind reviewers must not see.
     project = enter(request, slug, Scope.ADMIN).project
     return params.page(params.narrow(AuditEntry.objects.of(project))).response(s.AuditOut.of)
 

@@ -1,4 +1,4 @@
-"""Forms of the projects pages. What a value must be is checked where it is written, not here.
+"""Forms of the projects pages. Values are checked where they are written, not here.
 
 The settings form is generated from `ProjectSettings`.
 """
@@ -45,12 +45,12 @@ class MemberForm(ProblemForm):
 
 
 class TokenForm(ProblemForm):
-    name = forms.CharField(required=False, help_text="What you will use the token for.")
+    name = forms.CharField(required=False, help_text="The purpose of the token.")
     scopes = forms.MultipleChoiceField(
         choices=Scope.choices,
         widget=forms.CheckboxSelectMultiple,
         initial=[Scope.READ],
-        help_text="What the token may do, as far as your role in a project allows it.",
+        help_text="Permissions of the token, as far as your role in a project has them.",
     )
     expires_in_days = forms.IntegerField(
         initial=90, required=False, label="Expires in days", help_text="Leave empty for a token that never expires."

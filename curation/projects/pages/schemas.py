@@ -58,7 +58,7 @@ class ProjectOut(Schema):
     guidelines: str
     settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 80.0, "refined": 66.0}}])
     missing: list[MissingOut] | None = Field(
-        None, description="What the settings name although it does not exist any more; not in lists."
+        None, description="Names in the settings that do not exist any more; null in lists."
     )
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
     archived_at: datetime | None = Field(examples=[None], description="Null unless the project is archived.")
@@ -80,7 +80,7 @@ class ProjectOut(Schema):
 
     @staticmethod
     def alone(project: Project) -> "ProjectOut":
-        """Return the shape of one project, with what its settings miss."""
+        """Return the shape of one project, with the missing names in its settings."""
         missing = [MissingOut(path=path, thing=thing) for path, thing in missing_names(project)]
         return ProjectOut.of(project).model_copy(update={"missing": missing})
 

@@ -118,7 +118,7 @@ def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.ADMIN)
 def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
-    """Show what a TOML file would change; save it with `save` and the version that was compared."""
+    """Show the changes of a TOML file; save it with `save` and the version that was compared."""
     project = access.project
     form = TomlForm(request.POST, request.FILES)
     context = settings_context(access, "rules", f"/api/v1/projects/{project.slug}")
@@ -137,7 +137,7 @@ def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.ADMIN)
 def settings_change(request: HttpRequest, access: Access) -> HttpResponse:
-    """Show what a patch of the settings would change and move; save it with `save` and the version that was shown."""
+    """Show the effect of a patch of the settings; save it with `save` and the version that was shown."""
     patch = read_json(request.POST.get("patch", ""))
     if not isinstance(patch, dict):
         raise Invalid("The patch must be a JSON object.", errors=[FieldError("patch", "a JSON object")])

@@ -1,1 +1,1 @@
-"""What each person has set for themselves: keys, and how tables look."""
+"""Each person's own settings: keys, and how tables look."""

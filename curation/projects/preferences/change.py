@@ -1,4 +1,4 @@
-"""Read and change what a person has set for themselves."""
+"""Read and change a person's own settings."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ def change_preferences(
     tables: Mapping[str, TableLayout | None] | None = None,
     density: Density | None = None,
 ) -> Preferences:
-    """Change what is given and keep the rest; a key or a table that is None gets its default back.
+    """Change the given settings and keep the rest; a key or a table that is None gets its default back.
 
     Raises `Invalid` for keys that cannot be used or that two actions would have.
     """

@@ -1,4 +1,4 @@
-"""The keys that a person may change, and what each does. `static/js/keys.js` reads the result."""
+"""The keys that a person may change, and their actions. `static/js/keys.js` reads the result."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from curation.web.problems import FieldError, Invalid
 
 PRINTED = {"arrowleft": "←", "arrowright": "→", "arrowup": "↑", "arrowdown": "↓"}
-# What keys.js acts on itself, and keys that move the focus or scroll.
+# Keys that keys.js handles itself, and keys that move the focus or scroll.
 FIXED = {
     "?": "shows all keys",
     "escape": "leaves a field and closes",
@@ -54,7 +54,7 @@ ACTIONS = (
     KeyAction("previous", "arrowleft", "Previous sample or page"),
     KeyAction("next", "arrowright", "Next sample or page"),
     KeyAction("new", "n", "New; next sibling"),
-    KeyAction("open", "o", "Open what belongs to it"),
+    KeyAction("open", "o", "Open related page"),
     KeyAction("repeat", "r", "Check or run again"),
     KeyAction("confirm", "y", "Say yes to a question"),
     KeyAction("coverage", "h", "Task of the history; coverage of scenarios"),

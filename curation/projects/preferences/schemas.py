@@ -17,7 +17,7 @@ class KeyOut(Schema):
 
 class PreferencesOut(Schema):
     keys: list[KeyOut]
-    tables: dict[str, TableLayout] = Field(description="Your changes to tables, by what their rows are.")
+    tables: dict[str, TableLayout] = Field(description="Your changes to tables, by the kind of their rows.")
     density: Density
 
     @classmethod
@@ -31,7 +31,7 @@ class PreferencesOut(Schema):
 
 
 class PreferencesIn(Schema):
-    """What is left out stays as it is."""
+    """Omitted fields keep their values."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"keys": {"approve": "y", "confirm": "Y"}, "density": "roomy"}]}

@@ -28,7 +28,7 @@ def get_deletion(request: HttpRequest, deletion_id: str) -> s.DeletionOut:
 
 @router.get("/audit", response=AuditPage, exclude_unset=True, summary="The server's audit log, newest first")
 def list_server_audit(request: HttpRequest, params: Query[AuditList]) -> dict[str, object]:
-    """What belongs to no project: tokens, and the deletion of projects. For superusers."""
+    """Entries without a project: tokens, and the deletion of projects. For superusers."""
     return params.page(params.narrow(_server_log(request))).response(AuditOut.of)
 
 
@@ -53,6 +53,5 @@ def _visible(request: HttpRequest) -> DeletionQuerySet:
 
 
 def accepted(deletion: Deletion, response: HttpResponse) -> Status[s.DeletionOut]:
-    """The answer of every call that begins a deletion."""
     response["Location"] = f"/api/v1/deletions/{deletion.pk}"
     return Status(202, s.DeletionOut.of(deletion))

@@ -1,4 +1,4 @@
-"""Carry out a deletion: stop what works on the rows, erase them in batches, write to the audit log what went.
+"""Carry out a deletion: stop the work on the rows, erase them in batches, write their counts to the audit log.
 
 One worker at a time has the deletion's lease. A killed worker's lease lapses, and the next one goes on.
 """
@@ -68,7 +68,7 @@ def send(deletion_id: int) -> None:
 
 
 def continue_all() -> None:
-    """Carry out what no worker works on."""
+    """Carry out the deletions that no worker works on."""
     waiting = Deletion.objects.open().filter(_free()).order_by("id")
     for deletion_id in list(waiting.values_list("pk", flat=True)):
         carry_out(deletion_id)

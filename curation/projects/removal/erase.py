@@ -1,7 +1,7 @@
 """Erase rows with everything that references them, in batches: no long transaction, no long list in memory.
 
-What references a row is read from the models, so a new model is never forgotten. Erasing is repeatable: after a kill,
-the next call goes on with what is left.
+References to a row are read from the models, so a new model is never forgotten. Erasing is repeatable: after a kill,
+the next call goes on with the remaining rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _cleaners: dict[type[Model], list[Cleaner]] = {}
 
 
 def cleans_up(model: type[Model]) -> Callable[[Cleaner], Cleaner]:
-    """Register a function that removes what rows of `model` have outside the database, such as files.
+    """Register a function that removes the data of `model`'s rows outside the database, such as files.
 
     It gets the ids of a batch before the rows are deleted, and again if the process is killed in between.
     """
@@ -72,7 +72,7 @@ def references_to(model: type[Model]) -> "tuple[ForeignKey[Any, Any], ...]":
     """
     keys = [key for key in _foreign_keys() if key.related_model is model]
     children = {key.model for key in keys if key.remote_field.on_delete is not SET_NULL} - {model}
-    # What is deleted together with each child: its own references, up to the other children.
+    # The models deleted together with each child: its own references, up to the other children.
     parts = {child: _part(child, children) for child in children}
     before: dict[type[Model], set[type[Model]]] = {child: set() for child in children}
     for child, part in parts.items():

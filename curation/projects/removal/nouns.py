@@ -1,4 +1,4 @@
-"""What can be deleted: each app registers its nouns, and the work on a project that must stop first."""
+"""The nouns that can be deleted, registered by each app, and the work on a project that must stop first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Work(Protocol):
     """Something that works on a project in the background."""
 
     def in_progress(self, project_id: int) -> str:
-        """Say what is in progress, or return ''."""
+        """Name the work in progress, or return ''."""
 
     def stop(self, project_id: int) -> bool:
         """Stop it; return False while something still works."""
@@ -21,7 +21,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Erasable:
-    """`rows` returns what is erased, in this order. `is_quiet` is False while something still works on it."""
+    """`rows` returns the rows to erase, in this order. `is_quiet` is False while something still works on them."""
 
     rows: Callable[[Deletion], Sequence[QuerySet[Any]]]
     is_quiet: Callable[[Deletion], bool]

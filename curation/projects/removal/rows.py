@@ -1,7 +1,7 @@
 """Archive and delete single rows of a project, such as a run or a split.
 
-Each app says what rests on a row, what goes with it, and what the audit log says about it. Rules are asked from the top
-app to the lowest, as the apps are loaded; in this order rows are also erased.
+Each app registers the rows that block a deletion, the rows that are deleted with it, and the data kept in the audit
+log. Rules are asked from the top app to the lowest, as the apps are loaded; in this order rows are also erased.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ from curation.web.problems import Conflict, NotFound
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Something that keeps a row from being deleted: `text` says what and how many, `url` shows it."""
+    """Rows that keep a row from being deleted: `text` has their noun and count, `url` shows them."""
 
     text: str
     url: str
@@ -40,20 +40,20 @@ _about: dict[type[Model], list[About]] = {}
 
 
 def rests_on(model: type[Model]) -> Callable[[F], F]:
-    """Register a function that yields what rests on a row of `model`."""
+    """Register a function that yields the blockers of a row of `model`."""
     return _adds_to(_rests.setdefault(model, []))
 
 
 def goes_with(model: type[Model]) -> Callable[[F], F]:
     """Register a function that yields the rows that are erased with a row of `model`.
 
-    They must not include what has come to rest on the row since the deletion was asked for.
+    They must not include rows that referenced it after the deletion was requested.
     """
     return _adds_to(_made.setdefault(model, []))
 
 
 def describes(model: type[Model]) -> Callable[[F], F]:
-    """Register a function that returns what the audit log keeps of a deleted row of `model`."""
+    """Register a function that returns the audit log's data about a deleted row of `model`."""
     return _adds_to(_about.setdefault(model, []))
 
 
@@ -66,8 +66,6 @@ def _adds_to(functions: list[Any]) -> Callable[[F], F]:
 
 
 def register_removable(noun: str, model: type[Model], is_quiet: Callable[[Any], bool]) -> None:
-    """Make rows of `model` deletable under this noun."""
-
     def rows(deletion: Deletion) -> Sequence[QuerySet[Any]]:
         own = model._base_manager.filter(pk=deletion.target_id)
         row = own.first()
@@ -99,10 +97,10 @@ def archive_row(*, access: Access, row: Removable, label: str, archived: bool) -
 def delete_row(
     *, project: Project, actor: User | None, row: Removable, noun: str, label: str, because: str = ""
 ) -> Deletion:
-    """Begin to delete the row with what goes with it; it answers as deleted from now on. Without an `actor` the system
-    does it, and `because` says why in the audit log.
+    """Begin to delete the row and its dependent rows; it reads as deleted from now on. Without an `actor` the system
+    does it, and `because` is the reason in the audit log.
 
-    Raises `Conflict` with everything that rests on it, in words and with links.
+    Raises `Conflict` with every blocker, in words and with links.
     """
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
@@ -135,8 +133,8 @@ def delete_row(
 
 @dataclass(frozen=True, slots=True)
 class RowPages:
-    """A noun whose rows have a page. `find` returns the row and what it is called; `archive` takes it and the wanted
-    state, `delete` begins the deletion."""
+    """A noun whose rows have a page. `find` returns the row and its label; `archive` takes it and the wanted state,
+    `delete` begins the deletion."""
 
     page: str
     list_page: str

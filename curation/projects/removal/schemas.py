@@ -16,7 +16,7 @@ class ArchiveIn(Strict):
 class DeletionOut(Schema):
     id: str = Field(examples=["4"])
     noun: str = Field(examples=["project"])
-    target: str = Field(examples=["17"], description="The id of what is deleted.")
+    target: str = Field(examples=["17"], description="The id of the deleted object.")
     label: str = Field(examples=["project Shell agents"])
     state: str = Field(examples=["deleting"], description="deleting or deleted")
     rows: int = Field(examples=[120345], description="Rows that are deleted so far.")

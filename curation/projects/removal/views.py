@@ -65,7 +65,7 @@ def row_archive(request: HttpRequest, access: Access, noun: str, pk: str) -> Htt
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def row_delete(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
-    """Ask, or say what rests on the row. A POST begins the deletion."""
+    """Ask, or list the blockers. A POST begins the deletion."""
     pages = pages_of(noun)
     row, label = pages.find(access, pk)
     if request.method == "POST":
@@ -91,7 +91,7 @@ def deletion_page(request: HttpRequest, pk: str) -> HttpResponse:
 @require_GET
 @login_required
 def server_audit(request: HttpRequest) -> HttpResponse:
-    """What belongs to no project: tokens, and the deletion of projects. For superusers."""
+    """Entries without a project: tokens, and the deletion of projects. For superusers."""
     if not principal_of(request).user.is_superuser:
         raise NotAllowed("The server's audit log is for superusers.")
     log = AuditEntry.objects.filter(project=None).select_related("actor")

@@ -48,7 +48,6 @@ def ask_for_code(request: HttpRequest, user: User, after: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def second_factor_code(request: HttpRequest) -> HttpResponse:
-    """The second step of sign-in."""
     pending = request.session.get(PENDING, {})
     user = User.objects.filter(pk=pending.get("user"), is_active=True).first()
     fresh = time.time() - pending.get("at", 0) < PENDING_SECONDS

@@ -49,8 +49,8 @@ def list_service_tokens(request: HttpRequest, slug: str, username: str, params: 
 
 @router.post(TOKENS, response={201: NewTokenOut}, summary="Create a token of a service account; shown only once")
 def post_service_token(request: HttpRequest, slug: str, username: str, body: TokenIn) -> HttpResponse:
-    """It cannot have a scope that the token used for this call lacks, ends with it, and does what the account's role
-    allows."""
+    """It cannot have a scope that the token used for this call lacks, ends with it, and is limited by the account's
+    role."""
     account = service_account_of(enter(request, slug, Scope.ADMIN), username)
     made = create_token(
         principal_of(request),

@@ -53,7 +53,7 @@ def service_account_of(access: Access, username: str) -> ServiceAccount:
 
 
 def remove_service_account(*, access: Access, username: str) -> None:
-    """End its tokens and its membership. What it did stays, under its name, which is not given again."""
+    """End its tokens and its membership. Its decisions and runs stay, under its name, which is not given again."""
     account = service_account_of(access, username)
     with transaction.atomic():
         tokens = Token.objects.filter(user=account.user).delete()[0]

@@ -24,7 +24,7 @@ from curation.web.forms import ProblemForm
 class ServiceAccountForm(ProblemForm):
     name = forms.CharField(help_text="Lower-case letters, digits and hyphens, such as nightly-export.")
     role = forms.ChoiceField(choices=Role.choices, initial=Role.VIEWER)
-    note = forms.CharField(required=False, max_length=200, help_text="What it is for and who runs it.")
+    note = forms.CharField(required=False, max_length=200, help_text="Its purpose and the person who runs it.")
 
 
 @require_http_methods(["GET", "POST"])

@@ -76,10 +76,10 @@ def change_project(
     settings: Mapping[str, Json] | None = None,
     seen_version: int | None = None,
 ) -> ProjectChange:
-    """Change what is given; `settings` is merged deeply, and null resets a setting to its default.
+    """Change the given fields; `settings` is merged deeply, and null resets a setting to its default.
 
-    Raises `Stale` where `seen_version` is not the current version, `Invalid` with the dotted path of each error.
-    A change without effect writes nothing and leaves the version.
+    Raises `Stale` if `seen_version` is not the current version, `Invalid` with the dotted path of each error. A change
+    without effect writes nothing and leaves the version.
     """
     access.require(Scope.ADMIN)
     if errors := _text_errors(name=name, guidelines=guidelines):

@@ -1,4 +1,4 @@
-"""What depends on a project's settings in other apps: names that must exist, and rows that change with them.
+"""The dependents of a project's settings in other apps: names that must exist, and rows that change with them.
 
 An app registers a `Dependent` when it is loaded, so that every way to change settings asks it: the page, REST, a file.
 """
@@ -39,14 +39,15 @@ class Move:
 
 
 class Dependent:
-    """What an app does about settings. Each method does nothing unless it is overridden."""
+    """An app's part in a change of settings. Each method does nothing unless it is overridden."""
 
     def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
-        """Return what the settings name and does not exist."""
+        """Return the names in the settings that do not exist."""
         return []
 
     def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[Move]:
-        """Return what these settings would move. `changed` are the paths that differ from the stored settings."""
+        """Return the rows that these settings would move. `changed` are the paths that differ from the stored
+        settings."""
         return []
 
     def apply(self, project: Project, changed: Collection[str]) -> None:
@@ -55,7 +56,7 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a change of settings would do."""
+    """The effect of a change of settings."""
 
     changes: tuple[Change, ...]
     moves: tuple[Move, ...]
@@ -69,12 +70,12 @@ def register(dependent: Dependent) -> None:
 
 
 def missing_names(project: Project) -> list[Missing]:
-    """Return what the project's settings still name although it is gone."""
+    """Return the names in the project's settings that do not exist any more."""
     return [missing for one in _dependents for missing in one.missing(project, project.settings)]
 
 
 def preview_change(project: Project, patch: dict[str, Json]) -> Preview:
-    """Return what the patch would change and move. Raises `Invalid` as saving it would; nothing is written."""
+    """Return the effect of the patch. Raises `Invalid` as saving it would; nothing is written."""
     document = check_change(project, patch)
     changes = differences(project.settings_json, document)
     settings = ProjectSettings.model_validate(document)
@@ -83,8 +84,8 @@ def preview_change(project: Project, patch: dict[str, Json]) -> Preview:
 
 
 def check_change(project: Project, patch: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the settings with the patch. Raises `Invalid` with all that is wrong, also with names of what does not
-    exist. Those that do not change may be left."""
+    """Return the settings with the patch. Raises `Invalid` with every error, including names that do not exist.
+    Unchanged names may stay."""
     merged = merge(project.settings_json, patch)
     settings, error = read_partly(ProjectSettings, merged)
     with all_checks() as check:
@@ -109,6 +110,5 @@ def _refuse_unknown(missing: Sequence[Missing], before: ProjectSettings, after: 
 
 
 def apply_change(project: Project, changes: Sequence[Change]) -> None:
-    """Let the rows follow the settings that were saved."""
     for one in _dependents:
         one.apply(project, [change.path for change in changes])

@@ -157,8 +157,8 @@ class Review(Section):
     overlap: Annotated[int, Field(ge=1, le=9)] = Field(
         1,
         title="Overlap",
-        description="People who must decide a sample, each without seeing the others. It counts from a sample's first "
-        "decision on.",
+        description="Number of people to decide a sample, each without seeing the others. It counts from a sample's "
+        "first decision on.",
     )
     overlap_on: Literal["all", "borderline"] = Field(
         "all",
@@ -178,7 +178,7 @@ class Review(Section):
 
 
 class Limits(Section):
-    """What is excluded, and what is flagged."""
+    """Limits that exclude turns, and limits that flag them."""
 
     max_patch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
         32_768, title="Patch tokens", description="A larger pull request is excluded as oversized."
@@ -206,7 +206,7 @@ class Intake(Section):
 
 
 class Runs(Section):
-    """What runs do while a model endpoint is down."""
+    """The behaviour of runs while a model endpoint is down."""
 
     wait_minutes: Annotated[float, Field(ge=0.0, le=10_080.0)] = Field(
         30.0,
@@ -245,7 +245,7 @@ class Taxonomy(Section):
 
 
 class Export(Section):
-    """What dataset cards say."""
+    """The content of dataset cards."""
 
     license: Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9.-]*$")] = Field(
         "",
@@ -277,7 +277,7 @@ class Hub(Section):
 
 
 class Scan(Section):
-    """What an export does with secrets and personal data that nobody cleared."""
+    """The action of an export on secrets and personal data that nobody cleared."""
 
     actions: dict[Name, Literal["keep_out", "mask"]] = Field(
         {},

@@ -63,7 +63,7 @@ class Evaluation(Section):
     targets: dict[Name, Share] = Field(
         {"fmt": 1.0, "op_token": 0.9, "exact": 0.75},
         title="Targets",
-        description="One `rate = number` per line, 0 to 1: what a model should reach after training.",
+        description="One `rate = number` per line, 0 to 1: the rates to reach after training.",
     )
     group_size: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         8, title="Answers per prompt", description="In training (G), to project its time."

@@ -1,4 +1,4 @@
-"""What the sections of the settings share: their base and the types of their fields."""
+"""The common parts of the settings' sections: their base and the types of their fields."""
 
 from typing import Annotated
 
@@ -25,12 +25,12 @@ OF_MODELS: dict[str, JsonValue] = {"names": "models"}
 
 
 class Section(BaseModel):
-    """Unknown keys are refused: a misspelt setting must not be ignored. Frozen, because what is stored is read once
-    for all who ask."""
+    """Unknown keys are refused: a misspelt setting must not be ignored. Frozen, because stored settings are read once
+    for all callers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def words(*shown: str) -> dict[str, JsonValue]:
-    """What a form calls the values of a choice, in their order."""
+    """A form's labels for the values of a choice, in their order."""
     return {"x-words": list(shown)}

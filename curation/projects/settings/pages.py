@@ -1,4 +1,4 @@
-"""What all settings pages share: their tabs, and reading numbers from forms and query strings."""
+"""Shared by all settings pages: their tabs, and reading numbers from forms and query strings."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Apply a partial change to a project's settings, and list what it changed.
+"""Apply a partial change to a project's settings, and list its differences.
 
 Only changed settings are stored; defaults come from `ProjectSettings` when they are read.
 """

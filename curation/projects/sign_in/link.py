@@ -1,7 +1,7 @@
 """Link an identity of the provider to the account that is signed in: by a form with the account's password.
 
-The provider's answer alone proves only who is signed in there, which can be somebody else: a link that another person
-sent, or a browser that several people use, must not give that person the account.
+The provider's answer alone proves only a sign-in there, possibly by somebody else: a link sent by another person, or a
+browser shared by several people, must not give that person the account.
 """
 
 import time

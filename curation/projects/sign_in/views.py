@@ -65,7 +65,7 @@ class ChangePassword(_WithProvider, PasswordChangeView):
 @never_cache
 @login_required
 def session(request: HttpRequest) -> JsonResponse:
-    """Who is signed in, for the script of a page that may be older than the session."""
+    """The signed-in user, for the script of a page that may be older than the session."""
     user = principal_of(request).user
     return JsonResponse({"user": user.pk, "name": user.get_username(), "csrf": get_token(request)})
 
@@ -73,5 +73,5 @@ def session(request: HttpRequest) -> JsonResponse:
 @require_GET
 @login_required
 def signed_in(request: HttpRequest) -> HttpResponse:
-    """Where the tab ends that a signed-out page has opened."""
+    """The last page of a tab that a signed-out page has opened."""
     return render(request, "registration/signed_in.html")

@@ -1,6 +1,6 @@
 """Authenticate a request: by a bearer token, or by the session's cookie, for REST calls with CSRF.
 
-The middleware reads the token before anything else responds; the classes tell ninja what it found.
+The middleware reads the token before anything else responds; the classes pass its result to ninja.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _by_hash = Prepared(
 class CredentialMiddleware(Middleware):
     """Refuses a request whose token is unknown, expired or revoked, also beside the cookie of a session.
 
-    What it found is in `request.META` for ninja (`PRINCIPAL`) and for idempotency keys (`CREDENTIAL`).
+    Its result is in `request.META` for ninja (`PRINCIPAL`) and for idempotency keys (`CREDENTIAL`).
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -77,7 +77,7 @@ def token_of(sent: str) -> Token | None:
 
 class Session(SessionAuth):
     def __call__(self, request: HttpRequest) -> Principal | None:
-        # First who asks: a request without a session needs credentials, and no CSRF token would help it.
+        # Check the session first: a request without one needs credentials, and no CSRF token would help it.
         if not isinstance(request.user, User):
             return None
         if check_csrf(request) is not None:

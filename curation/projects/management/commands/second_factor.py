@@ -9,7 +9,7 @@ from curation.projects.second_factor.devices import has_second_factor, remove
 
 
 class Command(BaseCommand):
-    help = "Turn a user's second factor off. Make sure first that it is they who ask."
+    help = "Turn a user's second factor off. First make sure that the user asked for it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("action", choices=["off"], help="turn it off")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         create = actions.add_parser("create", help="create a token and print it")
         create.add_argument("--user", required=True, help="the user who gets the token")
         create.add_argument("--scopes", default="read", help=f"comma list: {', '.join(Scope.values)} (default read)")
-        create.add_argument("--name", default="", help="what the token is for")
+        create.add_argument("--name", default="", help="the purpose of the token")
         create.add_argument("--expires-days", type=int, help=f"1 to {MAX_DAYS}; without it the token never expires")
         listing = actions.add_parser("list", help="list tokens, without their secrets")
         listing.add_argument("--user", help="only tokens of this user")
