@@ -214,7 +214,7 @@ def _reads_blind(access: Access, sample: Sample) -> bool:
 
 
 def _blind_seats(access: Access, sample: Sample) -> Seats | None:
-    """The seats by which a reader who is blind names the answers, None for everyone else."""
+    """The seats by which a blind reader names the answers, None for everyone else."""
     if not _reads_blind(access, sample):
         return None
     return shown_seats(access, sample, own_lease(sample, access))

@@ -10,7 +10,7 @@ from curation.projects.models import Project
 from curation.runs.models import LIVE, Call, ItemState, Run
 from curation.samples.models import Flag, Sample, Status, flag_names
 
-# What the batches of imported decisions begin with.
+# Prefix of the batches of imported decisions.
 IMPORTED = "import-"
 
 
@@ -93,26 +93,26 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
         return self.filter(action__in=actions, settles=True).not_undone().exclude(models.Exists(later))
 
     def opinions(self) -> "DecisionQuerySet":
-        """What people decided independently of each other and have not taken back. A person's last one counts."""
+        """Independent decisions that are not taken back. A person's last one counts."""
         return self.filter(round__gt=0, action__in=DECIDING).not_undone()
 
     def standing_approvals(self) -> "DecisionQuerySet":
-        """What stands approved, for every page, count and export: of each sample the approval that `standing` returns.
-        It names the kept side (`pick`), the approved revision (None: the answer as recorded) and the hash of the
-        approved text (`text_sha256`)."""
+        """The standing approvals, for every page, count and export: of each sample the approval that `standing`
+        returns. It names the kept side (`pick`), the approved revision (None: the answer as recorded) and the hash of
+        the approved text (`text_sha256`)."""
         return self.standing(Action.APPROVE)
 
 
 class Decision(models.Model):
-    """One line of the log. Only an undo changes a row, it sets `undone_by`, and the request for a second opinion, which
-    lets a settled decision wait (`settles`, `round`).
+    """One line of the log. A row is changed only by an undo, which sets `undone_by`, and by the request for a second
+    opinion, which lets a settled decision wait (`settles`, `round`).
 
     `version` is the sample's version that the reviewer saw; `before` is the state that an undo restores. An approval
     names its text: `revision` (None: the answer as recorded) and `text_sha256` (`judging.answers.digest`, empty for a
     sample without text). If the scan found nothing in that text, its history and the other side's answer, `scan_rules`
-    names the rules, and `prompt_sha256` and `other_sha256` those two texts, so that an export need not look again. A
-    reopening is written by the text that caused it, `revision`, and its author. An undo that takes a revision back
-    names it too. The undo of what only its author sees does not settle either.
+    names the rules, and `prompt_sha256` and `other_sha256` those two texts, so that an export need not scan again. A
+    reopening has the text that caused it, `revision`, and its author. An undo that takes a revision back names it too.
+    The undo of a private revision does not settle either.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="decisions")
@@ -191,11 +191,11 @@ class RevisionQuerySet(models.QuerySet["Revision"]):
 
 
 class Revision(models.Model):
-    """A new text for one side's answer, by a person or by a model. `parent` is None where it revises the model's own
+    """A new text for one side's answer, by a person or by a model. `parent` is None if it revises the model's own
     answer.
 
-    A private `number` counts what its author sees. `undone_by` is the line of the log that took the text back: the one
-    before it counts again. The leak columns are those of `Answer`, for this text.
+    A private `number` counts the revisions that its author sees. `undone_by` is the line of the log that took the text
+    back: the one before it counts again. The leak columns are those of `Answer`, for this text.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="revisions")
@@ -236,18 +236,17 @@ class Revision(models.Model):
 
     @property
     def written_by(self) -> str:
-        """The name of the person, or of the model."""
         return self.author.get_username() if self.author else self.model
 
 
 class Suggestion(models.Model):
     """A model's improvement of an answer. `parent` is the revision that it improves, None for the answer as recorded.
 
-    A run of kind `refine` improves challengers' answers and has them judged: one that got better against king and
-    parent becomes a revision, the others stay here with `reason`. A run of kind `suggest` writes one draft for the
-    person `asked_by`, who may save it as a revision; until the model has answered, `text` is empty. `reasons` says
-    whether the model got the judges' reasons, `note` what the person asked for. The leak columns are those of `Answer`;
-    `flags` are what the scan found.
+    A run of kind `refine` improves challengers' answers and has them judged: an answer that beats king and parent
+    becomes a revision, the others stay here with `reason`. A run of kind `suggest` writes one draft for `asked_by`,
+    which can be saved as a revision; until the model has answered, `text` is empty. `reasons` says whether the model
+    got the judges' reasons, `note` is the person's instruction. The leak columns are those of `Answer`; `flags` are the
+    scan's findings.
     """
 
     class Outcome(models.TextChoices):
@@ -313,7 +312,7 @@ class TextScore(models.Model):
     """A panel's score of a revision or suggestion against the king's answer or against its parent, from the new text's
     side: above 50 it is better. It stands beside the sample's score and changes no bucket.
 
-    `panel` has `digest`, `judges`, `orders` and `min_judges`; `readings` are what each judge said in each order.
+    `panel` has `digest`, `judges`, `orders` and `min_judges`; `readings` are each judge's replies in each order.
     """
 
     class Against(models.TextChoices):
@@ -362,7 +361,7 @@ class Clearance(models.Model):
 
 
 class FlagResolution(models.Model):
-    """What was done about a flag, a line of the log with the action `flag`. Without one the flag is open."""
+    """The resolution of a flag, a line of the log with the action `flag`. Without one the flag is open."""
 
     flag = models.OneToOneField(Decision, models.CASCADE, related_name="resolution")
     resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
@@ -374,7 +373,7 @@ class FlagResolution(models.Model):
 
 
 class Draft(models.Model):
-    """What a reviewer is typing, until it becomes a decision or a revision, or is discarded.
+    """A reviewer's unsaved input, until it becomes a decision or a revision, or is discarded.
 
     `text` and `note` revise the challenger's answer, `king_text` and `king_note` the king's.
     """

@@ -1,4 +1,4 @@
-"""What people decided keeps a run from being deleted; its other samples go with it."""
+"""Samples with decisions keep a run from being deleted; its other samples go with it."""
 
 from collections.abc import Iterable
 from typing import Any

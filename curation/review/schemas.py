@@ -1,4 +1,4 @@
-"""What the review calls take and answer."""
+"""Requests and responses of the review calls."""
 
 from typing import Literal
 
@@ -69,7 +69,7 @@ class AnswersOut(Schema):
 
 
 class SideOut(Schema):
-    """An answer that does not say whose it is. `text` is what approving keeps, its latest revision if it has one."""
+    """An answer without its side. `text` is the text that approving keeps, its latest revision if it has one."""
 
     text: str = Field(examples=["THOUGHT: I look around first.\n\n```bash\nls -la\n```"])
     facts: FactsOut
@@ -125,7 +125,7 @@ class DecisionOut(Schema):
     comment: str = Field(examples=[""])
     preference: str | None = Field(examples=["right"])
     pick: str | None = Field(
-        description="What the preference means: candidate (challenger), opponent (king) or draw",
+        description="The picked side: candidate (challenger), opponent (king) or draw",
         examples=["candidate"],
     )
     reviewer: str = Field(examples=["demo"])
@@ -149,7 +149,7 @@ class DecisionOut(Schema):
 
     @classmethod
     def of(cls, row: Decision, *, blind: bool = False) -> "DecisionOut":
-        """While `blind`, without what tells the sides apart."""
+        """While `blind`, without the fields that tell the sides apart."""
         return cls(
             id=str(row.pk),
             sample=str(row.sample_id),
@@ -200,7 +200,7 @@ class TextScoreOut(Schema):
     run: str | None = Field(examples=["12"])
     readings: list[dict[str, object]] = Field(
         examples=[[{"judge": "judge-a", "order": "king_first", "parsed": True, "dimensions": {}, "reason": "…"}]],
-        description="What each judge said; in `king_first` the other text is the first answer.",
+        description="Each judge's replies; in `king_first` the other text is the first answer.",
     )
 
     @staticmethod
@@ -284,8 +284,8 @@ class RevisionPage(Schema):
 
 
 class ScanFindingOut(Schema):
-    """What the scan found. `start` and `end` are characters of the text at `part` and `index`; the value itself is only
-    named by its hash."""
+    """A finding of the scan. `start` and `end` are characters of the text at `part` and `index`; the value itself is
+    only named by its hash."""
 
     part: str = Field(description="history, turn, challenger, king, comment or note", examples=["challenger"])
     index: int = Field(
@@ -298,7 +298,7 @@ class ScanFindingOut(Schema):
     start: int = Field(examples=[61])
     end: int = Field(examples=[80])
     value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
-    action: str = Field(description="What an export does unless it is cleared: keep_out or mask", examples=["mask"])
+    action: str = Field(description="Action of an export unless it is cleared: keep_out or mask", examples=["mask"])
     cleared_by: str | None = Field(examples=[None])
 
     @classmethod

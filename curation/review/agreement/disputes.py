@@ -1,4 +1,4 @@
-"""The samples that people decided differently, with what each of them decided."""
+"""The samples that people decided differently, with each person's decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ from curation.samples.models import Bucket, Look
 from curation.web.lists.filters import url_query
 from judging.statistics.agreement import Agreement, group_agreement, pair_agreement
 
-# What two people can agree about, in words.
+# The dimensions of agreement, in words.
 DIMENSIONS = {
     "outcome": "approve, reject or refine",
     "kept": "the answer that an approval keeps, where both approve",
@@ -28,7 +28,7 @@ class Opinion(NamedTuple):
     pick: str
 
     def value(self, dimension: str) -> str | None:
-        """The value in a dimension; None where it has none."""
+        """The value in a dimension, or None."""
         if dimension == "outcome":
             return self.action
         if dimension == "kept":
@@ -61,12 +61,11 @@ class Figure:
 
 
 def units_of(project: Project) -> list[Unit]:
-    """Return the samples that two or more people decided, settled or disputed, with their latest round.
+    """Return the samples that at least two people decided, settled or disputed, with their latest round.
 
-    Of each person counts the first decision in the round, if they have not taken all of theirs back: the answer to it
-    may tell how others decided, and so may a settled sample. Left out are decisions after the sample had been settled
-    in the round, bulk decisions, which follow a filter, imported ones, and those of people who had looked at what is
-    hidden.
+    Each person's first decision in the round counts, unless they took all of theirs back: the answer to it, or a
+    settled sample, may reveal the others' decisions. Not counted are decisions after the sample had been settled in the
+    round, bulk decisions, which follow a filter, imported ones, and those made after opening hidden data.
     """
     before = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
     looked = Look.objects.filter(**before)

@@ -27,7 +27,7 @@ def dispute_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_POST
 @project_page(Scope.RUN)
 def sample_adjudicate(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Settle a disputed sample as one of the decisions says."""
+    """Settle a disputed sample with one of its decisions."""
     keep, action = number(request.POST.get("keep", "")) or 0, request.POST.get("action", "")
     done = decide(access=access, sample_id=pk, action=action, keep=keep)
     status = done.sample.get_status_display().lower()

@@ -1,1 +1,1 @@
-"""Who decides which samples, how much each person is asked to decide, and second opinions."""
+"""Assignments of samples to reviewers, targets per reviewer, and second opinions."""

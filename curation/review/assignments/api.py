@@ -36,7 +36,7 @@ router = Router(tags=["review"])
     "/projects/{slug}/assignments", response=AssignmentPage, exclude_unset=True, summary="Samples assigned to people"
 )
 def list_assignments(request: HttpRequest, slug: str, params: Query[AssignmentList]) -> dict[str, object]:
-    """Needs the scope `run`, since a filter may tell what reviewers must not know of a sample."""
+    """Needs the scope `run`, since a filter may reveal facts that are hidden from reviewers."""
     page = params.rows(enter(request, slug, Scope.RUN))
     parts = parts_of(page.rows)
     return page.response(lambda row: AssignmentOut.of(row, parts.get(row.pk, [])))
@@ -81,9 +81,9 @@ def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/projects/{slug}/targets", response=WorkloadsOut, summary="Targets, pace and what is left, by person")
+@router.get("/projects/{slug}/targets", response=WorkloadsOut, summary="Targets, pace and remaining work, by person")
 def list_targets(request: HttpRequest, slug: str) -> WorkloadsOut:
-    """Everybody who may review; without the scope `run` only yourself."""
+    """All reviewers; without the scope `run` only yourself."""
     return WorkloadsOut(data=[WorkloadOut.of(row) for row in workloads(enter(request, slug, Scope.READ))])
 
 
@@ -135,7 +135,7 @@ def _workload(access: Access, username: str) -> WorkloadOut:
     for row in workloads(access):
         if row.username == username:
             return WorkloadOut.of(row)
-    raise NotFound(f"{username!r} is nobody who may review {access.project.slug}.")
+    raise NotFound(f"{username!r} is no reviewer of {access.project.slug}.")
 
 
 def _assignment_out(row: Assignment) -> AssignmentOut:

@@ -60,9 +60,9 @@ def assign(
     """Assign the undecided samples that match a filter, or are named, in the order of the queue.
 
     Each goes to `per_sample` of the people, so that after every sample each person's part is as near to their share as
-    it can be. A person who has decided a sample that waits for others does not get it. Raises `Invalid` for people who
-    may not review, for a time that is over, for more than 50,000 samples and where nothing is left to assign;
-    `NotFound` for an id of no sample.
+    it can be. A sample with a waiting decision is not assigned to its author. Raises `Invalid` for people without the
+    right to review, for a time in the past, for more than 50,000 samples and if no sample is left to assign; `NotFound`
+    for an id of no sample.
     """
     access.require(Scope.RUN)
     with all_checks() as check:
@@ -126,13 +126,13 @@ def check_until(until: datetime | None) -> None:
 
 
 def member_who_reviews(project: Project, username: str, path: str) -> Member:
-    """The member of this name, who may decide samples."""
+    """The member of this name. Raises `Invalid` at `path` unless they are a reviewer."""
     rows = Member.objects.filter(project=project, user__username=username, role__in=REVIEWING).select_related("user")
     member = rows.first()
     if member is None:
         raise Invalid(
             f"{username!r} is not a reviewer of {project.slug}.",
-            errors=[FieldError(path, "names nobody who may review here")],
+            errors=[FieldError(path, "is no reviewer of this project")],
         )
     return member
 
@@ -158,7 +158,7 @@ def _members(project: Project, people: Sequence[Share], per_sample: int) -> list
 def _distribute(
     samples: Sequence[int], members: Sequence[Member], weights: Sequence[float], per_sample: int
 ) -> list[tuple[int, Member]]:
-    """Pairs of sample and member. Each sample goes to those who are furthest behind their share."""
+    """Pairs of sample and member. Each sample goes to the members furthest behind their share."""
     opinions = Decision.objects.opinions().filter(settles=False, round=F("sample__round"))
     decided: dict[int, set[int]] = defaultdict(set)
     for sample, reviewer in opinions.filter(sample__in=IdList(samples)).values_list("sample_id", "reviewer_id"):

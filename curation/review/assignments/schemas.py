@@ -21,7 +21,7 @@ class ShareIn(Request):
 class AssignmentIn(Request):
     """A `filter` or `ids`, one of them."""
 
-    people: list[ShareIn] = Field(description="1 to 100 members who may review.")
+    people: list[ShareIn] = Field(description="1 to 100 reviewers.")
     filter: dict[str, object] | None = Field(
         None, description="A samples filter; its undecided samples are assigned.", examples=[{"repo": "acme/billing"}]
     )
@@ -55,7 +55,7 @@ class AssignmentOut(Schema):
         return cls(id=str(row.pk), created_by=row.created_by.get_username(), people=parts, **shown)
 
     def version(self) -> str:
-        """What people decide since is no other version."""
+        """Later decisions do not change it."""
         people = [(part.username, part.samples) for part in self.people]
         return version_of([self.query, self.shared, self.second_opinion, self.until, people])
 
@@ -81,7 +81,7 @@ class TargetIn(Request):
 
 
 class WorkloadOut(Schema):
-    """What a person has decided in this project, and what is left of what they were asked for."""
+    """A person's decisions in this project, and the remaining work of their assignments and target."""
 
     username: str = Field(examples=["ana"])
     per_day: int | None = Field(description="The target a day.", examples=[200])

@@ -32,11 +32,10 @@ class Asked:
 def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") -> Asked:
     """Let a second person decide the sample, neither of the two seeing the other's decision (`opinions`).
 
-    Anybody who reviews may ask about an undecided sample. One that a person has settled alone is pending again, with
-    their decision waiting: they themselves or a curator may ask. A person who is named gets the sample first in their
-    queue and a notification. Raises `Invalid` for a person who may not review, and for oneself; `Conflict` for a sample
-    that several people have settled, or that another person has open, and for curators for one that people disagree
-    about.
+    Every reviewer may ask about an undecided sample. A sample settled by one person is pending again, with their
+    decision waiting: that person or a curator may ask. A named person gets the sample first in their queue and a
+    notification. Raises `Invalid` for a person without the right to review, and for oneself; `Conflict` for a sample
+    that several people have settled, or that another person has open, and for curators for a disputed one.
     """
     access.require(Scope.REVIEW)
     with transaction.atomic():
@@ -78,7 +77,7 @@ def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Dec
     line = Decision.objects.filter(sample=sample).standing(*DECIDING).order_by("-id").first()
     if line is None or line.round or line.batch:
         raise Conflict(
-            f"Sample {sample.pk} was not settled by one person who read it. Send it back to the queue instead.",
+            f"Sample {sample.pk} was not settled by a single decision of one person. Send it back to the queue instead.",
             code="settled_by_several",
         )
     if member is not None and member.user_id == line.reviewer_id:

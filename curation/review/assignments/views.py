@@ -1,4 +1,4 @@
-"""Pages: who decides which samples, targets and pace; asking for a second opinion on the page of a sample."""
+"""Pages: assignments, targets and pace; asking for a second opinion on the page of a sample."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How much each person has decided, at which pace, against their target, and what is left for them."""
+"""Each person's decisions, pace and target, and the remaining work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Workload:
 
     @property
     def seconds_left(self) -> float | None:
-        """The time for what is left of the assigned samples at the present pace."""
+        """The time for the remaining assigned samples at the present pace."""
         return None if self.pace is None or not self.left else self.left * self.pace
 
     @property
@@ -56,7 +56,7 @@ class Workload:
 
 
 def workloads(access: Access) -> list[Workload]:
-    """Everybody who may review, by name; for a reviewer only their own."""
+    """All reviewers, by name; for a reviewer only their own."""
     members = Member.objects.listed(access.project).filter(role__in=REVIEWING).select_related("target")
     if not access.may(Scope.RUN):
         members = members.filter(user=access.user)
@@ -88,7 +88,7 @@ def set_target(*, access: Access, username: str, per_day: int | None, total: int
 
 
 def check_target(project: Project, *, username: str, per_day: int | None = None, total: int | None = None) -> Member:
-    """Return who the target is for. Raises `Invalid` with every field that is wrong."""
+    """Return the member whom the target is for. Raises `Invalid` with every wrong field."""
     with all_checks() as check:
         for path, value in (("per_day", per_day), ("total", total)):
             with check():

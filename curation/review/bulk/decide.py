@@ -59,7 +59,7 @@ class BulkDone:
 def decide_selected(
     *, access: Access, action: str, ids: Sequence[str], reason: str = "", comment: str = ""
 ) -> BulkDone:
-    """Decide up to 500 named samples in one transaction. Each row of the answer says what happened to its sample."""
+    """Decide up to 500 named samples in one transaction. Each row of the answer has the outcome for its sample."""
     refuse_wrong_input(action, STATUS_AFTER, reason, comment)
     if not ids or len(ids) > MAX_SELECTED:
         raise Invalid(f"Send 1 to {MAX_SELECTED} ids, not {len(ids)}.", errors=[FieldError("ids", "1 to 500 of them")])
@@ -160,8 +160,8 @@ def decide_chunk(
 def _enter_opinions(
     lines: list[Decision], access: Access, rows: list[Row]
 ) -> tuple[list[Decision], dict[int, dict[str, object]]]:
-    """Return the lines that are not refused, and what else settling changes of samples that several people decide.
-    `rows` then say which samples wait for others, and why lines were refused."""
+    """Return the accepted lines, and further changes to samples that several people decide. `rows` then name the
+    samples that wait for others, and the reasons of refused lines."""
     review = access.project.settings.review
     entered, fields, places = (
         list[Decision](),

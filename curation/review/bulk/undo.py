@@ -67,8 +67,8 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
 
 
 def undo_latest(*, access: Access) -> Undone | BulkUndone | Step:
-    """Undo what the caller did last in the project: a decision, a revision, a whole batch or another step, which is
-    returned. A batch of which nothing can be restored is passed over. A conflict where nothing is left to undo."""
+    """Undo the caller's last step in the project: a decision, a revision, a whole batch or another step, which is
+    returned. A batch without restorable decisions is skipped. Raises `Conflict` if nothing is left to undo."""
     passed_over: list[str] = []
     while True:
         last = last_of_all(access, passed_over)
@@ -106,7 +106,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
 
 
 def _refusals(access: Access, decisions: dict[int, Decision]) -> dict[int, str]:
-    """Why samples are kept, by id; three queries for the chunk."""
+    """Reasons to keep samples, by id; three queries for the chunk."""
     refused = {}
     leases = Lease.objects.filter(sample_id__in=decisions, until__gt=Now()).exclude(reviewer=access.user)
     for pk, name in leases.values_list("sample_id", "reviewer__username"):

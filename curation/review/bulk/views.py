@@ -83,7 +83,7 @@ def _respond(request: HttpRequest, access: Access, text: str, *, tone: str, undo
 
 
 def _back(request: HttpRequest, access: Access) -> str:
-    """The list that the form was on, with its filter; never another host."""
+    """The list with the form, with its filter; never another host."""
     came_from = request.headers.get("Referer", "")
     if url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure()):
         parts = urlsplit(came_from)

@@ -1,4 +1,5 @@
-"""Name the text that an approval keeps: its revision, and the hash of exactly what a person read. Then scan it."""
+"""Name the text that an approval keeps: its revision, and the hash of exactly the text that a person read. Then scan
+it."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,8 @@ _AT_ONCE = 50
 
 
 def name_approved_texts(approvals: Sequence[Decision]) -> None:
-    """Set `revision` and `text_sha256` of approvals that are not yet written, and what the scan says about their texts.
-    The caller locks their samples. They are by one person, who may have revisions that others do not see."""
+    """Set `revision`, `text_sha256` and the scan's result on approvals that are not yet written. The caller locks their
+    samples. They are by one person, whose own revisions may be hidden from others."""
     turns = [line for line in approvals if line.sample.kind == Kind.TURN]
     # A revision would have raised the first version.
     revised_ids = [line.sample_id for line in turns if line.sample.version > 1 or line.sample.opinions]

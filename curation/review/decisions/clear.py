@@ -19,7 +19,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def clear(*, access: Access, sample_id: int, rule: str, value_sha256: str, reason: str) -> Sample:
-    """Clear one value of the sample for one rule, with the reason in the audit log. The flags say what is left.
+    """Clear one value of the sample for one rule, with the reason in the audit log. The flags then name the remaining
+    findings.
 
     Refused: an empty reason, and a value that the scan does not find in the sample.
     """

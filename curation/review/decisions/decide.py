@@ -133,7 +133,7 @@ def refuse_wrong_input(
 
 
 def _refuse_accident(sample: Sample, access: Access, action: str, version: int | None) -> None:
-    """Refuse to settle again what another reviewer has settled, unless the caller names the version they saw."""
+    """Refuse to settle a sample again after another reviewer, unless the caller names the version they saw."""
     settled = sample.status in (Status.APPROVED, Status.REJECTED) and action != Action.SKIP
     if version is None and settled and sample.decided_by_id != access.user.pk and sample.decided_by:
         raise Conflict(

@@ -1,4 +1,4 @@
-"""What a reviewer is typing, kept on the server: a closed browser or a restarted server loses nothing."""
+"""Drafts of reviewers, kept on the server: a closed browser or a restarted server loses nothing."""
 
 from datetime import datetime
 
@@ -38,7 +38,7 @@ def save_draft(
 
 
 def clear_draft(*, access: Access, sample_id: int, of: str = "") -> None:
-    """Clear what is stored now: the comment and the pick, or the text and note of one side's answer."""
+    """Clear the stored draft: the comment and the pick, or the text and note of one side's answer."""
     prefix = "king_" if of == Pick.KING else ""
     names = (f"{prefix}text", f"{prefix}note") if of else ("comment", "pick")
     own = Draft.objects.filter(sample=sample_id, reviewer=access.user)

@@ -1,4 +1,4 @@
-"""What the scan found in the texts of one sample, where, and who cleared it."""
+"""The scan's findings in the texts of one sample, their places, and who cleared them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -64,8 +64,8 @@ def findings_of(sample: Sample, *, first: str = CHALLENGER) -> list[Found]:
 
 
 def flag_findings(sample: Sample) -> None:
-    """Scan the sample's texts under the current rules, and set the flags of what is found and nobody cleared. They say
-    what to look at and change no decision, so the version stays."""
+    """Scan the sample's texts under the current rules, and set the flags of uncleared findings. Flags point reviewers
+    to them and change no decision, so the version stays."""
     open_findings = (Finding(row.rule, row.start, row.end) for row in findings_of(sample) if row.cleared_by is None)
     flags = sample.flags & ~SCANNED | scanned_flags(open_findings)
     rules = rule_set_version()
@@ -81,7 +81,7 @@ def scan_undecided(*, at_most: int = SCANNED_AT_ONCE) -> int:
     rules = rule_set_version()
     ids: list[int] = []
     for status in (Status.PENDING, Status.NEEDS_REFINE):
-        # Two ranges, because an index cannot look for what is not equal.
+        # Two ranges, because an index cannot search for unequal values.
         for other in (Q(scan_rules__lt=rules), Q(scan_rules__gt=rules)):
             rows = Sample.objects.filter(other, status=status).order_by("scan_rules", "pk")
             ids += rows.values_list("pk", flat=True)[: at_most - len(ids)]
@@ -126,7 +126,7 @@ def _places(sample: Sample, first: str) -> Iterator[Place]:
         for index, turn in enumerate(turns):
             for text in texts_of(turn):
                 yield Place("turn", index, text)
-    # What waits for the decisions of others is not shown to them, neither as a finding.
+    # Decisions that wait for others are hidden from them, their findings too.
     for pk, comment, reason in sample.decisions.filter(settles=True).values_list("pk", "comment", "reason"):
         yield from (Place("comment", pk, text) for text in (comment, reason) if text)
     for pk, note in sample.revisions.seen_by(None).not_undone().exclude(note="").values_list("pk", "note"):

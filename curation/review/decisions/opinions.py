@@ -1,7 +1,7 @@
 """Several people decide one sample, each without seeing the others (`settings.review.overlap`).
 
 Their decisions wait (`Decision.settles` is False) until enough people have decided. Equal ones settle the sample by the
-last of them; different ones make it disputed, and someone who may launch runs adjudicates. A waiting decision changes
+last of them; different ones make it disputed, and a person with the scope `run` adjudicates. A waiting decision changes
 neither the sample's status nor its version, so no page and no call can tell that it was made.
 """
 
@@ -38,7 +38,7 @@ def _needed_by_rule(sample: Sample, review: Review) -> int:
 
 
 def sees_opinions(access: Access) -> bool:
-    """Whether the caller adjudicates, and so sees what others decided before the sample is settled."""
+    """Whether the caller adjudicates, and so sees the others' decisions before the sample is settled."""
     return access.may(Scope.RUN)
 
 
@@ -48,25 +48,26 @@ def decisions_shown_to(access: Access) -> Q:
 
 
 def own_and_settled(access: Access) -> Q:
-    """The caller's decisions and those that wait for nobody: what also curators see on a page where they decide."""
+    """The caller's decisions and those that wait for nobody: the ones shown on a page where they decide, to curators
+    too."""
     return Q(settles=True) | Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING)
 
 
 def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:
-    """Note that the caller saw what others decided about samples that are not settled. Their samples are read."""
+    """Note that the caller saw the others' decisions on unsettled samples. Their samples are read."""
     for row in rows:
         if row.reviewer_id != access.user.pk and row.waits_in(row.sample):
             look(access, row.sample)
 
 
 def outcome_of(line: Decision) -> tuple[str, str, str]:
-    """What two decisions must share to agree: the action, and of an approval the picked side and the exact text, a
+    """The parts in which two decisions must agree: the action, and of an approval the picked side and the exact text, a
     revision's too. Reasons, comments and the time spent may differ."""
     return (line.action, line.pick, line.text_sha256) if line.action == Action.APPROVE else (line.action, "", "")
 
 
 def opinions_of(sample: Sample) -> list[Decision]:
-    """Return what people decided in the sample's present round, one decision per person, the oldest first."""
+    """Return the decisions of the sample's present round, one per person, the oldest first."""
     rows = Decision.objects.opinions().filter(sample=sample, round=sample.round, settles=False)
     return list({row.reviewer_id: row for row in rows.select_related("reviewer", "revision").order_by("id")}.values())
 
@@ -109,7 +110,7 @@ def enter_opinion(line: Decision, access: Access, review: Review) -> dict[str, o
 
 
 def next_round(sample: Sample) -> dict[str, object]:
-    """The fields after which no earlier opinion counts."""
+    """The field values of a new round, in which earlier opinions do not count."""
     return {"opinions": 0, "disputed": False, "round": sample.round + 1}
 
 
@@ -126,7 +127,7 @@ def notify_of_opinions(access: Access, sample: Sample, *, before: Decision) -> N
 
 
 def take_opinion_back(sample: Sample) -> None:
-    """Count again after a waiting decision was undone."""
+    """Count the remaining opinions after a waiting decision was undone."""
     given = opinions_of(sample)
     private = Revision.objects.filter(sample=sample).not_undone().exclude(private_to=None).exists()
     asked = AssignedSample.objects.filter(sample=sample, assignment__second_opinion=True).exists()
@@ -192,7 +193,7 @@ def publish_revision(line: Decision, revision: Revision | None) -> None:
 
 
 def withdraw_revision(line: Decision) -> None:
-    """Hide the revision again that an undone decision has shown to everybody."""
+    """Hide the revision of an undone decision again."""
     published = line.before.get("published")
     if published is not None:
         Revision.objects.filter(pk=published).update(private_to=F("author"))

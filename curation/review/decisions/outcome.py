@@ -1,8 +1,8 @@
-"""The approval that counts now: which decision it is, which answer it keeps, which one it beat, and who approved.
+"""The approval that counts now: the decision, the kept answer, the other answer, and the reviewers.
 
-What stands approved is said once, by `DecisionQuerySet.standing_approvals`; `Sample.status` repeats it for lists,
-filters and counts. A standing approval keeps the answer of one side, the challenger's unless the king's was picked, and
-names the revision and the hash of the text that the person read. Everything that asks what is approved reads it here.
+`DecisionQuerySet.standing_approvals` alone defines which approvals stand; `Sample.status` repeats it for lists, filters
+and counts. A standing approval keeps the answer of one side, the challenger's unless the king's was picked, and names
+the revision and the hash of the text that the person read. All code that needs the approved answer reads it here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,8 +74,8 @@ class LatestRevision(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """A standing approval: the side that it keeps, the text that it names, what the scan read, and its round, 0 where
-    one person decided (`Decision`)."""
+    """A standing approval: the side that it keeps, the text that it names, the texts that the scan read, and its round,
+    0 if one person decided (`Decision`)."""
 
     pk: int
     pick: str
@@ -108,8 +108,8 @@ def kept_side(pick: str) -> Pick:
 
 
 class Reviewed:
-    """What people decided on some samples, read for all of them at once in two queries; who decided with
-    others is read when it is asked for."""
+    """The decisions on some samples, read for all of them at once in two queries; the other deciders of a sample are
+    read on demand."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._approvals = standing_approvals(ids)
@@ -127,7 +127,8 @@ class Reviewed:
         return deciders_of(self._approvals)
 
     def _reviewers(self, sample_id: int) -> tuple[str, ...]:
-        """Who decided what is approved, the one who settled it last. Those whom an adjudicator overruled did not."""
+        """The reviewers behind the approval, the one who settled it last. Those overruled by an adjudicator are not
+        among them."""
         approval = self._approvals.get(sample_id)
         if approval is None:
             return ()
@@ -183,8 +184,8 @@ def standing_approvals(ids: Sequence[int]) -> dict[int, Approval]:
 
 
 def deciders_of(approvals: Mapping[int, Approval]) -> dict[int, list[Decider]]:
-    """Of each of the samples that several people decided all who did, the one who settled it last: they agreed, or
-    that one adjudicated."""
+    """All deciders of each sample that several people decided, the one who settled it last: they agreed, or that one
+    adjudicated."""
     opinions = Decision.objects.opinions().filter(sample_id__in=IdList(list(approvals)), settles=False).order_by("id")
     given: dict[int, list[tuple[int, Decider]]] = {}
     columns = ("sample_id", "round", "pk", "reviewer__username", "action", "pick")
@@ -193,7 +194,7 @@ def deciders_of(approvals: Mapping[int, Approval]) -> dict[int, list[Decider]]:
     settled = Decision.objects.filter(pk__in=[approvals[sample_id].pk for sample_id in given])
     found = {}
     for row in settled.select_related("reviewer"):
-        # What several people decided is noted in `before`, also of an adjudication, whose own round is 0.
+        # `before` has the round of several deciders, also for an adjudication, whose own round is 0.
         number = row.before.get("round")
         last = Decider(row.pk, row.reviewer.get_username(), row.action, row.pick)
         others = {one.reviewer: one for of, one in given[row.sample_id] if of == number and one.decision < row.pk}

@@ -123,7 +123,7 @@ def add_revision(
         line.save()
         lines.append(line)
     reopened = UNDECIDED if sample.status == Status.APPROVED else {}
-    # What people decided about the text before does not count for this one.
+    # Decisions on the text before do not count for this one.
     again = next_round(sample) if sample.opinions else {}
     change(sample, flags=flags_after(sample, revision), **reopened, **again)
     flag_findings(sample)

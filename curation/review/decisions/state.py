@@ -1,4 +1,5 @@
-"""What decisions change of a sample, how the log keeps it for an undo, and the refusal of a stale version."""
+"""The fields of a sample that decisions change, their copy in the log for an undo, and the refusal of a stale
+version."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -116,7 +117,7 @@ def refuse_errors(errors: Sequence[FieldError]) -> None:
 
 
 def stale(sample: Sample, *, given: int | str) -> Stale:
-    """Tell the caller the version and status now, and who decided when."""
+    """Return the refusal, with the version and status now, the last reviewer and the time."""
     by = sample.decided_by.get_username() if sample.decided_by else None
     at = sample.decided_at.isoformat() if sample.decided_at else None
     who = f", decided by {by}" if by else ""

@@ -1,5 +1,5 @@
-"""What a person does on the pages of review beside decisions and revisions: labels, cleared findings, resolved flags
-and requests for a second opinion. Undo takes them back too, in the order of time."""
+"""Steps on the pages of review beside decisions and revisions: labels, cleared findings, resolved flags and requests
+for a second opinion. Undo takes them back too, in the order of time."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from curation.web.problems import Conflict
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`what` says what was done with the sample, `undone` what undoing it does."""
+    """`what` describes the step, `undone` its undo."""
 
     sample_id: int
     at: datetime
@@ -38,7 +38,7 @@ class Step:
 
 
 def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision | Revision | Step | None:
-    """What the caller did last in the project and can undo."""
+    """The caller's last step in the project that can be undone."""
     decided, step = last_step(access, passed_over=passed_over), _latest_step(access)
     if decided is None or step is None:
         return decided or step

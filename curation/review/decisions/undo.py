@@ -1,4 +1,4 @@
-"""Undo what the caller did last, a decision or a saved revision; called again, the step before it, also on another
+"""Undo the caller's last step, a decision or a saved revision; called again, the step before it, also on another
 sample."""
 
 from collections.abc import Collection
@@ -48,10 +48,10 @@ class Undone:
 def undo(*, access: Access, sample_id: int | None = None, version: int | None = None) -> Undone:
     """Undo the caller's last step that is not undone yet: on this sample, or without one in the whole project.
 
-    A step is a decision or a saved revision. Bulk actions have their own undo (`undo_bulk`) and are skipped where no
-    sample is named. What was typed becomes the caller's draft again. A conflict where there is nothing to undo, where
+    A step is a decision or a saved revision. Bulk actions have their own undo (`undo_bulk`) and are skipped if no
+    sample is named. Typed texts become the caller's draft again. Raises `Conflict` if there is nothing to undo, if
     someone else has changed the sample since or has it open, and for a revision that was judged again. Raises `Stale`
-    where the sample no longer has the `version` that the caller saw.
+    if the sample no longer has the `version` that the caller saw.
     """
     with transaction.atomic():
         found = last_step(access, sample_id, bulk=sample_id is not None)
@@ -69,7 +69,7 @@ def undo(*, access: Access, sample_id: int | None = None, version: int | None = 
 def last_step(
     access: Access, sample_id: int | None = None, *, bulk: bool = True, passed_over: Collection[str] = ()
 ) -> Decision | Revision | None:
-    """What the caller did last and has not undone: on this sample, or in the whole project. `passed_over` are batches
+    """The caller's last step that is not undone: on this sample, or in the whole project. `passed_over` are batches
     that do not count."""
     of = {"sample__project": access.project} if sample_id is None else {"sample": sample_id}
     decisions = Decision.objects.filter(reviewer=access.user, **of).not_undone()
@@ -117,7 +117,7 @@ def _undo_revision(pk: int, sample: Sample, access: Access) -> Undone:
             f"Revision {revision.number} of sample {sample.pk} has just been undone.", code="nothing_to_undo"
         )
     private = revision.private_to_id is not None
-    if not private:  # nothing of others rests on what they do not see
+    if not private:  # others do not see it, so no change of theirs depends on it
         since = Q(created_at__gt=revision.created_at)
         _refuse_changed(sample, access, since, since)
         if revision.text_scores.exists():
@@ -137,7 +137,7 @@ def _undo_revision(pk: int, sample: Sample, access: Access) -> Undone:
             reopening.save(update_fields=["undone_by"])
             approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
             fields |= restored(reopening.before, approved=approved)
-        # What people decided about this text does not count for the one before.
+        # Decisions on this text do not count for the one before.
         change(sample, **fields, **(next_round(sample) if sample.opinions else {}))
         flag_findings(sample)
     _restore_edit(revision, access)
@@ -166,7 +166,7 @@ def _done(
 
 
 def _restore_draft(decision: Decision, access: Access) -> None:
-    """What was typed or picked since then is newer and stays. A side that was named is not picked again: the page would
+    """Texts and picks entered since then are newer and stay. A side that was named is not picked again: the page would
     show where it is."""
     picked = decision.preference and not names_side(decision.preference)
     given = {"comment": decision.comment, "pick": decision.pick if picked else ""}
@@ -177,7 +177,7 @@ def _restore_draft(decision: Decision, access: Access) -> None:
 
 
 def _restore_edit(revision: Revision, access: Access) -> None:
-    """What was typed since then is newer and stays. Saved again, the text still comes from its suggestion."""
+    """Text typed since then is newer and stays. Saved again, the restored text still comes from its suggestion."""
     used = {"revision": None, "outcome": Suggestion.Outcome.USED}
     Suggestion.objects.filter(revision=revision, asked_by=access.user).update(**used)
     draft = Draft.objects.filter(sample_id=revision.sample_id, reviewer=access.user).first()
@@ -187,7 +187,7 @@ def _restore_edit(revision: Revision, access: Access) -> None:
 
 
 def _refuse_changed(sample: Sample, access: Access, decided_since: Q, revised_since: Q) -> None:
-    """Refuse to undo what someone else has built on, or has open."""
+    """Refuse to undo a step if someone else has changed the sample since, or has it open."""
     later = Decision.objects.filter(decided_since, sample=sample).not_undone()
     # A decision that waits has built on nothing, and nobody may learn of it.
     later = later.exclude(reviewer=access.user).exclude(action__in=NOT_DECIDING).exclude(settles=False)

@@ -59,7 +59,7 @@ class FlagPage(Schema):
 class ResolveIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    note: str = Field(examples=["The prompt was cut; excluded it."], description="What was done about it.")
+    note: str = Field(examples=["The prompt was cut; excluded it."], description="How it was resolved.")
 
 
 class ResolvedOut(Schema):

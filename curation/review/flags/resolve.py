@@ -23,7 +23,7 @@ def resolve_flags(*, access: Access, sample_id: int, note: str) -> list[Decision
     """
     note = note.strip()
     errors = text_errors("note", note, at_most=MAX_COMMENT)
-    refuse_errors(errors or ([] if note else [FieldError("note", "is empty; say what was done about the flag")]))
+    refuse_errors(errors or ([] if note else [FieldError("note", "is empty; say how the flag was resolved")]))
     with transaction.atomic():
         sample = lock_sample(access.project, sample_id)
         flags = list(flags_of(access).filter(sample=sample, resolution=None).select_related("reviewer").order_by("id"))

@@ -100,7 +100,7 @@ def _said_by(answer: Answer) -> Message:
 
 
 def _take_back(run: Run, duels: Sequence[Duel]) -> None:
-    """Delete samples of this import and what belongs to them alone."""
+    """Delete samples of this import and the rows that belong to them alone."""
     if not duels:
         return
     ids = [duel.pk for duel in duels]

@@ -44,7 +44,7 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is learned from one row. `reference` is the source's own turn, where that is not the answer. `label` is that
+    """The training content of one row. `reference` is the source's own turn, unless that is the answer. `label` is that
     of a KTO row."""
 
     layout: str
@@ -76,7 +76,7 @@ class ImportedRow:
 
 
 def read_row(offset: int, given: Row, trained: Trained, file: str = "") -> ImportedRow:
-    """Return what the row teaches. Raises `RowRefused` with the reason."""
+    """Return the training content of the row. Raises `RowRefused` with the reason."""
     row = {name: decoded(value) if name in MESSAGE_COLUMNS else value for name, value in given.items()}
     metadata = row.keys() >= METADATA
     # All messages of a session of ours were approved, and formats without marks do not say so.
@@ -257,7 +257,6 @@ def _begins_with_answer(given: object) -> bool:
 
 
 def _answer(given: object, column: str) -> Message:
-    """Return an answer: text, one message, or a list with one message."""
     if isinstance(given, list):
         if len(given) != 1:
             raise RowRefused(f"{column} has {len(given)} messages: a sample has one answer on a side")

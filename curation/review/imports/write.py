@@ -1,7 +1,7 @@
 """Write imported rows as samples: a prompt, its answers, the duel between them, and the decision that the row carries.
 
-The answer is the challenger, the one that it was preferred to is the king. What exists by content is not written again:
-a prompt with the same history and turn, an answer with the same text, a duel of the same two answers.
+The answer is the challenger, the one that it was preferred to is the king. Rows that exist by content are not written
+again: a prompt with the same history and turn, an answer with the same text, a duel of the same two answers.
 """
 
 import hashlib
@@ -48,8 +48,8 @@ class _New:
 
 
 def write_samples(target: Target, given: Sequence[ImportedRow], access: Access | None) -> dict[str, int]:
-    """Write what does not exist yet, in the caller's transaction. Return how many `samples` are new, how many rows are
-    `duplicates`, the new samples by status, and the number of `answers` of rows without a challenger.
+    """Write the rows that do not exist yet, in the caller's transaction. Return how many `samples` are new, how many
+    rows are `duplicates`, the new samples by status, and the number of `answers` of rows without a challenger.
 
     With `access` the rows' decisions become decisions of that person; without, all samples are pending.
     """
@@ -91,8 +91,8 @@ def _conversation(row: ImportedRow) -> Conversation:
 
 
 def _fingerprint(row: ImportedRow, side: str) -> str:
-    """Return what answers to the same history have in common. No model made them, so they have it in place of the
-    digest of instructions and parameters."""
+    """Return the common key of answers to the same history. No model made them, so it stands in place of the digest of
+    instructions and parameters."""
     history = content_hashes(_conversation(row))[-2]
     return hashlib.sha256(f"import {side} {history}".encode()).hexdigest()
 
@@ -238,7 +238,7 @@ def _write_duels(target: Target, rows: Sequence[ImportedRow], prompts: Sequence[
 
 
 def _scoring(row: ImportedRow) -> dict[str, object]:
-    """What came with the row about its answer, where other duels have what their score was made with."""
+    """The row's remarks on its answer, in the place where other duels have the origin of their score."""
     scoring: dict[str, object] = {} if row.content.label is None else {"label": row.content.label}
     if row.score is not None or row.file:
         scoring["imported"] = {"file": row.file, "reason": row.reason}
@@ -277,7 +277,7 @@ def _write_samples(target: Target, new: Sequence[_New]) -> None:
 
 
 def _complete(target: Target, completed: Sequence[Completed]) -> None:
-    """Add the other side to samples of earlier chunks. What the scan said of them was about one side."""
+    """Add the other side to samples of earlier chunks. Their scan was of one side."""
     if not completed:
         return
     answers = _Answers(target)

@@ -1,4 +1,4 @@
-"""What the calls for labels take and answer."""
+"""Requests and responses of the calls for labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar

@@ -87,7 +87,7 @@ def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 @require_POST
 @project_page(Scope.REVIEW)
 def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
-    """Undo what the reviewer did last, in the order of time: a decision, a saved revision or another step, whose sample
+    """Undo the reviewer's last step, in the order of time: a decision, a saved revision or another step, whose sample
     opens again, or a whole batch."""
     try:
         with transaction.atomic():
@@ -111,7 +111,7 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 def _after_step(request: HttpRequest, access: Access, done: Step) -> HttpResponse:
-    """The sample of the step, with what was undone."""
+    """The sample of the step, with a notice of the undo."""
     sample = sample_of(access, done.sample_id)
     lease = lease_if_undecided(access, sample)
     own = Decision.objects.filter(sample=sample, reviewer=access.user).exclude(action=Action.UNDO).order_by("-id")
@@ -123,7 +123,7 @@ def _after_step(request: HttpRequest, access: Access, done: Step) -> HttpRespons
 
 
 def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> HttpResponse:
-    """The page that the reviewer was on, with what was undone; without htmx the list of batches."""
+    """The reviewer's page, with a notice of the undo; without htmx the list of batches."""
     text = done.summary
     pk = number(request.POST.get("sample", ""))
     if not request.headers.get("HX-Request"):
@@ -138,7 +138,8 @@ def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> 
 @require_POST
 @project_page(Scope.REVIEW)
 def lease_heartbeat(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Extend the lease while the page is open, claim it again where it lapsed, or show who has taken the sample."""
+    """Extend the lease while the page is open, claim it again if it lapsed, or name the reviewer who took the
+    sample."""
     sample = sample_of(access, pk)
     lease = lease_if_undecided(access, sample)
     context = {
@@ -166,7 +167,7 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 @require_POST
 @project_page(Scope.REVIEW)
 def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Save what is typed, and the pick. The answer repeats `copy`: then the browser deletes its own copy."""
+    """Save the typed text and the pick. The answer repeats `copy`: then the browser deletes its own copy."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
     sample, token = sample_of(access, pk), request.POST.get("of", "")
     preference, pick, page_left = request.POST.get("preference"), None, request.POST.get("left", "")
@@ -185,7 +186,7 @@ def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 @require_POST
 @project_page(Scope.REVIEW)
 def answer_facts(request: HttpRequest, access: Access) -> HttpResponse:
-    """The protocol facts of the text in the editor, checked while typing."""
+    """The protocol facts of the text in the editor, updated while typing."""
     return render(request, "review/workspace/_protocol.html", {"facts": facts_of(request.POST.get("text", ""))})
 
 
@@ -266,5 +267,5 @@ def _show_again(request: HttpRequest, access: Access, pk: int, *, notice: str = 
 
 def _refused(request: HttpRequest, access: Access, pk: int, problem: Problem) -> HttpResponse:
     """The sample as it is now, with the reason on top and the status of the refusal. It has no keys, so that a second
-    press cannot decide what nobody has read; a link opens it again."""
+    press cannot decide an unread sample; a link opens it again."""
     return announce(_show_again(request, access, pk, notice=problem.detail, status=problem.status), problem.detail)

@@ -134,7 +134,7 @@ def show_editor(
 @require_POST
 @project_page(Scope.REVIEW)
 def editor_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """What the text in the editor changes: of the answer as it is kept now, or of the other answer."""
+    """The changes of the text in the editor, against the kept answer or the other answer."""
     sample = sample_of(access, pk)
     found = detail_of(sample, access.user.pk)
     if found is None:

@@ -59,10 +59,10 @@ def may_claim(access: Access, sample: Sample) -> bool:
 
 
 def lease_if_undecided(access: Access, sample: Sample) -> Lease | None:
-    """Claim an undecided sample for a person who may decide it; None where another reviewer has it."""
+    """Claim an undecided sample for a person with the right to decide it; None if another reviewer has it."""
     if not may_claim(access, sample):
         return None
     try:
         return hold(access=access, sample_id=sample.pk)
     except Conflict:
-        return None  # the page says who has it
+        return None  # the page names the reviewer

@@ -55,13 +55,12 @@ def lease_of(sample: Sample) -> Lease | None:
 
 
 def own_lease(sample: Sample, access: Access) -> Lease | None:
-    """The caller's lease on the sample, lapsed or not."""
     lease = lease_of(sample)
     return lease if lease and lease.reviewer_id == access.user.pk else None
 
 
 def hold(*, access: Access, sample_id: int, seats: Seats | None = None) -> Lease:
-    """Claim this sample for the caller; a conflict names the reviewer who has it."""
+    """Claim this sample for the caller; a conflict names the reviewer with the lease."""
     with transaction.atomic():
         lease = claim(lock_sample(access.project, sample_id), access, seats)
         if lease is None:
@@ -87,7 +86,7 @@ def release(*, access: Access, lease: Lease) -> None:
 
 
 def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:
-    """The reviewer who has the sample open now, if that is not `other_than`."""
+    """The reviewer, except `other_than`, with the sample open now."""
     rows = Lease.objects.filter(sample_id=sample_id, until__gt=Now()).select_related("reviewer")
     if other_than is not None:
         rows = rows.exclude(reviewer=other_than)

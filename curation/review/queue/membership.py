@@ -1,4 +1,4 @@
-"""Who may no longer review gives back what they have open, so that nobody waits for their leases."""
+"""People without the right to review any more give back their leases, so that nobody waits for them."""
 
 from typing import Any
 

@@ -39,7 +39,7 @@ class Progress:
 
 
 def own_decisions(project: Project, reviewer: int) -> DecisionQuerySet:
-    """What a reviewer (a user's id) decided one by one."""
+    """Single decisions of a reviewer (a user's id)."""
     rows: DecisionQuerySet = Decision.objects.filter(
         reviewer=reviewer, sample__project=project, action__in=DECIDING, batch=""
     )

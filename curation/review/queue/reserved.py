@@ -1,4 +1,4 @@
-"""Samples that are assigned to people: whose they are first, and which of them the queue still offers to others."""
+"""Assigned samples: the reviewer they are for, and those that the queue still offers to others."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ def is_assigned_to(reviewer: int) -> Exists:
 
 
 def left_by_others(rows: SampleQuerySet, project: Project, reviewer: int) -> SampleQuerySet:
-    """Of samples that are assigned to others, those that need more people than they are reserved for: nobody has them
-    any more, their assignment is shared or past its time, or more people must decide them
+    """Samples assigned to others that other reviewers may take, because they need more people than they are reserved
+    for: their person has left, their assignment is shared or past its time, or more people must decide them
     (`decisions.opinions.opinions_needed`)."""
     review = project.settings.review
     borderline = Q(bucket=Bucket.REFINED) | Q(flips__gt=0)
@@ -51,12 +51,12 @@ def left_by_others(rows: SampleQuerySet, project: Project, reviewer: int) -> Sam
 
 
 def reserved_for_others(reviewer: int) -> QuerySet[AssignedSample]:
-    """What is assigned to people who have not decided it, without shared assignments."""
+    """Assignments to others without a decision on the sample so far, without shared ones."""
     return AssignedSample.objects.live().filter(not_decided(), assignment__shared=False).exclude(member__user=reviewer)
 
 
 def not_decided() -> Q:
-    """Of assigned samples those about which their person has given no decision that waits for others."""
+    """Assigned samples without a waiting decision of their person."""
     own = {"sample": OuterRef("sample"), "reviewer": OuterRef("member__user"), "round": OuterRef("sample__round")}
     return Q(~Exists(Decision.objects.opinions().filter(**own, settles=False)))
 

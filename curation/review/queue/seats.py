@@ -13,7 +13,7 @@ from curation.samples.models import Sample, Status
 from curation.web.problems import FieldError, Invalid
 
 LEFT, RIGHT = "left", "right"
-# What a preference may say besides left and right.
+# Values of a preference besides left and right.
 PICK_OF_WORD = {
     "challenger": Pick.CHALLENGER,
     "candidate": Pick.CHALLENGER,
@@ -49,8 +49,9 @@ def draw_swapped(access: Access, sample: Sample) -> bool:
 
 
 def is_blind(access: Access, sample: Sample) -> bool:
-    """Whether sides, judges and score are hidden: until the sample is decided, where the project wants that. Who has
-    decided a sample that a new text reopened has seen them, and its page shows them the earlier approval."""
+    """Whether sides, judges and score are hidden: until the sample is decided, if the project asks for that. A person
+    with an earlier decision on a sample that a new text reopened has seen them, and its page shows them the earlier
+    approval."""
     if not access.project.settings.review.blind or sample.status != Status.PENDING:
         return False
     # A new text would have raised the first version.
@@ -161,8 +162,8 @@ def pick_of(preference: str, seats: Seats | None) -> str:
 
 
 def side_named(word: str, access: Access, sample: Sample, lease: Lease | None) -> str:
-    """The side that a script names to have its answer revised. While the sides are hidden from a reviewer it names a
-    seat: what follows, such as the refusal of an unchanged text, would tell whose answer is where."""
+    """The side whose answer a script revises. While the sides are hidden from a reviewer it is a seat: the response,
+    such as the refusal of an unchanged text, would tell whose answer is where."""
     if reviews_blind(access) and hides_sides(access, sample):
         if word not in (LEFT, RIGHT):
             raise _hidden("of", sample)

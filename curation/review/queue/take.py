@@ -1,4 +1,4 @@
-"""Take the next sample of the queue, and count what is left in it."""
+"""Take the next sample of the queue, and count the remaining ones."""
 
 import secrets
 from dataclasses import dataclass
@@ -58,8 +58,8 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
 
 
 def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
-    """Samples that anyone decided since then, and undecided ones that wait for others or for someone who adjudicates.
-    What others decide leaves `open_count` and comes here, so the sum of both never falls by it."""
+    """Samples decided since then, by anyone, and undecided ones that wait for others or for an adjudicator. Decisions
+    of others move samples from `open_count` to here, so the sum of both never falls by them."""
     rows = Sample.objects.of(project).order_by()
     decided, waiting = rows.filter(decided_at__gte=since), _waiting_for_others(project, reviewer)
     return decided.values("pk").union(waiting.values("pk"), all=True).count()

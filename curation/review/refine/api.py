@@ -19,9 +19,7 @@ from curation.web.ids import find
 router = Router(tags=["review"])
 
 
-@router.get(
-    "/projects/{slug}/suggestions", response=SuggestionPage, exclude_unset=True, summary="What models made of answers"
-)
+@router.get("/projects/{slug}/suggestions", response=SuggestionPage, exclude_unset=True, summary="List suggestions")
 def list_suggestions(request: HttpRequest, slug: str, params: Query[SuggestionList]) -> dict[str, object]:
     """Needs the scope `run`, since reviewers decide before they see scores."""
     access = enter(request, slug, Scope.RUN)

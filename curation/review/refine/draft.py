@@ -1,7 +1,7 @@
 """A person asks a model for a draft of a revision. The draft changes nothing until the person saves it.
 
-While the sample is blind, the model gets no judges' reasons, for anybody: a text that answers them would tell what the
-judges found wrong, and with it the score and the side. The run names neither the side nor the note.
+While the sample is blind, the model gets no judges' reasons, for anybody: a text that answers them would reveal the
+judges' criticism, and with it the score and the side. The run names neither the side nor the note.
 """
 
 from collections.abc import Iterable, Sequence

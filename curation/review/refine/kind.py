@@ -30,13 +30,13 @@ INSTRUCTIONS, ANSWER, VERDICT, REASONS = 500, 120, 90, 300
 
 
 class RefineRun(Kind[RefineParams]):
-    """A model improves answers; only what beats king and parent goes to people."""
+    """A model improves answers; only those that beat king and parent go to people."""
 
     name = "refine"
     needs = "No sample waits for a refinement."
     title = "Refine: improve answers with the judges' reasons"
     pipeline = Pipeline.DUELS
-    summary = "A model improves answers, and the panel compares each with the king and with what it was."
+    summary = "A model improves answers, and the panel compares each with the king and with its earlier text."
     filter = SampleFilter
     params = RefineParams
     section_template = "review/refine/_run_section.html"

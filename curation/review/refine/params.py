@@ -11,7 +11,7 @@ from curation.web.refusals import all_checks
 
 
 class PanelParams(BaseModel):
-    """The panel that judges new texts. The project's settings fill what is missing."""
+    """The panel that judges new texts. Missing values come from the project's settings."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -42,7 +42,7 @@ class SuggestIn(Schema):
         "candidate",
         description="Whose answer. left and right are the seats that you see; while you are blind, one of them.",
     )
-    note: str = Field("", examples=["Use one command."], description="What the model shall change.")
+    note: str = Field("", examples=["Use one command."], description="Instruction for the model.")
 
 
 class SuggestionOut(Schema):
@@ -67,7 +67,7 @@ class SuggestionOut(Schema):
     call: str | None = Field(examples=["902"], description="The model call that wrote it.")
     cost: str | None = Field(examples=["0.0021"], description="Of the whole run, in US dollars; null is unknown.")
     text: str
-    flags: list[str] = Field(examples=[["leak"]], description="What the leak lint and the scan found in it.")
+    flags: list[str] = Field(examples=[["leak"]], description="Findings of the leak lint and the scan.")
     leak: LeakOut = Field(description="Null score and no spans while you are blind.")
     outcome: str = Field(
         examples=["kept"],

@@ -1,4 +1,4 @@
-"""Stage `settle`: readings become scores, and what got better becomes a revision in the queue."""
+"""Stage `settle`: readings become scores, and better answers become revisions in the queue."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -68,7 +68,7 @@ class SettleStage:
 
 
 def _compare(run: Run, row: Suggestion | Revision, panel: PanelRules) -> dict[str, float | None]:
-    """Save the run's scores of this text, and return them by what it was compared with."""
+    """Save the run's scores of this text, and return them by the compared text."""
     readings: dict[str, list[Json]] = {against: [] for against in TextScore.Against.values}
     done = Item.objects.filter(run=run, stage="judge", target_id=row.pk, state=ItemState.DONE)
     for data, result in done.order_by("pk").values_list("data", "result"):
@@ -156,7 +156,6 @@ def _queue(run: Run, row: Suggestion) -> str:
 
 
 def outcomes(run: Run) -> dict[str, int]:
-    """Return how many of the run's suggestions have each outcome."""
     found = dict.fromkeys(map(str, JUDGED), 0)
     rows: Sequence[str] = list(Suggestion.objects.filter(run=run).values_list("outcome", flat=True))
     for outcome in rows:

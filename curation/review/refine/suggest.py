@@ -41,8 +41,8 @@ REMINDER = 'Reply with the improved turn: "THOUGHT:", then one ```bash block wit
 
 @dataclass(frozen=True, slots=True)
 class RefineJob:
-    """An answer to improve. `reasons` is empty where no judge said anything that the model may read; `note` is what a
-    person asks for."""
+    """An answer to improve. `reasons` is empty if no judge gave reasons that the model may read; `note` is a person's
+    instruction."""
 
     target: Target
     instructions: Instructions
@@ -141,8 +141,8 @@ class RefineStage:
 async def improve(
     context: LlmContext, item: Item, job: RefineJob, *, attempts: int | None = None, fresh: bool = False
 ) -> Answered:
-    """Ask for the improved turn until one has the form of an answer and differs from it. Raises `ItemFailed` with what
-    was wrong with the last one."""
+    """Ask for the improved turn until one has the form of an answer and differs from it. Raises `ItemFailed` with the
+    error of the last one."""
     messages, refusal = _messages(job), ""
     for number in range(1, (attempts or 3) + 1):
         request = Request(messages, job.params, attempt=number)
@@ -158,7 +158,7 @@ async def improve(
 
 
 async def text_columns(run: Run, job: RefineJob, answered: Answered) -> Json:
-    """Return the columns of a suggestion: the text with what the leak lint finds in it, and its call."""
+    """Return the columns of a suggestion: the text with the leak lint's findings, and its call."""
     lint, text = None, answered.completion.text
     if job.record is not None:
         max_leak = run.settings.limits.max_leak
@@ -202,8 +202,8 @@ def _messages(job: RefineJob) -> list[dict[str, str]]:
 
 
 def reasons_for(duels: Iterable[Duel], of: str = Pick.CHALLENGER) -> dict[int, str]:
-    """Return what the judges whose verdicts count said about one side's answer of each duel, a line for each reading.
-    Their words are left out where they saw the reference, as a judge or as one of the two answers."""
+    """Return the reasons of the counted judges about one side's answer of each duel, a line for each reading. Reasons
+    of judges that saw the reference, as a judge or as one of the two answers, are left out."""
     ids = [pk for duel in duels if duel.counting for pk in duel.counting.verdicts]
     lines: dict[int, list[str]] = {}
     rows = Verdict.objects.filter(pk__in=IdList(ids), parsed=True).select_related("run", "duel")

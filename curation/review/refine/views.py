@@ -102,7 +102,7 @@ def _drafts(access: Access, sample: Sample) -> QuerySet[Suggestion]:
 
 
 def _shown(access: Access, sample: Sample, row: Suggestion) -> dict[str, object]:
-    """What the state of a suggestion shows: its changes to the answer, and while it is blind no leaks."""
+    """The state of a suggestion: its changes to the answer, and while it is blind no leaks."""
     blind = is_blind(access, sample)
     before = row.parent.text if row.parent else original_text(sample, row.of)
     live = row.outcome == Suggestion.Outcome.ASKED and row.run is not None and row.run.state in LIVE

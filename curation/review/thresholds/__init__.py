@@ -1,1 +1,1 @@
-"""The page and REST call of thresholds: what people approved by score, and what other bucket edges would move."""
+"""The page and REST call of thresholds: approvals by score, and the samples that other bucket edges would move."""

@@ -14,11 +14,12 @@ router = Router(tags=["review"])
 
 
 @router.get(
-    "/projects/{slug}/thresholds", response=ThresholdsOut, summary="What people approved by score, and other edges"
+    "/projects/{slug}/thresholds", response=ThresholdsOut, summary="Approvals by score, and the effect of other edges"
 )
 def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuery]) -> ThresholdsOut:
-    """With `final` and `refined` also what these edges would move. Nothing is written: `PATCH /projects/{slug}` with
-    `settings.thresholds` saves them. While you review blind, it opens when all samples are decided."""
+    """With `final` and `refined` also the samples that these edges would move. Nothing is written: `PATCH
+    /projects/{slug}` with `settings.thresholds` saves them. While you review blind, it opens when all samples are
+    decided."""
     access = enter(request, slug, Scope.READ)
     project = access.project
     refuse_pending(access, Sample.objects.of(project), "the page of thresholds")

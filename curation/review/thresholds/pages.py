@@ -1,4 +1,4 @@
-"""What the page of thresholds shows: what people approved by score, and what other edges would change."""
+"""The page of thresholds: approvals by score, and the changes that other edges would make."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -89,11 +89,11 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What people would approve of `final` with some edges.
+    """The expected approvals in `final` with some edges.
 
-    `held` are the samples with such a score that a flag holds out of it, `held_by` how many by each flag.
-    `kept_other` of the approvals kept the opponent's answer or a revision. `flips` are the shares of samples with a
-    position flip, among the decided ones in `final` and among the others: the queue shows flips first.
+    `held` are the samples with such a score that a flag holds out of it, `held_by` how many by each flag. `kept_other`
+    of the approvals kept the opponent's answer or a revision. `flips` are the shares of samples with a position flip,
+    among the decided ones in `final` and among the others: the queue shows flips first.
     """
 
     edges: Edges
@@ -117,8 +117,8 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Other edges: what they would move, and what `final` is with the saved edges and with those. `patch` is the change
-    of the settings that saves them, empty if they are the saved ones."""
+    """The effect of other edges: the samples they move, and `final` with the saved edges and with those. `patch` is the
+    change of the settings that saves them, empty if they are the saved ones."""
 
     saved: Outlook
     tried: Outlook
@@ -141,7 +141,7 @@ class ScoresView:
 
 
 def scores_view(project: Project, query: ThresholdsQuery) -> ScoresView:
-    """Return the samples by score and what people decided on them; the edges do not matter."""
+    """Return the samples and decisions by score; the edges do not matter."""
     panel = counting_panel(project)
     cuts = [float(edge) for edge in range(WIDTH, 100, WIDTH)]
     cells = scored_cells(project, cuts)
@@ -181,7 +181,7 @@ def change_view(project: Project, query: ThresholdsQuery) -> Change:
 
 
 def precision_words(outlook: Outlook) -> str:
-    """Return what is expected of `final`, and on how many decisions that rests."""
+    """Return the expected share of approvals in `final`, and the number of decisions behind it."""
     found, edge = outlook.precision, f"{outlook.edges.final:g}"
     if not found.samples:
         return f"No sample would be final: none without a holding flag has {edge} points or more."

@@ -1,4 +1,4 @@
-"""Reads: samples by score, flags and status, and what people decided on them, counted by the database."""
+"""Reads: samples and decisions by score, flags and status, counted by the database."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def scored_cells(project: Project, cuts: Sequence[float], *, lowest: float | Non
 def decided_cells(
     project: Project, cuts: Sequence[float], *, every: bool, lowest: float | None = None
 ) -> list[DecidedCell]:
-    """Count what people decided and nobody has undone or replaced; without `every`, only what they decided one by one.
+    """Count the decisions that stand; without `every`, only single ones.
 
     A bulk decision follows a filter, often one by score, and an imported one was made elsewhere.
     """

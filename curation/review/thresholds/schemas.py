@@ -64,7 +64,7 @@ class PrecisionOut(Schema):
 
 
 class OutlookOut(Schema):
-    """What `final` is with these edges, in points of the score."""
+    """The bucket `final` with these edges, in points of the score."""
 
     final: float = Field(examples=[82.0])
     refined: float = Field(examples=[66.0])

@@ -17,7 +17,7 @@ from curation.web.problems import Problem
 @require_GET
 @project_page(Scope.READ, refuses=refuse_undecided)
 def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
-    """The edges in the URL are tried; nothing is saved here."""
+    """Show the effect of the edges in the URL; nothing is saved."""
     project = access.project
     refuse_undecided(access, request.GET)
     query, problem, change = ThresholdsQuery(), None, None

@@ -44,8 +44,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDetail:
-    """One side of a duel. `text`, `facts` and the leak columns are the model's; `kept_text` is what approving keeps,
-    its latest revision if any, and `kept_facts` and `kept_leaks` are of that."""
+    """One side of a duel. `text`, `facts` and the leak columns are the model's; `kept_text` is the text that approving
+    keeps, its latest revision if any, and `kept_facts` and `kept_leaks` are of that."""
 
     side: Pick
     label: str

@@ -17,7 +17,7 @@ MAX_WORDS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `kind` is "" for what both have, `del` for what only the first has, `add` for the second."""
+    """A stretch of text; `kind` is "" if both texts have it, `del` if only the first has it, `add` for the second."""
 
     kind: str
     text: str
@@ -47,7 +47,7 @@ def unified_diff(before: str, after: str) -> str:
 
 
 def diff_html(pieces: Iterable[Piece], *, show: str) -> SafeString:
-    """One side of a word diff: what both have, and the pieces of kind `show` (`del` or `add`), or `both`."""
+    """One side of a word diff: the common pieces, and those of kind `show` (`del` or `add`), or `both`."""
     parts: list[SafeString] = []
     for piece in pieces:
         html = visible(piece.text)

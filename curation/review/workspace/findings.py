@@ -1,4 +1,4 @@
-"""What the scan found in a sample, as its page lists and marks it."""
+"""The scan's findings in a sample, as its page lists and marks them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +29,7 @@ class ShownAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """What the page of a sample shows: `answers` by side from left to right, its history or session, and which
+    """The texts on the page of a sample: `answers` by side from left to right, its history or session, and its
     `remarks`, each `comment` or `note` with the id of its decision or revision."""
 
     answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
@@ -39,9 +39,8 @@ class ShownTexts:
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """One finding in its context. `anchor` is the id of its mark, empty where the page does not show the text;
-    `load_url` loads the part of a transcript that has the mark. `action` is what an export does with it, `keep_out` or
-    `mask`."""
+    """One finding in its context. `anchor` is the id of its mark, empty if the page does not show the text; `load_url`
+    loads the part of a transcript that has the mark. `action` is an export's action on it, `keep_out` or `mask`."""
 
     found: Found
     place: str
@@ -52,7 +51,7 @@ class FindingView:
 
 
 def findings_shown(access: Access, sample: Sample, *, blind: bool, shown: ShownTexts) -> list[FindingView]:
-    """Return the findings in the order of the texts. What other reviewers wrote is left out while the review is
+    """Return the findings in the order of the texts. Remarks of other reviewers are left out while the review is
     blind."""
     if not sample.flags & SCANNED and not sample.clearances.exists():
         return []

@@ -13,7 +13,7 @@ from curation.web.text.markup import marked
 from curation.web.text.scan_marks import scan_marks
 from curation.web.text.transcript import Position, Recorded, Source
 
-# What the ids of the marks in the tools begin with.
+# Prefix of the ids of the marks in the tools.
 TOOLS_PREFIX = "scan-tools"
 
 

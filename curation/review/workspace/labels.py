@@ -58,7 +58,7 @@ class OtherLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelPanel:
-    """`places` are where spans can be, `others` what other people answered; empty while the sample is pending."""
+    """`places` are where spans can be, `others` the answers of other people; empty while the sample is pending."""
 
     questions: list[QuestionView]
     others: list[OtherLabel]

@@ -1,4 +1,5 @@
-"""Where the reviewer is, and what comes before and after: own decisions in a queue, else the project's samples."""
+"""The reviewer's position, and the samples before and after it: own decisions in a queue, else the project's
+samples."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -82,7 +83,7 @@ def _looking_back(slug: str, decision_id: int, sample_id: int, query: str) -> st
     return f"{sample_url(slug, sample_id)}?{urlencode({'queue': query, 'at': decision_id})}"
 
 
-# What the reviewer of a line of the log did.
+# Actions of a reviewer in the log, in words.
 DONE = {
     "approve": "approved",
     "reject": "rejected",
@@ -97,7 +98,7 @@ DONE = {
 
 @dataclass(frozen=True, slots=True)
 class LastDone:
-    """What the caller did last in the project, and what the next undo undoes. `url` is the sample's, or the list of
+    """The caller's last step in the project, which the next undo undoes. `url` is the sample's, or the list of
     batches."""
 
     text: str

@@ -107,7 +107,6 @@ def show(request: HttpRequest, access: Access, space: Workspace, *, status: int 
 
 
 def announce(response: HttpResponse, text: str) -> HttpResponse:
-    """Have screen readers read the text."""
     return trigger_client_event(response, "say", {"text": text.strip()})
 
 

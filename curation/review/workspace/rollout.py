@@ -85,8 +85,8 @@ class Rollout:
 def rollout_of(
     access: Access, sample: Sample, *, blind: bool, other_id: str = "", at: Position | None = None
 ) -> Rollout | None:
-    """None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` what
-    of the session must be shown."""
+    """None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` the part of the session to
+    show."""
     row = Trajectory.objects.with_text().select_related("run").filter(sample=sample).first()
     if row is None:
         return None

@@ -36,7 +36,7 @@ from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
 
-# A decision that waits for others, in words: what the caller did with the sample, or with the answer they approved.
+# A decision that waits for others, in words; `{}` is the sample, or the approved answer.
 DID = {Action.APPROVE: "approved {}", Action.REJECT: "rejected {}", Action.REFINE: "marked {} for refining"}
 # The flag of a rollout that is hidden while blind, since it tells how it ended. The others are in its session.
 HIDDEN_OF_ROLLOUT = Flag.INFRA
@@ -75,7 +75,7 @@ class DecisionView:
 
     @property
     def done(self) -> str:
-        """What its reviewer did: `approved`."""
+        """The action of its reviewer: `approved`."""
         return DONE[self.row.action]
 
 
@@ -106,7 +106,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """What is hidden while blind."""
+    """Facts that are hidden while blind."""
 
     duel_id: int
     score: Score | None
@@ -159,7 +159,7 @@ class Workspace:
 
     @property
     def waiting_words(self) -> str:
-        """What that decision was, with the place of an approved answer on this page: `approved left`."""
+        """That decision in words, with the place of an approved answer on this page: `approved left`."""
         row = self.waiting
         if row is None:
             return ""
@@ -168,7 +168,7 @@ class Workspace:
 
     @property
     def adjudicates(self) -> bool:
-        """Whether the caller's decision settles what others disagree about."""
+        """Whether the caller's decision settles a dispute of others."""
         return self.may_adjudicate and self.sample.disputed and self.waiting is None
 
     @property
@@ -187,7 +187,7 @@ class Workspace:
 
     @property
     def kept(self) -> str:
-        """What a decided sample is, for the question before it is changed: `approved, left`; "" while undecided."""
+        """The decision on the sample, for the question before it is changed: `approved, left`; "" while undecided."""
         if self.sample.status not in (Status.APPROVED, Status.REJECTED):
             return ""
         word = self.sample.get_status_display().lower()
@@ -306,7 +306,6 @@ def _preference(access: Access, sample: Sample, pick: str, lease: Lease | None) 
 
 
 def _seats_shown(answers: Sequence[tuple[str, str, AnswerDetail]]) -> Seats | None:
-    """The seats of a page with two answers."""
     if len(answers) < 2:
         return None
     return Seats.KING_LEFT if answers[0][2].side == Pick.KING else Seats.CHALLENGER_LEFT
