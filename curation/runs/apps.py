@@ -6,7 +6,7 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.projects.removal.nouns import register_work
-        from curation.runs import removal  # noqa: F401 - registers what rests on what
+        from curation.runs import removal  # noqa: F401 - registers the rows that block a deletion
         from curation.runs.control import RunWork
         from curation.runs.endpoint_check.kind import TestRun
         from curation.runs.endpoint_check.served import ServedRun

@@ -17,7 +17,7 @@ from curation.runs.models import ENDED, LIVE, OPEN, Call, Item, ItemState, Run, 
 from curation.web.problems import Conflict, FieldError
 from curation.web.text.figures import counted, price
 
-# How a refusal says the state of a run, and what was asked for.
+# Words of a refusal for the state of a run, and for the requested action.
 _STANDS = {
     RunState.QUEUED: "is queued",
     RunState.RUNNING: "is running",
@@ -41,7 +41,7 @@ def resume(*, run: Run, user: User | None, budget: Decimal | None = None) -> Run
     allowed = budget if budget is not None else run.budget
     if allowed is not None and allowed <= run.cost:
         spent = f"The run has already spent {price(run.cost)}. Enter a budget above that."
-        raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above what is spent")])
+        raise Conflict(spent, code="budget_spent", errors=[FieldError("budget", "must be above the money spent")])
     changes = {"state": RunState.RUNNING, "finished_at": None, "error": "", "budget": allowed}
     with transaction.atomic():
         _move(run, (RunState.CANCELLED, RunState.FAILED), user, "resume", "Resumed.", **changes)
@@ -97,14 +97,13 @@ class RunWork:
 
 
 def clone(*, run: Run, user: User | None) -> Run:
-    """Launch a new run with the same kind, parameters and budget."""
     return launch(project=run.project, kind=run.kind, params=run.params, user=user, budget=run.budget, cloned_from=run)
 
 
 def _forget_later_stages(run: Run, stages: list[Stage]) -> None:
-    """Delete the items of later stages, except what is done and lasts: it stays in the run's figures.
+    """Delete the items of later stages, except done items of stages that last: they stay in the run's figures.
 
-    What is done again finds its recorded answers.
+    Repeated items find their recorded answers.
     """
     lasting = [stage.name for stage in stages if isinstance(stage, LastingStage)]
     later = Item.objects.filter(run=run, stage__in=[stage.name for stage in stages])

@@ -71,7 +71,7 @@ class PlannedItem:
 
 
 class WorkContext(Protocol):
-    """What a synchronous stage can use while it works on an item."""
+    """Services for a synchronous stage while it works on an item."""
 
     @property
     def run(self) -> Run: ...
@@ -84,7 +84,7 @@ class WorkContext(Protocol):
 
 
 class LlmContext(Protocol):
-    """What a stage of model calls can use while it works on an item."""
+    """Services for a stage of model calls while it works on an item."""
 
     @property
     def run(self) -> Run: ...
@@ -128,7 +128,7 @@ class LastingStage(Stage, Protocol):
 
 @runtime_checkable
 class MendingStage(Stage, Protocol):
-    """A stage that mends what earlier stages made: if all its items fail, the run keeps that and goes on."""
+    """A stage that mends the results of earlier stages: if all its items fail, the run keeps those and goes on."""
 
     mends: ClassVar[bool]
 
@@ -143,7 +143,7 @@ class SyncStage(Stage, Protocol):
 class LlmStage(Stage, Protocol[Job]):
     """A stage of model calls: one process works on up to `most_open` items at once.
 
-    `targets` returns the endpoints that will be called, `load` reads what a batch of items needs in a few queries.
+    `targets` returns the endpoints to call, `load` reads the data for a batch of items in a few queries.
     """
 
     most_open: int
@@ -220,14 +220,14 @@ class Pipeline(StrEnum):
 class Kind(ABC, Generic[P]):
     """A kind of run: its parameters, its stages, its checks, its results, and where its pages are.
 
-    The launch page shows `summary`, a sentence, in the group `pipeline`. `filter` is the filter that the parameter of
-    that name is.
+    The launch page shows `summary`, a sentence, in the group `pipeline`. `filter` is the type of the `filter`
+    parameter.
 
     `launch_page` is the URL name of the page that launches it; without one, people cannot launch it. `scope` is the
-    permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on what
-    it makes if `feeds_others`. `needs` says what comes first where there is nothing to work on. `tells_of_samples` is
-    false where its results tell nothing of answers, verdicts and outcomes, which blind review hides. The check decides
-    the parameters of `set_at_launch`: the form does not ask for them.
+    permission that a launch needs. `section_template` renders `section(run)` on the run's page. Other runs work on its
+    results if `feeds_others`. `needs` names the step that comes first if there is nothing to work on.
+    `tells_of_samples` is false if its results reveal nothing about answers, verdicts and outcomes, which blind review
+    hides. The check decides the parameters of `set_at_launch`: the form does not ask for them.
     """
 
     name: ClassVar[str]
@@ -245,8 +245,7 @@ class Kind(ABC, Generic[P]):
     set_at_launch: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def stages(self, params: P) -> Sequence[Stage]:
-        """Return the stages in their order."""
+    def stages(self, params: P) -> Sequence[Stage]: ...
 
     def check(self, project: Project, params: P) -> None:
         """Raise `Invalid` if the run cannot be launched; write the project's defaults into `params`."""
@@ -256,7 +255,7 @@ class Kind(ABC, Generic[P]):
         return [self.scope]
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
-        """Return what the launch form shows in a field of these names, instead of the settings' value."""
+        """Return the initial values of the launch form's fields of these names, instead of the settings' values."""
         return {}
 
     def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
@@ -279,7 +278,7 @@ class Kind(ABC, Generic[P]):
         return Estimate(items=1, notes=("No model is called.",))
 
     def begin(self, run: Run, params: P) -> Json:
-        """Create what the run will fill, in the transaction of the launch; return the run's first result."""
+        """Create the rows that the run will fill, in the transaction of the launch; return the run's first result."""
         return {}
 
     def finish(self, run: Run, params: P) -> Json:
@@ -287,7 +286,7 @@ class Kind(ABC, Generic[P]):
         return {}
 
     def conclude(self, run: Run) -> str:
-        """Return what came out of a succeeded run, as one sentence; empty if its items say it."""
+        """Return the outcome of a succeeded run, as one sentence; empty if its items tell it."""
         return ""
 
     def max_in_progress(self, params: P) -> int | None:
@@ -299,11 +298,11 @@ class Kind(ABC, Generic[P]):
         return {}
 
     def results(self, run: Run) -> Sequence[Fact]:
-        """Return what came out, in words, for a kind without a section."""
+        """Return the results in words, for a kind without a section."""
         return []
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Return words and addresses of what comes after a run that succeeded, the likeliest first."""
+        """Return texts and addresses of the next steps after a run that succeeded, the likeliest first."""
         return []
 
     @property
@@ -311,7 +310,6 @@ class Kind(ABC, Generic[P]):
         return bool(self.launch_page)
 
     def read(self, run: Run) -> P:
-        """Return the parameters of a run of this kind."""
         return self.params.model_validate(run.params)
 
 

@@ -33,7 +33,7 @@ def launch(
     cloned_from: Run | None = None,
     scheduled: bool = False,
 ) -> Run:
-    """Start a run, or raise `Invalid` with the paths of what is wrong and write nothing.
+    """Start a run, or raise `Invalid` with the paths of the errors and write nothing.
 
     Nobody reads the refusal of a schedule: its run starts and fails with the reason, among the runs of the project.
     """

@@ -1,4 +1,4 @@
-"""Runs as rows that can be archived and deleted. What they made is said by the apps above."""
+"""Runs as rows that can be archived and deleted. Their results are registered by the apps above."""
 
 from collections.abc import Callable, Iterable
 
@@ -33,7 +33,7 @@ def archive_run(*, access: Access, run: Run, archived: bool, label: str = "") ->
 
 
 def delete_run(*, access: Access, run: Run, label: str = "") -> Deletion:
-    """Begin to delete the run and what it made. `label` names its export or evaluation, if that is what is deleted."""
+    """Begin to delete the run and its results. `label` names its export or evaluation, if that is to be deleted."""
     access.require(kind_of(run.kind).scope)
     label = label or label_of(run)
     return delete_row(project=access.project, actor=access.user, row=run, noun=NOUN, label=label)
@@ -45,7 +45,7 @@ def label_of(run: Run) -> str:
 
 @rests_on(Run)
 def live_work(run: Run) -> Iterable[Rest]:
-    """A live run still writes, and any other may be reading what this one made."""
+    """A live run still writes, and any other may be reading the results of this one."""
     url = reverse("run-list", args=[run.project.slug])
     if run.state in LIVE:
         yield Rest(
@@ -54,12 +54,13 @@ def live_work(run: Run) -> Iterable[Rest]:
     others = Run.objects.live().filter(project=run.project_id).exclude(pk=run.pk).count()
     if others and kind_of(run.kind).feeds_others:
         are = f"{counted(others, 'other run')} {'is' if others == 1 else 'are'}"
-        yield Rest(f"{are} in progress and may use what it made. Wait, or cancel them.", f"{url}?state=queued,running")
+        yield Rest(f"{are} in progress and may use its results. Wait, or cancel them.", f"{url}?state=queued,running")
 
 
 @rests_on(Run)
 def calls_that_others_reuse(run: Run) -> Iterable[Rest]:
-    """Items of other runs that its recorded calls answered: without them, nobody could trace what these runs made."""
+    """Items of other runs that its recorded calls answered: without them, nobody could trace the results of these
+    runs."""
     others = Item.objects.filter(run__project=run.project_id, run__deleting_at=None, result__has_key="reused_calls")
     reused: dict[int, set[int]] = {}
     for item in others.exclude(run=run).only("run_id", "result").iterator():

@@ -33,7 +33,7 @@ SHORT_TOKENS = 64
 
 
 class Shard(Protocol):
-    """What `ask` needs from the shard that works on the item."""
+    """The shard that works on the item, as far as `ask` needs it."""
 
     run: Run
     commit: GroupCommit
@@ -106,7 +106,7 @@ async def ask(
 
 
 def _waiting(shard: Shard, item: Item, paused: EndpointPaused) -> EndpointPaused | EndpointDown:
-    """Return what to raise for an item whose endpoint is down: it waits, or has waited long enough."""
+    """Return the error of an item whose endpoint is down: it waits, or has waited long enough."""
     if item.waited < shard.wait_seconds:
         return paused
     how_long = f" (waited {duration(item.waited)})" if item.waited else ""

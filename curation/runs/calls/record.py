@@ -44,8 +44,8 @@ class Answered:
 
 
 def reused_result(calls: Sequence[int]) -> dict[str, list[int]]:
-    """Return what the result of an item says about the recorded calls that answered it: the calls of an item are only
-    those that it made itself."""
+    """Return the part of an item's result that names the recorded calls that answered it: the item's own calls are only
+    new ones."""
     return {"reused_calls": list(calls)} if calls else {}
 
 
@@ -106,7 +106,7 @@ class OpenCall:
         return Answered(_completion(kept), kept.call_id, cached=True)
 
     def _within_budget(self) -> Opened:
-        """Write the call by itself, so that the next one sees what it reserved."""
+        """Write the call by itself, so that the next one sees its reservation."""
         reserved = reserve_cost(self.run.pk, self.target, self.request)
         if isinstance(reserved, BudgetHeld | BudgetSpent):
             return reserved

@@ -1,4 +1,4 @@
-"""What a run's requests need: the model endpoints that the run names, their parameters, the instructions."""
+"""Targets of a run's requests: the model endpoints that the run names, their parameters, the instructions."""
 
 from collections.abc import Mapping, Sequence
 

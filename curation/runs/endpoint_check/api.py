@@ -50,7 +50,7 @@ class TrialOut(Schema):
     params: dict[str, bool] = Field(
         {},
         examples=[{"takes_json_schema": True, "takes_tools": True}],
-        description="What the test found for the endpoint's `params`; `POST …/apply-test` sets it.",
+        description="Parameters found by the test; `POST …/apply-test` sets them in the endpoint's `params`.",
     )
     run: str = Field(examples=["17"])
 
@@ -66,7 +66,7 @@ class TrialOut(Schema):
 @router.post(
     "/projects/{slug}/models/{name}/test",
     response={200: TrialOut, 202: RunOut},
-    summary="Small calls: latency, tokens, cost, what the server can do, or the exact error",
+    summary="Small calls: latency, tokens, cost, abilities of the server, or the exact error",
 )
 def post_test(
     request: HttpRequest, response: HttpResponse, slug: str, name: str

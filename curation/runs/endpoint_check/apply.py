@@ -27,7 +27,7 @@ def apply_trial(*, access: Access, name: str) -> Endpoint:
 
 
 def new_params(endpoint: Endpoint, run: Run) -> dict[str, Json]:
-    """Return what a test found that the endpoint does not say: parameters, and prices per million tokens."""
+    """Return a test's findings that the endpoint lacks: parameters, and prices per million tokens."""
     if run.state not in ENDED or not _is_of(run, endpoint):
         return {}
     found = {key: value for key, value in run.result["params"].items() if endpoint.params.get(key) != value}

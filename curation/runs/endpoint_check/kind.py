@@ -114,7 +114,7 @@ class TestStage:
     async def _other_way(
         self, context: LlmContext, item: Item, job: Target, failed: ItemFailed
     ) -> tuple[Json, dict[str, bool] | None]:
-        """Return what a failed call says, and the parameters with which the endpoint answers, or None.
+        """Return the result of a failed call, and the parameters with which the endpoint answers, or None.
 
         Servers that only stream refuse with any status, some with one of their own failures.
         """
@@ -151,7 +151,7 @@ class TestStage:
     async def _takes_schema(self, context: LlmContext, item: Item, job: Target) -> bool | None:
         """Return whether an answer follows a JSON schema.
 
-        A refusal says no, as does an answer in another form: some servers ignore what they do not know.
+        A refusal says no, as does an answer in another form: some servers ignore unknown parameters.
         """
         params = {key: value for key, value in job.params.items() if key != "response_format"}
         request = replace(short_request(" (as JSON)"), schema=READY_FORMAT)
@@ -214,7 +214,7 @@ class TestRun(Kind[TestParams]):
         _target(project, params.model)
 
     def begin(self, run: Run, params: TestParams) -> Json:
-        """The version of the endpoint that is tested: what is found is true of that."""
+        """The version of the endpoint that is tested: the findings are true of that one."""
         return {"version": Endpoint.objects.of(run.project).get(name=params.model).version}
 
     def estimate(self, project: Project, params: TestParams) -> Estimate:

@@ -34,5 +34,4 @@ def wait_for(run: Run, wait_seconds: float | None = None) -> Run:
 
 
 def last_trial(project: Project, name: str) -> Run | None:
-    """Return the newest test of an endpoint."""
     return Run.objects.of(project).filter(kind="test", params__model=name).order_by("-id").first()

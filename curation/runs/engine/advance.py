@@ -157,7 +157,7 @@ def stop_for_budget(run_id: int) -> None:
     if run.budget is None:
         return
     why = (
-        f"Stopped: what is left of the budget of {price(run.budget)} does not pay for one more call "
+        f"Stopped: the rest of the budget of {price(run.budget)} does not pay for one more call "
         f"({price(run.cost)} is spent). Resume the run with a higher budget."
     )
     live = Run.objects.filter(pk=run_id, state__in=LIVE)

@@ -101,12 +101,12 @@ def give_up(*, item: Item, owner: str, state: ItemState, reason: str, write: Wri
 
 
 def end_done(*, item: Item, owner: str, write: Write) -> None:
-    """Do what `finish` does, in a transaction that has locked the run and rolls back on errors."""
+    """As `finish`, in a transaction that has locked the run and rolls back on errors."""
     _end(item, owner, ItemState.DONE, reason="", result=write())
 
 
 def end_given_up(*, item: Item, owner: str, state: ItemState, reason: str, write: Write | None = None) -> None:
-    """Do what `give_up` does, in a transaction that has locked the run and rolls back on errors."""
+    """As `give_up`, in a transaction that has locked the run and rolls back on errors."""
     lose_calls([item.pk], "its item failed first")
     _end(item, owner, state, reason=reason, result=write() if write is not None else {})
 

@@ -46,7 +46,7 @@ def dispatch(run_id: int) -> None:
 
 
 def shard_size(stage: Stage) -> int:
-    """Return the number of items that one message is for."""
+    """Items per message."""
     return min(ITEMS_PER_SHARD, stage.most_open) if isinstance(stage, LlmStage) else 1
 
 

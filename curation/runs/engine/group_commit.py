@@ -139,7 +139,6 @@ class GroupCommit:
 
 
 def _results(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Return the results of the works, in their order."""
     results: list[Any] = []
     for kind, following in groupby(works, key=type):
         alike = list(following)

@@ -102,7 +102,7 @@ class ShardContext:
 
     async def keep_shares(self) -> None:
         """Renew this worker's share of each endpoint's slots until the shard ends. The first renewal, before there are
-        calls, would return what the limiter got when it was made."""
+        calls, would return the slots that the limiter got when it was made."""
         while True:
             await asyncio.sleep(SHARE_SECONDS)
             await asyncio.gather(*(self._renew(limiter) for limiter in self._limiters.values()))

@@ -1,4 +1,4 @@
-"""The reaper: continue what a dead worker, a lost message or a restarted broker left behind."""
+"""The reaper: continue the work of a dead worker, a lost message or a restarted broker."""
 
 import logging
 import threading
@@ -73,7 +73,7 @@ class _Dead:
         return self.owner.rpartition(":")[0] or self.owner
 
     def stopped_with(self, others: "list[_Dead]") -> "_Dead":
-        """Return it with what is known of the others."""
+        """Return it with the facts about the others."""
         together = [one for one in others if abs(one.last - self.last) < TOGETHER and one.owner != self.owner]
         restarted = any(one.process != self.process for one in together)
         return replace(self, restarted=restarted, shared=bool(together) and not restarted)

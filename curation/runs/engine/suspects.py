@@ -55,8 +55,8 @@ def pending_for(*, run: Run, owner: str, limit: int, alone: bool) -> list[Item]:
 def return_items(items: Sequence[Item], *, restarted: bool, shared: bool = False) -> str:
     """Make the claimed items of one dead worker pending again, or fail the one that kills its workers.
 
-    `restarted`: other workers died at the same time; `shared`: other shards died with its process. Return what
-    happened, for the run's log. Needs a transaction that holds the run.
+    `restarted`: other workers died at the same time; `shared`: other shards died with its process. Return a sentence
+    for the run's log. Needs a transaction that holds the run.
     """
     if restarted:
         _return([item.pk for item in items])

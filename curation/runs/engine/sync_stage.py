@@ -90,7 +90,7 @@ def drive_sync(run: Run, stage: Stage, owner: str, *, alone: bool) -> None:
 
 
 def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) -> None:
-    """Raise what is not the item's fault: errors of the database, and `DiskFull`."""
+    """Raise errors that are not the item's fault: errors of the database, and `DiskFull`."""
     try:
         finish(item=item, owner=owner, write=stage.work(context, item))
     except ItemFailed as failure:

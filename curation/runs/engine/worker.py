@@ -1,4 +1,4 @@
-"""Drive: what a worker does with a message that a run has work."""
+"""Drive: a worker's response to a message that a run has work."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 CROWDED_PAUSE = 5.0
 APART_POLL = 0.2
 ALONE = ("manage.py", "work_alone")
-# What kills all processes at once has killed this one too by then, or asked it to stop.
+# An event that kills all processes at once has killed this one too by then, or asked it to stop.
 JUDGED_AFTER = 0.5
 # Ways to end that nothing in an item causes. EX_TEMPFAIL: the database did not answer.
 ASKED_TO_END = {0, os.EX_TEMPFAIL, *(-sign for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT))}

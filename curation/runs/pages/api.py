@@ -56,7 +56,7 @@ class EstimateIn(Schema):
 
 
 class EstimateOut(Schema):
-    """What a launch would do. `cost` is null where the price of an `unpriced` model is not known."""
+    """The size of a launch. `cost` is null if the price of an `unpriced` model is not known."""
 
     items: int
     calls: int = Field(examples=[270])
@@ -154,7 +154,7 @@ def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunI
     return _accepted(response, run)
 
 
-@router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="What a launch would cost")
+@router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="Estimate the cost of a launch")
 def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str, object]:
     """Needs the scopes of the launch."""
     access = enter(request, slug, Scope.RUN)
@@ -171,7 +171,7 @@ def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str
     }
 
 
-@router.get("/runs/{run_id}", response=RunOut, summary="One run, and what it waits for")
+@router.get("/runs/{run_id}", response=RunOut, summary="One run, and the reasons why it waits")
 def get_run(request: HttpRequest, response: HttpResponse, run_id: str) -> dict[str, object]:
     run, access = _run(request, run_id, Scope.READ)
     set_etag(response, run_version(run))
@@ -189,7 +189,7 @@ def patch_run(request: HttpRequest, response: HttpResponse, run_id: str, body: A
 
 @router.delete("/runs/{run_id}", response={202: DeletionOut}, summary="Delete a run that nothing rests on")
 def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) -> Status[DeletionOut]:
-    """409 `in_use` says in `detail` and `current.rests` what rests on it."""
+    """409 `in_use` names the objects that need it in `detail` and `current.rests`."""
     run, access = _run(request, run_id, Scope.READ)
     seen_version(request, run_version(run))
     return accepted(delete_run(access=access, run=run), response)
@@ -218,7 +218,7 @@ def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -
     return params.page(params.narrow(Call.objects.filter(run=run))).response(call_out)
 
 
-@router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; what is done stays")
+@router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; finished items stay")
 def post_cancel(request: HttpRequest, run_id: str) -> dict[str, object]:
     run, access = _run(request, run_id, Scope.RUN)
     return run_out(control.cancel(run=run, user=access.user))

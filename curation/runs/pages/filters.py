@@ -1,4 +1,4 @@
-"""The lists of runs, items, events and calls: what each can be filtered and sorted by."""
+"""The filters and orders of the lists of runs, items, events and calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar

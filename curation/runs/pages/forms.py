@@ -27,7 +27,7 @@ HELP = {
     "samples": "Answers per prompt, or rollouts per scenario.",
     "attempts": "Attempts per answer or verdict, if one is refused or cannot be parsed.",
     "swap": "Every judge reads both orders.",
-    "mode": "What the challenger's answer is compared with.",
+    "mode": "The answer that the challenger's is compared with.",
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Call the model even if the record has an answer.",
@@ -63,7 +63,7 @@ class LaunchForm(ProblemForm):
     """`params()` returns the parameters as a script would send them, without empty fields."""
 
     path_prefix = "params."
-    # What is needed depends on the other fields, so only the server can say it.
+    # Required fields depend on the other fields, so only the server knows them.
     use_required_attribute = False
 
     def __init__(self, kind: Kind[Any], project: Project, data: Any = None, initial: Json | None = None) -> None:
@@ -108,11 +108,11 @@ class LaunchForm(ProblemForm):
 
     @property
     def advanced_values(self) -> str:
-        """What the other fields say, in one line."""
+        """The values of the other fields, in one line."""
         return ", ".join(f"{field.label.lower()} {shown}" for field in self.advanced if (shown := _shown(field)))
 
     def params(self) -> Json:
-        """Return the parameters that were filled in and are valid."""
+        """Return the valid parameters of the form."""
         given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields if name in self.fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
 

@@ -31,7 +31,6 @@ class StageProgress:
 
     @property
     def seconds(self) -> float | None:
-        """The time between them."""
         return None if self.first is None or self.last is None else (self.last - self.first).total_seconds()
 
     @property

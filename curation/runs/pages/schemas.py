@@ -31,7 +31,8 @@ class WaitingOut(Schema):
 
 
 class RunOut(Schema):
-    """`result` has the id of what the run creates, and at the end its figures. Lists leave out `waiting`."""
+    """`result` has the ids of the objects that the run creates, and at the end its figures. Lists leave out
+    `waiting`."""
 
     id: str = Field(examples=["97"])
     kind: str = Field(examples=["import"])
@@ -55,11 +56,11 @@ class RunOut(Schema):
     archived_at: datetime | None = Field(examples=[None], description="Null unless it is archived.")
     error: str | None
     result: dict[str, Any] | None = Field(description="Null while you review blind and it would tell of samples.")
-    waiting: list[WaitingOut] = Field([], description="What a live run waits for; empty if it moves or has ended.")
+    waiting: list[WaitingOut] = Field([], description="Reasons why a live run waits; empty if it moves or has ended.")
 
 
 def run_out(run: Run, *, hidden: bool = False) -> dict[str, object]:
-    """Return the run as JSON, with what it waits for; `hidden`, without its result."""
+    """Return the run as JSON, with the reasons why it waits; `hidden`, without its result."""
     return {**run_row(run, hidden=hidden), "waiting": [asdict(wait) for wait in waits_of(run)]}
 
 

@@ -193,7 +193,7 @@ def _run_context(request: HttpRequest, access: Access, run: Run) -> dict[str, ob
 
 
 def _lead(run: Run, kind: Kind[Any], *, hidden: bool) -> str:
-    """Return one sentence that says how the run stands; `hidden`, without what came out of it."""
+    """Return the state of the run in one sentence; `hidden`, without its outcome."""
     ended = f"{run.items_done + run.items_failed + run.items_skipped:,} of {counted(run.items_total, 'item')}"
     if run.state == RunState.QUEUED:
         return "Waiting for a worker."

@@ -40,7 +40,8 @@ class Waiting:
 
 
 def waits_of(run: Run) -> list[Waiting]:
-    """Return what a live run waits for. An outage is reported at once, all else when nothing has moved for a while."""
+    """Return the reasons why a live run waits. An outage is reported at once, all else when nothing has moved for a
+    while."""
     if run.state not in LIVE:
         return []
     found = [*_outages(run), *_server_outage(run)]

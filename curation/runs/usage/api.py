@@ -1,4 +1,4 @@
-"""REST: what the calls of a model endpoint cost and how long they took, by day."""
+"""REST: costs and times of a model endpoint's calls, by day."""
 
 from datetime import datetime
 

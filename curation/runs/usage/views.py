@@ -1,4 +1,4 @@
-"""The page of a model endpoint: what its calls cost and how long they took, by day."""
+"""The page of a model endpoint: costs and times of its calls, by day."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,1 +1,1 @@
-"""Worker processes: which are alive, which sandbox they have, what they clean up."""
+"""Worker processes: their presence, their sandboxes, their housekeeping."""

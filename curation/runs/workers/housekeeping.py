@@ -1,4 +1,4 @@
-"""Housekeeping of a worker with sandboxes: remove sandboxes of dead workers, report what works on its machine.
+"""Housekeeping of a worker with sandboxes: remove sandboxes of dead workers, report the backends of its machine.
 
 Each such worker does it in a thread: a Celery task would reach only one machine, and wait behind busy slots.
 """

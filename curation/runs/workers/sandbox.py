@@ -25,7 +25,7 @@ _openings = threading.Semaphore(os.cpu_count() or 1)
 
 
 class NoSandbox(Problem):
-    """No backend works on this machine; `detail` says what to install."""
+    """No backend works on this machine; `detail` names the packages to install."""
 
     status = 409
     title = "No sandbox"

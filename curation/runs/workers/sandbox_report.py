@@ -36,7 +36,7 @@ class SandboxReport(BaseModel):
 
     @property
     def detail(self) -> str:
-        """Return one line: the backend, or what is missing and how to get it."""
+        """Return one line: the backend, or the missing parts and how to get them."""
         if self.works:
             return self.backend
         if not self.findings:

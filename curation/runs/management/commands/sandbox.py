@@ -1,4 +1,4 @@
-"""`manage.py sandbox build|check`: build the image or root of the sandboxes; check what works on this machine."""
+"""`manage.py sandbox build|check`: build the image or root of the sandboxes; check the backends of this machine."""
 
 import shutil
 import sys
@@ -18,9 +18,7 @@ from sandbox.rootfs import MIRROR, make_archive, unpack
 
 
 class Command(BaseCommand):
-    help = (
-        "build: Docker's image, or the root folder for bubblewrap. check: what works, what is missing, how to get it."
-    )
+    help = "build: Docker's image, or the root folder for bubblewrap. check: which backends work, how to get missing parts."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
