@@ -1,4 +1,5 @@
-"""What stays hidden of pending samples from those who decide them, and who looked. Every page and call asks here.
+"""Facts of pending samples that stay hidden from their reviewers, and the log of who looked. Every page and call asks
+here.
 
 In a project with blind review a *reviewer* finds score, bucket, flags, verdicts, outcome and sides of a pending sample
 nowhere but on its own page after the decision. Curators and admins see them, and the audit log says once per sample
@@ -6,14 +7,14 @@ that they looked. The rules:
 
 - one object that tells of a sample: `look`, or `hides` where only a part is hidden;
 - a list of them: `without_pending` for reviewers (of duels and verdicts `curation.duels.pages.queries`), and `look_at`
-  for what curators see;
+  for the rows that curators see;
 - a figure or a file of many samples: `refuse_pending`, or a count of decided samples where `reviews_blind`;
 - a page of all samples: `refuse_undecided`;
 - a filter or an order: `refuse_hidden` of samples, `refuse_told` of anything else;
 - a run's result, items and calls: `results_hidden`.
 
-A page does not offer what it would refuse: a view names its rule (`project_page`), and `opens` asks it before a link is
-shown; the samples list offers the fields and orders that are not in `hidden_fields`.
+A page does not offer links that it would refuse: a view names its rule (`project_page`), and `opens` asks it before a
+link is shown; the samples list offers the fields and orders that are not in `hidden_fields`.
 """
 
 from collections.abc import Iterable
@@ -55,7 +56,7 @@ OPEN_FIELDS = frozenset(
     }
     | {"created_after", "created_before"}
 )
-# What tells how people decided who do not see each other's decisions.
+# Fields that reveal decisions of people who do not see each other's decisions.
 OF_CURATORS = ("disputed", "decided_by", "independent")
 OPEN_SORTS = ("-id", "id", "-created_at", "created_at")
 
@@ -69,13 +70,13 @@ def hides(access: Access, sample: Sample) -> bool:
 
 
 def shown_flags(sample: Sample, *, hidden: bool) -> int:
-    """The bits of the flags that may be listed: of a hidden sample what the scan of its texts found."""
+    """The bits of the flags that may be listed: of a hidden sample the findings of the scan of its texts."""
     return sample.flags & SCANNED if hidden else sample.flags
 
 
 def hidden_fields(access: Access, status: Groups) -> frozenset[str]:
-    """The fields of a samples filter that tell what is hidden among samples of this status. `flags` and `sort` are told
-    apart by `shown_flag_words` and `OPEN_SORTS`."""
+    """The fields of a samples filter that reveal hidden facts of samples of this status. `flags` and `sort` have their
+    own rules, `shown_flag_words` and `OPEN_SORTS`."""
     hidden = frozenset() if access.role in (Role.CURATOR, Role.ADMIN) else frozenset(OF_CURATORS)
     return hidden | (SampleFilter.model_fields.keys() - OPEN_FIELDS if _tells_of_pending(access, status) else set())
 
@@ -92,20 +93,20 @@ def shown_sorts(access: Access, status: Groups) -> tuple[str, ...]:
 
 
 def _tells_of_pending(access: Access, status: Groups) -> bool:
-    """Whether a filter with this status finds pending samples for someone who reviews blind."""
+    """Whether a filter with this status finds pending samples for a blind reviewer."""
     return reviews_blind(access) and all(Status.PENDING in group for group in status)
 
 
 def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
-    """Refuse a filter or an order that tells what is hidden. One that matches no pending sample is not refused."""
+    """Refuse a filter or an order that reveals hidden facts. One that matches no pending sample is not refused."""
     hidden = hidden_fields(access, wanted.status)
     named = [
         name for name in SampleFilter.model_fields if name in hidden and getattr(wanted, name) not in ((), None, "")
     ]
     if told := [name for name in named if name in OF_CURATORS]:
         raise Blind(
-            f"{', '.join(told)} would tell what others decided before their sample is settled. Curators and admins may "
-            "use it.",
+            f"{', '.join(told)} would reveal decisions of others before their sample is settled. Curators and admins "
+            "may use it.",
             errors=[FieldError(name, "hidden while samples are pending") for name in told],
         )
     if {word for group in wanted.flags for word in group}.difference(shown_flag_words(access, wanted.status)):
@@ -115,7 +116,7 @@ def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
         named.append("sort")
     if named:
         raise Blind(
-            f"You review blind: {', '.join(named)} would tell what is hidden of pending samples. Leave it out, or "
+            f"You review blind: {', '.join(named)} would reveal hidden facts of pending samples. Leave it out, or "
             "filter by a status without `pending`.",
             errors=[FieldError(name, "hidden while samples are pending") for name in named],
         )
@@ -128,7 +129,7 @@ def refuse_hidden_query(access: Access, query: QueryDict) -> None:
 
 
 def without_pending(access: Access, rows: R, *paths: str) -> R:
-    """The rows, for someone who reviews blind without those of pending samples; `paths` are lookups of the sample."""
+    """The rows, for a blind reviewer without those of pending samples; `paths` are lookups of the sample."""
     if reviews_blind(access):
         for path in paths:
             rows = rows.exclude(**{f"{path}__status": Status.PENDING})
@@ -139,7 +140,7 @@ def refuse_told(access: Access, *names: str) -> None:
     """Refuse parameters by which a list tells how samples ended, while one of the project is hidden from the caller."""
     if names and has_hidden(access):
         raise Blind(
-            f"You review blind: {', '.join(names)} would tell what is hidden of pending samples. Leave it out.",
+            f"You review blind: {', '.join(names)} would reveal hidden facts of pending samples. Leave it out.",
             errors=[FieldError(name, "hidden while samples are pending") for name in names],
         )
 
@@ -164,7 +165,7 @@ def results_hidden(access: Access) -> str:
     """Runs tell how samples ended and were judged, and their calls how long each answer is."""
     if not has_hidden(access):
         return ""
-    return "You review blind, and samples of the project are pending. What runs found is shown when all are decided."
+    return "You review blind, and samples of the project are pending. Results of runs are shown when all are decided."
 
 
 def has_hidden(access: Access) -> bool:
@@ -173,7 +174,7 @@ def has_hidden(access: Access) -> bool:
 
 
 def look(access: Access, sample: Sample | None) -> None:
-    """Refuse a reviewer to look at what is hidden of this sample; note that a curator or admin looked."""
+    """Refuse a reviewer the hidden facts of this sample; note that a curator or admin looked."""
     if sample is None or sample.status != Status.PENDING:
         return
     if reviews_blind(access):
@@ -182,8 +183,8 @@ def look(access: Access, sample: Sample | None) -> None:
 
 
 def look_at(access: Access, ids: Iterable[int | None]) -> None:
-    """Note that a curator or admin sees what is hidden of the pending ones of these samples: a row for each that they
-    had not seen, and one entry in the audit log. A list that shows no new one costs one query."""
+    """Note that a curator or admin sees the hidden facts of the pending ones of these samples: a row for each that is
+    new to them, and one entry in the audit log. A list without a new one costs one query."""
     shown = [pk for pk in ids if pk is not None]
     if not shown or access.role not in (Role.CURATOR, Role.ADMIN):
         return

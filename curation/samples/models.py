@@ -52,11 +52,11 @@ class Flag(models.IntegerChoices):
     CONTROL = 512, "control_text"
 
 
-# What the scan of the texts found and no person has cleared. Scoring leaves these bits alone.
+# Findings of the scan that no person has cleared. Scoring leaves these bits alone.
 SCANNED = Flag.SECRET | Flag.PII | Flag.CONTROL
 
 
-# What the lint or the second reader found: a person has to clear it.
+# Findings of the lint or the second reader: a person has to clear them.
 LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 
@@ -87,7 +87,7 @@ class SampleQuerySet(models.QuerySet["Sample"]):
         return rows
 
     def for_list(self) -> "SampleQuerySet":
-        """What a list shows of each row, in one query; `duel` and `trajectory` belong to layers above."""
+        """The columns of a list's rows, in one query; `duel` and `trajectory` belong to layers above."""
         return self.select_related("decided_by").annotate(
             duel_pk=models.F("duel__id"),
             opponent=models.F("duel__opponent"),
@@ -117,8 +117,8 @@ class SampleQuerySet(models.QuerySet["Sample"]):
 class Sample(models.Model):
     """`score` is 0–100 or None; `score_key` repeats it with -1 for None, since a keyset needs a value in every row.
 
-    `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less what flips, spread
-    judges and leaks add (`curation.samples.scores.priority`).
+    `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less deductions for flips,
+    spread judges and leaks (`curation.samples.scores.priority`).
     """
 
     # Keys without an index of their own: those below begin with the same column.
@@ -196,12 +196,12 @@ class Sample(models.Model):
             # A bucket by score or by priority: both go with the bucket, so the order's own index would be walked far.
             models.Index(fields=["project", "bucket", "score_key", "id"], name="sample_bucket_score"),
             models.Index(fields=["project", "bucket", "priority", "id"], name="sample_bucket_priority"),
-            # The queue: what is undecided, the most borderline first. Not a partial index: SQLite uses those only
+            # The queue: undecided samples, the most borderline first. Not a partial index: SQLite uses those only
             # where the condition is written out, and Django sends it as a parameter.
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
-            # The queue again, in two halves: what nobody has been assigned comes before what others may leave.
+            # The queue again, in two halves: unassigned samples come before those that others may leave.
             models.Index(fields=["project", "status", "assigned", "priority", "id"], name="sample_queue_assigned"),
-            # What was decided today.
+            # Samples decided today.
             models.Index(
                 fields=["project", "decided_at"],
                 name="sample_decided",
@@ -247,7 +247,7 @@ class SampleText(models.Model):
 
 
 class Look(models.Model):
-    """A curator or admin has seen what is hidden of this sample from its reviewers, while it was pending."""
+    """A curator or admin has seen facts of this sample that are hidden from its reviewers, while it was pending."""
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="looks", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="looks")
@@ -261,7 +261,7 @@ class Look(models.Model):
 
 
 class TextScan(models.Model):
-    """What the scan found in a text: `[[rule, start, end], …]` under a version of the rules. It names no sample and no
+    """The scan's findings in a text: `[[rule, start, end], …]` under a version of the rules. It names no sample and no
     project, and the text is only there as its hash."""
 
     text_sha256 = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""Addresses of the samples pages. The page of one sample and what decides on many are `curation.review`'s."""
+"""Addresses of the samples pages. The page of one sample and the bulk decisions are `curation.review`'s."""
 
 from django.urls import path
 

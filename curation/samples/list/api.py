@@ -26,10 +26,10 @@ _project_and_version = Prepared(
 
 
 class SampleOut(Schema):
-    """A row of the list. `duel` or `trajectory` is the id of what it was made from.
+    """A row of the list. `duel` or `trajectory` is the id of its origin.
 
-    With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave. To someone
-    who reviews blind, they, `action_style`, `preview` and most flags of a pending sample are empty.
+    With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave. For a blind
+    reviewer, they, `action_style`, `preview` and most flags of a pending sample are empty.
     """
 
     id: str = Field(examples=["4711"])
@@ -53,10 +53,10 @@ class SampleOut(Schema):
     panel: str | None = Field(
         examples=["3f9a1c0b77de"], description="The panel that scored it; null for a duel without a score that counts."
     )
-    in_review_by: str | None = Field(examples=[None], description="Who has it open to decide it.")
+    in_review_by: str | None = Field(examples=[None], description="The reviewer with the sample open.")
     disputed: bool | None = Field(
         examples=[False],
-        description="Several people decided it differently and somebody must adjudicate; null for who may not know.",
+        description="Several people decided it differently and somebody must adjudicate; null for blind reviewers.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The question before many samples change at once: how many, which, and what happens to them."""
+"""The question before many samples change at once: their number, the selection, and the change."""
 
 from dataclasses import dataclass
 

@@ -100,7 +100,7 @@ class SampleFilter(RowFilter):
     )
     panel: Words = Field(default=(), description="Ids of panels: one of them gave the score that counts.")
     opponent: Annotated[Words, one_of(OPPONENTS)] = Field(
-        default=(), description="What a turn's answer was compared with; `none`: imported without another answer."
+        default=(), description="The other answer of a turn's duel; `none`: imported without another answer."
     )
     disputed: bool | None = Field(
         default=None, description="Whether several people decided differently and somebody must adjudicate."
@@ -204,9 +204,9 @@ def _kind_clause(kinds: Sequence[str]) -> Clause:
 
 
 def _opinions(rows: SampleQuerySet) -> models.QuerySet[models.Model]:
-    """The decisions that people made independently (`curation.review.models.Decision`, which is above this app).
+    """Independent decisions (`curation.review.models.Decision`, which is above this app).
 
-    Those of people who had looked at what is hidden are left out.
+    Those made after opening hidden data are left out.
     """
     decisions = rows.model._meta.get_field("decisions").related_model
     outer = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}

@@ -1,4 +1,4 @@
-"""What the samples page shows: the rows, and the URL of every link."""
+"""The samples page: the rows, and the URL of every link."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

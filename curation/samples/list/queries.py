@@ -27,7 +27,7 @@ _HUGGING_FACE = re.compile(
 
 
 def in_review(samples: Sequence[Sample]) -> dict[int, str]:
-    """Who has which of these samples open, in one query. Leases belong to a layer above."""
+    """The reviewers with these samples open, in one query. Leases belong to a layer above."""
     ids = IdList([sample.pk for sample in samples])
     rows = Sample.objects.filter(pk__in=ids, leases__until__gt=Now())
     return dict(rows.values_list("pk", "leases__reviewer__username"))

@@ -39,7 +39,7 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
     url = reverse(of.page, args=[slug])
     try:
         here = canonical(of, given)
-    except Problem:  # the page says what is wrong with its filter
+    except Problem:  # the page shows the errors of its filter
         here = given.urlencode()
     views = tuple(
         ViewLink(
@@ -79,7 +79,7 @@ def save_view(*, access: Access, name: str, query: str, of: str = "samples") -> 
 
 @transaction.atomic
 def delete_view(*, access: Access, view: SavedView) -> None:
-    """Delete a view. Its author may, and everyone who may launch runs."""
+    """Delete a view. Allowed for its author and with the right to launch runs."""
     access.require(Scope.REVIEW)
     if view.created_by_id != access.user.pk and not access.may(Scope.RUN):
         raise NotAllowed("Only the author of a view or a curator can delete it.")

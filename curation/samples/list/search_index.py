@@ -5,7 +5,7 @@ content), with triggers. PostgreSQL: a generated column with a GIN index. Both s
 digit, so that `billing` finds `src/billing.py`.
 
 A migration that alters a table makes it again on SQLite, which drops its triggers and indexes. So they are not part of
-a migration: `create_missing` runs after every `migrate`, and the system check `samples.W001` reports what is missing.
+a migration: `create_missing` runs after every `migrate`, and the system check `samples.W001` reports missing ones.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ PRESENT = {
 
 
 def create_missing(using: str, **_: object) -> None:
-    """Create what is missing, and index the rows that are there. Called after every `migrate`."""
+    """Create the missing objects, and index the rows that are there. Called after every `migrate`."""
     connection = connections[using]
     missing = _missing(connection)
     with connection.cursor() as cursor:
@@ -87,7 +87,7 @@ def check_search_index(
 
 
 def _missing(connection: BaseDatabaseWrapper) -> dict[str, str]:
-    """Return the statements of what is missing, by name; none before the tables are there."""
+    """Return the statements of the missing objects, by name; none before the tables are there."""
     if "samples_sampletext" not in connection.introspection.table_names():
         return {}
     with connection.cursor() as cursor:

@@ -16,7 +16,7 @@ from curation.samples.models import Sample, SampleQuerySet, SampleText
 from curation.web.ids import find
 
 WORDS = 3
-# From this likeness on; what is returned at most.
+# The lowest likeness, and the largest number of results.
 ALIKE, MOST = 0.3, 50
 # A word in more samples is not rare. Words looked up, rare ones used, candidates compared, and characters read of each.
 RARE, LOOKED_UP, USED, COMPARED, READ = 200, 30, 12, 300, 20_000

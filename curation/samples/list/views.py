@@ -26,7 +26,7 @@ from curation.web.lists.params import find_list
 def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
     fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
-    # htmx swaps in a response with status 422; the notice in the list says what is wrong.
+    # htmx swaps in a response with status 422; the notice in the list names the error.
     status = 200 if page.problem is None else 422 if fragment else page.problem.status
     template = "samples/_list.html" if fragment else "samples/list.html"
     response = render(request, template, {"page": page, "api_path": page.api_path}, status=status)

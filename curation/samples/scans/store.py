@@ -1,4 +1,4 @@
-"""Scan texts, and keep what was found by the text's hash and the version of the rules."""
+"""Scan texts, and keep the findings by the text's hash and the version of the rules."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Save samples from scoring stages, without changing what a person decided."""
+"""Save samples from scoring stages, without changing people's decisions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
