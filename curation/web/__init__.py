@@ -1,1 +1,2 @@
-"""What every app shares at its door: keyset pages, problem details, list parameters, idempotency, the page shell."""
+"""The common parts of every app's pages and calls: keyset pages, problem details, list parameters, idempotency, the
+page shell."""

@@ -54,6 +54,5 @@ def error_bars(values: Sequence[float], intervals: Sequence[Interval], *, token:
 
 
 def vertical_line(x: float, **line: object) -> Figure:
-    """A shape for the layout, as high as the chart."""
     style = {"width": 1, "color": color("text-2"), **line}
     return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": style}

@@ -1,4 +1,4 @@
-"""Django's system checks: what `manage.py check` and every start say about the installation."""
+"""Django's system checks of the installation: by `manage.py check` and at every start."""
 
 from pathlib import Path
 

@@ -53,7 +53,7 @@ def failure_of(error: BaseException) -> Unavailable | None:
 
 
 def explain(error: OSError | Error) -> str | None:
-    """Return what a command line says in place of a traceback, or None if a person cannot mend the error."""
+    """Return the message of a command line in place of a traceback, or None if a person cannot mend the error."""
     if (failure := failure_of(error)) is not None:
         return failure.detail
     if isinstance(error, OSError):

@@ -31,7 +31,7 @@ class CleanFileSystemStorage(FileSystemStorage):
 
 
 def missing_file(key: str) -> str:
-    """Return what to do about a file that the database names and this process does not find."""
+    """Return the advice about a file that the database names and this process does not find."""
     here = f"{settings.FILES_URL} on {socket.gethostname()}, where WINNOW_DATA is {settings.WINNOW_DATA}"
     return (
         f"The file {key} is not in {here}. It was deleted, or web and workers do not share their files: set FILES_URL, "

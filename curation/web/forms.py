@@ -1,4 +1,4 @@
-"""A form that shows the `Problem` which refused what it sent, and a field for a JSON object."""
+"""A form that shows the `Problem` which refused its values, and a field for a JSON object."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ class ProblemField(forms.BoundField):
 
     @property
     def part_errors(self) -> dict[str, list[str]]:
-        """What is wrong with single parts."""
+        """Errors of single parts."""
         found: dict[str, list[str]] = {}
         for error in self.form.errors.as_data().get(self.name, ()):
             if isinstance(error, PartError):
@@ -52,7 +52,7 @@ class ProblemField(forms.BoundField):
 
     @property
     def own_errors(self) -> list[str]:
-        """What is wrong with the field as a whole."""
+        """Errors of the field as a whole."""
         found = self.form.errors.as_data().get(self.name, ())
         return [text for error in found if not isinstance(error, PartError) for text in error.messages]
 
@@ -80,7 +80,7 @@ class ProblemForm(forms.Form):
     problem: Problem | None = None
 
     def clean(self) -> dict[str, Any]:
-        """Where a field is wrong, also say what the use case would refuse of the others."""
+        """If a field is wrong, also report the use case's errors in the others."""
         super().clean()
         if self.errors:
             try:
@@ -109,7 +109,7 @@ class ProblemForm(forms.Form):
         self._add_errors(problem)
 
     def _add_errors(self, problem: Problem) -> None:
-        """A field that was wrong before keeps its first errors: what is said of it now may follow from them."""
+        """A field that was wrong before keeps its first errors: later ones may follow from them."""
         wrong = set(self.errors) - {NON_FIELD_ERRORS}
         for error in problem.errors:
             path = error.path.removeprefix(self.path_prefix)

@@ -21,7 +21,7 @@ def id_number(text: str) -> int | None:
 
 
 def find(rows: QuerySet[M], given: str, noun: str) -> M:
-    """The row with this id, or `NotFound`; `rows` are already limited to what the caller may see."""
+    """The row with this id, or `NotFound`; `rows` are already limited to those that the caller may see."""
     pk = id_number(given)
     row = None if pk is None else rows.filter(pk=pk).first()
     if row is None:

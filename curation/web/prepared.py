@@ -37,11 +37,10 @@ class Prepared(Generic[R]):
     def __init__(self, build: Callable[..., QuerySet[Any, R]], **kinds: type[Value]) -> None:
         self._build = build
         self._kinds = kinds
-        # What is compiled belongs to a connection, and a connection to one thread.
+        # A compiled query belongs to a connection, and a connection to one thread.
         self._of_thread = threading.local()
 
     def first(self, **values: Value) -> R | None:
-        """Return the query's first row."""
         connection = connections[DEFAULT_DB_ALIAS]
         compiled: _Compiled | None = getattr(self._of_thread, "compiled", None)
         if compiled is None or compiled.connection is not connection:
@@ -77,8 +76,8 @@ class Prepared(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """`places` says which of the parameters are values, and of what name. `converters` turn what the driver returns in
-    a column into Python's type."""
+    """`places` are the positions of parameters that are values, and their names. `converters` turn a column's value
+    from the driver into Python's type."""
 
     connection: BaseDatabaseWrapper
     sql: str

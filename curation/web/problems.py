@@ -18,7 +18,7 @@ _FIRST_WORD = re.compile(r"[a-z]+\b(?![/_.-])")
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field of the input; `path` is dotted, such as `recipe.formats.0`."""
+    """An error in one field of the input; `path` is dotted, such as `recipe.formats.0`."""
 
     path: str
     message: str
@@ -42,9 +42,9 @@ class FieldError:
 class Problem(Exception):
     """A refused request, explained to the person who sent it (RFC 9457).
 
-    `code` is stable, for programs; `detail` says what to do about it, as a page shows it, and `str(problem)` with the
-    backticks that REST keeps; `current` is the state that the request did not know of, such as the version of a stale
-    write. `retry_after` is the seconds after which to try again.
+    `code` is stable, for programs; `detail` is the reason and the remedy, as a page shows it, and `str(problem)` with
+    the backticks that REST keeps; `current` is the state that the request did not know of, such as the version of a
+    stale write. `retry_after` is the seconds after which to try again.
     """
 
     status = 400
@@ -74,7 +74,7 @@ class Problem(Exception):
 
     @classmethod
     def of(cls, error: ValidationError, *path: str) -> Self:
-        """Refuse what pydantic found; the fields' paths begin with `path`."""
+        """Refuse pydantic's errors; the fields' paths begin with `path`."""
         found = error.errors(include_input=False, include_url=False)
         return cls.fields(
             [FieldError(".".join(map(str, [*path, *e["loc"]])), e["msg"].removeprefix("Value error, ")) for e in found]
@@ -90,7 +90,7 @@ class NotAllowed(Problem):
 
 
 class Blind(NotAllowed):
-    """Something that tells, before a decision, what blind review hides."""
+    """Something that reveals, before a decision, facts that blind review hides."""
 
     code, title = "blind", "Hidden while samples are pending"
 

@@ -1,6 +1,6 @@
-"""Refuse a request with everything that is known to be wrong, so that nobody mends it in two rounds.
+"""Refuse a request with all its known errors, so that nobody mends it in two rounds.
 
-A check that reads a field which is wrong itself says nothing: what `read_partly` returns raises `NotKnown` there.
+A check that reads a field which is wrong itself reports nothing: the result of `read_partly` raises `NotKnown` there.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -17,12 +17,12 @@ Check = Callable[[], AbstractContextManager[None]]
 
 
 class NotKnown(Exception):
-    """The field has no valid value, so what depends on it is not known."""
+    """The field has no valid value, so checks that depend on it cannot be made."""
 
 
 @contextmanager
 def all_checks() -> Iterator[Check]:
-    """Collect what checks refuse that do not depend on each other, then raise all of it as one `Problem`.
+    """Collect the refusals of checks that do not depend on each other, then raise all of them as one `Problem`.
 
     In it, `with check(): …` is one check. The code and status are those of the first refusal. Raises `NotKnown` if
     nothing is refused, and a check could not be made.
@@ -42,7 +42,7 @@ def all_checks() -> Iterator[Check]:
     yield check
     if refused:
         raise _together(refused) from None
-    if unknown:  # what follows these checks cannot be known either
+    if unknown:  # later steps cannot be checked either
         raise unknown[0]
 
 
@@ -51,7 +51,7 @@ def _together(refused: list[Problem]) -> Problem:
         return refused[0]
     errors = [error for problem in refused for error in problem.errors or [FieldError("", str(problem))]]
     sentences = (text if (text := str(problem)).endswith((".", "?", "!")) else f"{text}." for problem in refused)
-    # What the caller can mend comes before what only the server can.
+    # Errors that the caller can mend come before those of the server.
     first = min(refused, key=lambda problem: problem.status != 422)
     return type(first)(" ".join(sentences), code=first.code, errors=errors, current=first.current)
 
@@ -70,7 +70,7 @@ class _Partial(BaseModel):
 def read_partly(
     model: type[M], given: Mapping[str, Any], *, unknown: Collection[str] = ()
 ) -> tuple[M, ValidationError | None]:
-    """Return the model without the values that are wrong, and what is wrong with them.
+    """Return the model without the wrong values, and their errors.
 
     `unknown` are fields that were refused before, so that `given` lacks them. Raises an error that is of no field.
     """

@@ -1,4 +1,4 @@
-"""What log lines, spans and error reports say of the work in progress: ids and names, never what it is about.
+"""Facts about the work in progress for log lines, spans and error reports: ids and names, never its content.
 
 Without `OTEL_EXPORTER_OTLP_ENDPOINT` OpenTelemetry's API does nothing.
 """
@@ -41,7 +41,7 @@ def begin(**ids: str | int) -> None:
 class Span:
     """A span and a measured duration of the block. `attributes` are names of few values, such as a stage's.
 
-    Of an exception it has the type alone, because its text may quote what the work is about.
+    Of an exception it has the type alone, because its text may quote the content of the work.
     """
 
     def __init__(self, name: str, **attributes: str) -> None:

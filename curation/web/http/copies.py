@@ -1,4 +1,4 @@
-"""Confirms a form to the browser, which keeps a copy of what was typed until then (`static/js/kept-forms.js`)."""
+"""Confirms a form to the browser, which keeps a copy of the typed values until then (`static/js/kept-forms.js`)."""
 
 import re
 
@@ -14,7 +14,7 @@ SECONDS = 300
 
 
 class CopyMiddleware(Middleware):
-    """Sets a cookie for a form that was read: saved, or shown again with what is wrong (422)."""
+    """Sets a cookie for a form that was read: saved, or shown again with its errors (422)."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)

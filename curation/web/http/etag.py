@@ -24,7 +24,7 @@ COMPARED = ("application/json", "text/markdown", "text/csv")
 
 
 def version_of(state: object) -> str:
-    """Return the version of an object that counts none: a digest of what its changes may overwrite."""
+    """Return the version of an object that counts none: a digest of the values that its changes may overwrite."""
     shown = orjson.dumps(state, default=DjangoJSONEncoder().default, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(shown).hexdigest()[:16]
 
@@ -35,9 +35,8 @@ def set_etag(response: HttpResponse, version: int | str) -> None:
 
 def seen_version(request: HttpRequest, version: V, *, now: Mapping[str, object] | None = None) -> V | None:
     """Return the row's `version` if the request's `If-Match` names it, so that it can be checked again under a lock;
-    None without the header or for `*`, when nothing is checked. Raises `Stale` where the header names something else;
-    its `current` has the version, and what the row is `now`.
-    """
+    None without the header or for `*`, when nothing is checked. Raises `Stale` if the header names another version; its
+    `current` has the version, and the row's values in `now`."""
     match = matches(request, version)
     if match is False:
         stale = Stale.version(request.headers["If-Match"], version)

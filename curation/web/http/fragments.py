@@ -1,6 +1,6 @@
-"""The requests that a page makes itself, by htmx or fetch: their answers say for whom they were made.
+"""The requests that a page makes itself, by htmx or fetch: their answers name the user for whom they were made.
 
-A page must not take a sign-in page, or the page of a proxy, for an answer: it would lose what somebody has typed.
+A page must not take a sign-in page, or the page of a proxy, for an answer: it would lose the typed text.
 """
 
 from urllib.parse import urlsplit

@@ -179,7 +179,7 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
         response = HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
     else:
         context = {"problem": problem, "request_id": request.META.get("winnow.request_id", "")}
-        # The shell of the project makes queries, which may be what failed.
+        # The shell of the project makes queries, and one of them may have failed.
         in_project = "winnow.access" in request.META and problem.status < 500
         template = "errors/in_project.html" if in_project else "errors/problem.html"
         response = render(request, template, context, status=problem.status)

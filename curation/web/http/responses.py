@@ -27,7 +27,7 @@ from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)
 PROTOBUF = "application/x-protobuf"
-# What a database or its driver raises for a value that no column stores, where no earlier check refused it.
+# Errors of a database or its driver for a value that no column stores, if no earlier check refused it.
 UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
 
 
@@ -40,7 +40,7 @@ PROBLEM = {
         "type": {"type": "string", "examples": ["urn:winnow:problem:not_found"]},
         "title": {"type": "string", "examples": ["Not found"]},
         "status": {"type": "integer", "examples": [404]},
-        "detail": {"type": "string", "description": "What to do about it, for people."},
+        "detail": {"type": "string", "description": "The reason and the remedy, for people."},
         "code": {"type": "string", "examples": ["not_found"], "description": "Stable, for programs."},
         "errors": {
             "type": "array",
@@ -66,7 +66,7 @@ class JsonParser(Parser):
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     """RFC 9457: `type, title, status, detail, code, errors, request_id`, and `current` where a version was stale.
 
-    A request in protobuf, which only exporters of OpenTelemetry send, gets what they read.
+    A request in protobuf, which only exporters of OpenTelemetry send, gets the format that they read.
     """
     body = {
         "type": f"urn:winnow:problem:{problem.code}",

@@ -41,6 +41,6 @@ class ShortNameUploadHandler(TemporaryFileUploadHandler):
         try:
             super().receive_data_chunk(raw_data, start)
         except OSError:
-            with contextlib.suppress(OSError):  # what is still buffered
+            with contextlib.suppress(OSError):  # of the buffer
                 self.file.close()
             raise

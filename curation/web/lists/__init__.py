@@ -1,1 +1,1 @@
-"""What every list shares: parameters, filters, keyset pages."""
+"""The common parts of every list: parameters, filters, keyset pages."""

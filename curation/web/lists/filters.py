@@ -72,8 +72,6 @@ class OneOf(AfterValidator):
 
 
 def one_of(allowed: Collection[str] | Callable[[], Collection[str]]) -> OneOf:
-    """Refuse a word that is not allowed."""
-
     def check(groups: Groups) -> Groups:
         known = allowed() if callable(allowed) else allowed
         for word in (word for group in groups for word in group):
@@ -85,8 +83,6 @@ def one_of(allowed: Collection[str] | Callable[[], Collection[str]]) -> OneOf:
 
 
 def ids_of(noun: str) -> AfterValidator:
-    """Refuse a word that is not an id."""
-
     def check(groups: Groups) -> Groups:
         for word in (word for group in groups for word in group):
             if id_number(word) is None:
@@ -127,7 +123,7 @@ class RowFilter(Schema):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     lookups: ClassVar[Mapping[str, str]] = {}
-    # What forms and lists call a field, in the order of a form, and the words of its values.
+    # Labels of the fields in forms and lists, in the order of a form, and the words of their values.
     labels: ClassVar[Mapping[str, str]] = {}
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {}
     # Fields that are no conditions, such as the sort order of a list.
@@ -171,7 +167,6 @@ class RowFilter(Schema):
 
     @classmethod
     def offered(cls) -> Collection[str]:
-        """The fields that a form offers."""
         return list(cls.labels) or [name for name in cls.model_fields if name not in cls.beside]
 
     @classmethod

@@ -92,7 +92,7 @@ class _FilterInputs(forms.Widget):
 
 
 class FilterField(PartsField):
-    """A filter as JSON, `{"bucket": "refined"}`. What it refuses it names by field, as a list does."""
+    """A filter as JSON, `{"bucket": "refined"}`. Its errors name the field, as those of a list do."""
 
     def __init__(self, filter: type[RowFilter], **values: Any) -> None:
         super().__init__(widget=_FilterInputs(filter), **values)
@@ -125,7 +125,7 @@ class FilterField(PartsField):
 
 
 def _pairs(filter: type[RowFilter], value: Any) -> list[tuple[str, str]]:
-    """Names and texts of what was typed, or of a filter's JSON."""
+    """Names and texts of the typed values, or of a filter's JSON."""
     if isinstance(value, QueryDict):
         return [(name, text) for name, texts in value.lists() for text in texts if text.strip()]
     return filter.from_json(value or {}).pairs()

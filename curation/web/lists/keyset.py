@@ -26,7 +26,7 @@ class Page(Generic[M]):
     total: int | None = None
 
     def response(self, shape: Callable[[M], object]) -> dict[str, object]:
-        """What a REST list returns: each row in its shape."""
+        """The response of a REST list: each row in its shape."""
         total = {} if self.total is None else {"total": self.total}
         return {"data": [shape(row) for row in self.rows], "next_cursor": self.next_cursor, **total}
 

@@ -1,4 +1,5 @@
-"""What list pages share: their rows with the links to other pages, tabs, filter fields, chips, sortable columns."""
+"""The common parts of list pages: their rows with the links to other pages, tabs, filter fields, chips, sortable
+columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -23,4 +23,6 @@ class TableLayout(Schema):
     widths: dict[ColumnName, Width] = Field(default={}, max_length=40)
 
 
-TableName = Annotated[str, Field(pattern=r"^[a-z]{1,30}$", description="What a row of the list is, such as `sample`.")]
+TableName = Annotated[
+    str, Field(pattern=r"^[a-z]{1,30}$", description="The noun of the list's rows, such as `sample`.")
+]

@@ -53,7 +53,7 @@ HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a host is called for: the setting with the private hosts that are allowed, and the input's field."""
+    """The purpose of a call to a host: the setting with the private hosts that are allowed, and the input's field."""
 
     setting: str
     field: str

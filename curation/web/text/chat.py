@@ -25,9 +25,9 @@ LAST = 4
 AROUND = 2
 # Characters; a longer turn starts folded where all turns are in the page.
 FOLDED_OVER = 3000
-# What an output says of its command's end, and of failures where it does not say it.
+# The exit code in a command's output, and signs of failure in an output without one.
 _RETURNED = re.compile(r"<returncode>\s*(-?\d+)|\b(?:exit code|exit status|returncode)[:=]?\s+(-?\d+)", re.IGNORECASE)
-# What wraps an output: its summary is what it says.
+# The wrapper of an output, which its summary leaves out.
 _TAGS = re.compile(r"<returncode>.*?</returncode>|</?output>")
 _FAILED = re.compile(
     r"^(?:Traceback \(most recent call last\)|\S*(?:Error|Exception): .*|.*: command not found"

@@ -26,7 +26,7 @@ def counted(number: int, noun: str) -> str:
 
 @register.filter
 def number(value: object, decimals: int = 0) -> str:
-    """Return "1,234.5"; "–" for what is no number. A number that is rounded to zero has no sign."""
+    """Return "1,234.5"; "–" for a value that is no number. A number that is rounded to zero has no sign."""
     if not isinstance(value, int | float):
         return "–"
     return f"{round(value, decimals) + 0.0:,.{decimals}f}"
@@ -34,7 +34,7 @@ def number(value: object, decimals: int = 0) -> str:
 
 @register.filter
 def percent(share: object, decimals: int = 0) -> str:
-    """Return a share from 0 to 1 as "62 %", or with one decimal as "62.5 %"; "–" for what is no number."""
+    """Return a share from 0 to 1 as "62 %", or with one decimal as "62.5 %"; "–" for a value that is no number."""
     return f"{number(100 * share, decimals)} %" if isinstance(share, int | float) else "–"
 
 

@@ -9,7 +9,7 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 def has_many_values(text: bytes) -> bool:
-    """Whether it has more than `MOST_VALUES`. What looks like a value in a string does not count."""
+    """Whether it has more than `MOST_VALUES`. Text in a string that looks like a value does not count."""
     return _signs(text) > MOST_VALUES and _signs(_STRING.sub(b"", text)) > MOST_VALUES
 
 

@@ -124,7 +124,6 @@ def render_text(text: str, spans: Spans = ()) -> SafeString:
 
 
 def render_output(text: str) -> SafeString:
-    """Render terminal output in a box."""
     return format_html('<pre class="terminal">{}</pre>', visible(without_colours(text)))
 
 
@@ -149,7 +148,6 @@ def code_html(script: str, spans: Spans = ()) -> SafeString:
 
 
 def found_spans(text: str, wanted: str) -> list[Span]:
-    """Find `wanted`, ignoring case."""
     return [match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE)] if wanted else []
 
 

@@ -83,5 +83,5 @@ def raw_response(request: HttpRequest, transcript: Transcript[Entry], name: str)
 
 
 def number_in(request: HttpRequest, name: str) -> int:
-    """Return a parameter as a number; 0 for anything else."""
+    """Return 0 if the parameter is no number."""
     return number(request.GET.get(name, ""), digits=11) or 0

@@ -1,4 +1,4 @@
-"""Mark what the scan finds in a text as a page shows it."""
+"""Mark the scan's findings in a text as a page shows it."""
 
 import json
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from judging.scan.scan import scan, texts_of
 def scan_marks(recorded: object, shown: str, prefix: str) -> list[Mark]:
     """Return the marks of all findings in `recorded` that `shown` has, in characters of `shown`.
 
-    `recorded` is a JSON value, such as a message with tool calls, and `shown` is what a page makes of it: its texts as
-    they are, without colours, or as JSON. The finding number `n` of the value has the id `prefix-n`, so that a list of
+    `recorded` is a JSON value, such as a message with tool calls, and `shown` is its form on a page: its texts as they
+    are, without colours, or as JSON. The finding number `n` of the value has the id `prefix-n`, so that a list of
     findings can link to its mark.
     """
     marks: list[Mark] = []

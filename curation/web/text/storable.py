@@ -1,4 +1,4 @@
-"""Text and JSON from outside: what a database cannot store is refused, or replaced where a program wrote it."""
+"""Text and JSON from outside: values that a database cannot store are refused, or replaced if a program wrote them."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from curation.web.problems import FieldError, Invalid, Problem
 from curation.web.text.json_size import refuse_many_values
 
-# What a BigIntegerField takes; a JSON library may read a larger number as a float.
+# The limit of a BigIntegerField; a JSON library may read a larger number as a float.
 LARGEST_INTEGER = 2**63 - 1
 DEEPEST = 64
 
@@ -22,7 +22,7 @@ def storable(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text in one line, for a name that a stranger chose: what is not printed becomes a replacement character."""
+    """The text in one line, for a name that a stranger chose: unprintable characters become replacement characters."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
@@ -41,7 +41,7 @@ def _storable_parts(value: object) -> object:
 
 
 def text_errors(name: str, text: str, *, at_most: int) -> list[FieldError]:
-    """What keeps a typed text from being stored: its length or its characters."""
+    """Errors that keep a typed text from being stored: its length or its characters."""
     if len(text) > at_most:
         return [FieldError(name, f"has more than {at_most:,} characters")]
     reason = _unstorable(text)

@@ -1,6 +1,6 @@
 """A transcript on a page: its first and last entries, gaps that load on demand, long texts in pieces, and find.
 
-A *turn* is one recorded text, known by its index. An *entry* is what a page draws: a chat message (`chat.Chat`) or a
+A *turn* is one recorded text, known by its index. An *entry* is one item on the page: a chat message (`chat.Chat`) or a
 terminal step, which is a command and its output. The templates are in `templates/transcript/`.
 """
 
@@ -18,7 +18,7 @@ from curation.web.text.scan_marks import scan_marks
 WINDOW = 40
 # Characters of one text that a page draws at once.
 CHUNK = 16_000
-# Characters of a text's summary line, and what is shown before the first match.
+# Characters of a text's summary line, and of the text before the first match.
 LINE, BEFORE = 160, 400
 MOST_FOUND = 50
 TONES = {"task": "user", "user": "user", "system": "system", "assistant": "assistant"}
@@ -143,7 +143,7 @@ class Part(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(Generic[Entry]):
-    """What a page shows of a transcript with `total` entries and `size` characters."""
+    """The part of a transcript that a page shows, of `total` entries and `size` characters."""
 
     parts: list[Part[Entry]]
     total: int
@@ -153,7 +153,7 @@ class Excerpt(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Landmark:
-    """One line of an outline: a turn, what it is, and whether it is a command or an error."""
+    """One line of an outline: a turn, its type, and whether it is a command or an error."""
 
     turn: int
     role: str
@@ -172,7 +172,7 @@ class Found:
 
 
 class Transcript(ABC, Generic[Entry]):
-    """`turns` as recorded. Subclasses say what an entry is and how a turn's text is read.
+    """`turns` as recorded. Subclasses define an entry and how a turn's text is read.
 
     With `at`, the opening has that turn, and its text from shortly before that character.
     """
@@ -183,15 +183,13 @@ class Transcript(ABC, Generic[Entry]):
         self.at = at if at is not None and at.turn < len(turns) else None
 
     @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of entries."""
+    def __len__(self) -> int: ...
 
     @abstractmethod
     def entry(self, place: int, *, opened: bool) -> Entry: ...
 
     @abstractmethod
-    def role(self, turn: int) -> str:
-        """Return the label of a turn."""
+    def role(self, turn: int) -> str: ...
 
     @abstractmethod
     def form(self, turn: int) -> Form: ...
@@ -210,11 +208,11 @@ class Transcript(ABC, Generic[Entry]):
 
     @abstractmethod
     def opening(self) -> Excerpt[Entry]:
-        """Return what a page shows first."""
+        """Return the first view of a page."""
 
     @abstractmethod
     def landmarks(self) -> Iterator[Landmark]:
-        """Yield one line for each entry, in the order in which it was recorded."""
+        """Yield one line for each entry, in recorded order."""
 
     def window(self, start: int, end: int, *, bottom: bool = False) -> Excerpt[Entry]:
         """Return the first (or last) `WINDOW` entries of a gap, and the gap that remains."""
@@ -244,7 +242,7 @@ class Transcript(ABC, Generic[Entry]):
         return Turn(index, self.role(index), summary_line(text), len(text), body, opened, note=note)
 
     def piece(self, turn: int, start: int = 0, *, wanted: str = "") -> Piece:
-        """Return up to `CHUNK` characters of a turn's text; by default from shortly before what must be shown: the
+        """Return up to `CHUNK` characters of a turn's text; by default from shortly before the required place: the
         first match, or `at`."""
         text = self.text(turn)
         spans = found_spans(text, wanted)
@@ -286,7 +284,7 @@ class Transcript(ABC, Generic[Entry]):
         return line_span(text, self.at.line)[0] if self.at.line else self.at.start
 
     def mark_prefix(self, turn: int) -> str:
-        """Return what the ids of a turn's marks begin with."""
+        """Return the prefix of the ids of a turn's marks."""
         return f"scan-{self.source.noun}-{self.source.pk}-{turn}" if self.source else ""
 
     def find(self, wanted: str) -> Found:
