@@ -77,7 +77,7 @@ def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Dec
     line = Decision.objects.filter(sample=sample).standing(*DECIDING).order_by("-id").first()
     if line is None or line.round or line.batch:
         raise Conflict(
-            f"Sample {sample.pk} was not settled by a single decision of one person. Send it back to the queue instead.",
+            f"Sample {sample.pk} was not settled by one person's own decision. Send it back to the queue instead.",
             code="settled_by_several",
         )
     if member is not None and member.user_id == line.reviewer_id:

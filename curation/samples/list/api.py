@@ -56,7 +56,7 @@ class SampleOut(Schema):
     in_review_by: str | None = Field(examples=[None], description="The reviewer with the sample open.")
     disputed: bool | None = Field(
         examples=[False],
-        description="Several people decided it differently and somebody must adjudicate; null for blind reviewers.",
+        description="Several people decided it differently and somebody must adjudicate; null without the scope `run`.",
     )
 
 

@@ -18,7 +18,9 @@ from sandbox.rootfs import MIRROR, make_archive, unpack
 
 
 class Command(BaseCommand):
-    help = "build: Docker's image, or the root folder for bubblewrap. check: which backends work, how to get missing parts."
+    help = (
+        "build: Docker's image, or the root folder for bubblewrap. check: the backends, and how to get missing parts."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
