@@ -52,7 +52,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     (
         "samples/assignments/targets/",
         {"username": "nobody", "per_day": "many", "total": "0"},
-        {"username": "nobody", "per_day": "whole number", "total": "1 to 1,000,000"},
+        {"username": "no member", "per_day": "whole number", "total": "1 to 1,000,000"},
     ),
     (
         "settings/labels/",

@@ -83,7 +83,7 @@ def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
 
 @router.get("/projects/{slug}/targets", response=WorkloadsOut, summary="Targets, pace and remaining work, by person")
 def list_targets(request: HttpRequest, slug: str) -> WorkloadsOut:
-    """All reviewers; without the scope `run` only yourself."""
+    """Members with the right to review; without the scope `run` only yourself."""
     return WorkloadsOut(data=[WorkloadOut.of(row) for row in workloads(enter(request, slug, Scope.READ))])
 
 
@@ -135,7 +135,7 @@ def _workload(access: Access, username: str) -> WorkloadOut:
     for row in workloads(access):
         if row.username == username:
             return WorkloadOut.of(row)
-    raise NotFound(f"{username!r} is no reviewer of {access.project.slug}.")
+    raise NotFound(f"{access.project.slug} has no member {username!r} with the right to review.")
 
 
 def _assignment_out(row: Assignment) -> AssignmentOut:

@@ -126,13 +126,13 @@ def check_until(until: datetime | None) -> None:
 
 
 def member_who_reviews(project: Project, username: str, path: str) -> Member:
-    """The member of this name. Raises `Invalid` at `path` unless they are a reviewer."""
+    """The member of this name. Raises `Invalid` at `path` unless they have the right to review."""
     rows = Member.objects.filter(project=project, user__username=username, role__in=REVIEWING).select_related("user")
     member = rows.first()
     if member is None:
         raise Invalid(
             f"{username!r} is not a reviewer of {project.slug}.",
-            errors=[FieldError(path, "is no reviewer of this project")],
+            errors=[FieldError(path, "names no member with the right to review")],
         )
     return member
 

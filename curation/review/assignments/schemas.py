@@ -21,7 +21,7 @@ class ShareIn(Request):
 class AssignmentIn(Request):
     """A `filter` or `ids`, one of them."""
 
-    people: list[ShareIn] = Field(description="1 to 100 reviewers.")
+    people: list[ShareIn] = Field(description="1 to 100 members with the right to review.")
     filter: dict[str, object] | None = Field(
         None, description="A samples filter; its undecided samples are assigned.", examples=[{"repo": "acme/billing"}]
     )

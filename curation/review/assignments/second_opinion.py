@@ -32,10 +32,10 @@ class Asked:
 def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") -> Asked:
     """Let a second person decide the sample, neither of the two seeing the other's decision (`opinions`).
 
-    Every reviewer may ask about an undecided sample. A sample settled by one person is pending again, with their
-    decision waiting: that person or a curator may ask. A named person gets the sample first in their queue and a
-    notification. Raises `Invalid` for a person without the right to review, and for oneself; `Conflict` for a sample
-    that several people have settled, or that another person has open, and for curators for a disputed one.
+    Anybody with the right to review may ask about an undecided sample. A sample settled by one person is pending again,
+    with their decision waiting: that person or a curator may ask. A named person gets the sample first in their queue
+    and a notification. Raises `Invalid` for a person without the right to review, and for oneself; `Conflict` for a
+    sample that several people have settled, or that another person has open, and for curators for a disputed one.
     """
     access.require(Scope.REVIEW)
     with transaction.atomic():

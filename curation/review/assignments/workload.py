@@ -56,7 +56,7 @@ class Workload:
 
 
 def workloads(access: Access) -> list[Workload]:
-    """All reviewers, by name; for a reviewer only their own."""
+    """Members with the right to review, by name; for a reviewer only themselves."""
     members = Member.objects.listed(access.project).filter(role__in=REVIEWING).select_related("target")
     if not access.may(Scope.RUN):
         members = members.filter(user=access.user)
