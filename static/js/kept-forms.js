@@ -50,7 +50,7 @@ function fill(form, values) {
     if (at >= 0) put(fields.splice(at, 1)[0], value);
     else if (value && typeof value === "string") rest.push(`${name}\n${value}`);
   }
-  if (rest.length) form.append(Object.assign(document.createElement("textarea"), { value: rest.join("\n\n"), readOnly: true, rows: 10, ariaLabel: "What you typed into fields that are not here" }));
+  if (rest.length) form.append(Object.assign(document.createElement("textarea"), { value: rest.join("\n\n"), readOnly: true, rows: 10, ariaLabel: "Text from fields that are not on this page" }));
 }
 
 forgetSaved();
@@ -58,5 +58,5 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
   const kept = user && sessionStorage.getItem(`${here}${nameOf(form)}`);
   if (!kept) continue;
   fill(form, JSON.parse(kept).values);
-  document.dispatchEvent(new CustomEvent("toast", { detail: { title: "Not saved", text: "What you typed did not reach the server. It is in the form again.", tone: "borderline", stays: true } }));
+  document.dispatchEvent(new CustomEvent("toast", { detail: { title: "Not saved", text: "The text did not reach the server. It is in the form again.", tone: "borderline", stays: true } }));
 }

@@ -102,7 +102,7 @@ document.addEventListener("htmx:responseError", async (event) => {
 });
 
 // --- plain forms -----------------------------------------------------------------------------------------------------
-const lost = (run) => ({ text: "The server could not be reached. Nothing was saved yet; what you typed is still here.", title: "No connection", tone: "bad", stays: true, id: "lost", action: { label: "Try again", run } });
+const lost = (run) => ({ text: "The server could not be reached. Nothing was saved yet; the text is still here.", title: "No connection", tone: "bad", stays: true, id: "lost", action: { label: "Try again", run } });
 
 async function send(form, submitter) {
   if (asking || !form.isConnected) return;

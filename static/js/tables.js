@@ -12,7 +12,7 @@ const STAYS = ".table__main, .table__check, .table__actions, th, [colspan]"; // 
 const CONTROLS = "[data-row-focus], [id], button, input, select, textarea, details";
 let open = null; // the table that the dialog is about
 let saving = 0;
-let unsaved = null; // what was chosen since the last save
+let unsaved = null; // choices since the last save
 
 const headings = (table) => [...(table.tHead?.rows[0]?.cells ?? [])].map((cell, place) => ({ cell, place: place + 1, name: nameOf(cell) }));
 const lists = () => [...document.querySelectorAll(".table-wrap > table[data-rows]")];
