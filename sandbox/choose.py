@@ -15,9 +15,10 @@ _finding = threading.Lock()
 
 
 def choose_backend(wanted: str, *, folder: Path) -> Backend:
-    """Return the backend `wanted`: `docker`, `bubblewrap`, `auto` or `none`. `folder` is where a built root lies.
+    """Return the backend `wanted`: `docker`, `bubblewrap`, `auto` or `none`. `folder` contains a built root.
 
-    A backend that works is kept for this process. Raises `SandboxUnavailable` with what is missing and how to get it.
+    A backend that works is kept for this process. Raises `SandboxUnavailable` with the missing parts and how to get
+    them.
     """
     with _finding:
         if (wanted, folder) not in _found:

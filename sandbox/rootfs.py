@@ -102,7 +102,7 @@ def _member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
 
 
 def _finish(root: Path) -> None:
-    """Do what the Dockerfile does after its packages. Refuse links that would lead these files elsewhere."""
+    """Make the files, links and folders that the Dockerfile makes after its packages. Refuse links to elsewhere."""
     for name in (*FILES, *_LINKS):
         path = root / name
         if path.parent.is_symlink():

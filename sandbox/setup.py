@@ -1,4 +1,4 @@
-"""What a session accepts, and how its limits are divided: the same in every backend."""
+"""The values that a session accepts, and the division of its limits: the same in every backend."""
 
 import re
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ def check_environment(env: Mapping[str, str]) -> None:
 
 
 def checked_text(what: str, text: str, most: int = MAX_COMMAND_BYTES) -> bytes:
-    """Encode a command, checker or value; refuse what cannot be passed to a process."""
+    """Encode a command, checker or value; refuse text that cannot be passed to a process."""
     data = encoded(what, text)
     if b"\0" in data:
         raise SetupRefused(f"The {what} contains a NUL byte.")

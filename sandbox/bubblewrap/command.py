@@ -50,7 +50,7 @@ def joining(programs: Programs, entrances: Sequence[str]) -> list[str]:
 
 
 def sandboxing(programs: Programs, *, root: Path | None, limits: Limits, files: Mapping[str, int]) -> list[str]:
-    """The bubblewrap command: what the sandbox can see.
+    """Return the bubblewrap command, with the files and folders that the sandbox can see.
 
     `root` is a built root folder, or None for the host's own /usr with an /etc of `files` (path in the sandbox to open
     file). The supervisor keeps two capabilities over the sandbox's own mounts and drops them when it starts.

@@ -1,4 +1,4 @@
-"""What this machine offers to sessions, found out once per process by trying."""
+"""The machine's features for sessions, tried once per process."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from sandbox.errors import SandboxUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What this machine offers to a session.
+    """The machine's features for a session.
 
     `root` is the built root folder, None for the host's /usr. `drop`: the server is root, and agents get their own user
     id. `counts`: RLIMIT_NPROC counts the processes of one sandbox (Linux 5.14), not all of its user. `files` are open

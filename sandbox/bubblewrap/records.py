@@ -65,7 +65,7 @@ class Record:
 
 
 class Records:
-    """The records in one folder, a small file each. The file's name says who made it."""
+    """The records in one folder, a small file each. The file's name has the id of its maker."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -94,7 +94,7 @@ class Records:
 
 
 def new_name() -> str:
-    """A name for a session that says who made it: a control group has a maker even without a record."""
+    """Return a session's name with the id of its maker: a control group has a maker even without a record."""
     own = this_process()
     return f"{own.pid}-{own.began}-{_space()}-{uuid.uuid4().hex[:8]}"
 

@@ -72,7 +72,7 @@ def _changed(data: bytes, change: _Change) -> bytes | None:
 
 
 def _unpacked(data: bytes) -> _Packed:
-    """What a compressed file has inside, at most `MAX_INSIDE` bytes of it, and how to compress it again."""
+    """Return the content of a compressed file, at most `MAX_INSIDE` bytes, and the function to compress it."""
     if data.startswith(b"\x1f\x8b"):
         with gzip.open(io.BytesIO(data)) as file:
             return file.read(MAX_INSIDE), gzip.compress

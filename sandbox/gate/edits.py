@@ -1,4 +1,4 @@
-"""Edits of a state as shell commands: what a cheating agent would type."""
+"""Edits of a state as the shell commands of a cheating agent."""
 
 import base64
 import shlex

@@ -1,4 +1,4 @@
-"""Wrong texts in place of a right one: what a checker that looks at less than the content takes for the content."""
+"""Wrong texts in place of a right one, which pass a checker that does not compare the whole content."""
 
 import re
 import string

@@ -1,4 +1,4 @@
-"""What the gate reports: every check with its terminal."""
+"""The gate's report: every check with its terminal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Finding:
 class GateVerdict:
     """The result of the gate. `reason` is that of the first failed check, empty for an admitted scenario.
 
-    `changes`: what the reference did that counts as its result. None where the reference failed or no state was seen.
+    `changes`: the reference's changes that count as its result. None if the reference failed or no state was seen.
     """
 
     admitted: bool
