@@ -63,7 +63,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
 class Project(Removable):
     slug = models.CharField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
-    guidelines = models.TextField(blank=True, default="", help_text="What reviewers go by, in Markdown.")
+    guidelines = models.TextField(blank=True, default="", help_text="Guidelines for reviewers, in Markdown.")
     settings_json = models.JSONField(default=dict, blank=True)
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -226,7 +226,7 @@ class ServiceAccount(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account")
     project = models.ForeignKey(Project, models.CASCADE, related_name="service_accounts")
-    note = models.CharField(max_length=200, blank=True, default="", help_text="What it is for.")
+    note = models.CharField(max_length=200, blank=True, default="", help_text="Its purpose.")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -290,10 +290,10 @@ class Deletion(models.Model):
     noun = models.CharField(max_length=12)
     target_id = models.BigIntegerField()
     project_id = models.BigIntegerField()
-    label = models.CharField(max_length=200, help_text="What is deleted, in words.")
+    label = models.CharField(max_length=200, help_text="Name of the deleted object.")
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
     counts = models.JSONField(default=dict, help_text="Deleted rows per table, so far.")
-    cost = models.DecimalField(max_digits=16, decimal_places=8, default=0, help_text="What a deleted run had spent.")
+    cost = models.DecimalField(max_digits=16, decimal_places=8, default=0, help_text="Cost of the deleted run.")
     cost_unknown_calls = models.PositiveIntegerField(default=0)
     owner = models.CharField(max_length=32, blank=True, default="")
     lease_until = models.DateTimeField(null=True)
@@ -332,7 +332,7 @@ class AuditEntry(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, null=True, related_name="audit_entries")
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
     action = models.CharField(max_length=60, help_text="noun.verb, such as `model.update`.")
-    subject = models.CharField(max_length=200, blank=True, default="", help_text="What it was done to.")
+    subject = models.CharField(max_length=200, blank=True, default="", help_text="Object of the change.")
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -362,7 +362,7 @@ class Preferences(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True)
     keys = models.JSONField(default=dict, help_text="Keys that differ from the defaults, by action.")
-    tables = models.JSONField(default=dict, help_text="Layouts (`curation.web.lists.tables`) by what a row is.")
+    tables = models.JSONField(default=dict, help_text="Layouts (`curation.web.lists.tables`) by the noun of the rows.")
     density = models.CharField(max_length=10, default="normal")
 
     def __str__(self) -> str:

@@ -324,7 +324,7 @@ class WorkerSeen(models.Model):
     slots = models.PositiveSmallIntegerField(default=1)
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
-    sandbox = models.JSONField(default=dict, help_text="What works on its machine: a `SandboxReport`.")
+    sandbox = models.JSONField(default=dict, help_text="Backends of its machine: a `SandboxReport`.")
     storage = models.JSONField(default=dict, help_text="Which files it sees: a `StorageReport`.")
 
     class Meta:

@@ -146,7 +146,7 @@ class Sample(models.Model):
     version = models.PositiveIntegerField(default=1)
     # Where several people decide. They change without a new version, which would say that somebody has decided.
     opinions = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="People who must decide it, from the first decision on; else 0."
+        default=0, db_default=0, help_text="Number of people to decide it, from the first decision on; else 0."
     )
     disputed = models.BooleanField(default=False, db_default=False, help_text="They disagree: it is adjudicated.")
     round = models.PositiveIntegerField(

@@ -42,8 +42,6 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """The samples of one pipeline."""
-
     total: int = 0
     parsed: int = 0
     good: int = 0

@@ -140,7 +140,6 @@ class AttemptFiles:
             default_storage.delete(self._folder)
 
     def add_row(self, format: str, split: str, line: bytes, *, plain: bool) -> None:
-        """Append a row to the file of its format and split."""
         name = self._names.get((format, split))
         if name is None:
             name = self._names[format, split] = f"{format}.{split}.{self._recipe.storage(format)}"

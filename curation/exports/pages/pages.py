@@ -82,8 +82,6 @@ class CountsView:
 
 @dataclass(frozen=True, slots=True)
 class ListLine:
-    """An export in the list."""
-
     export: Export
     rows: int
     size: str

@@ -28,7 +28,6 @@ class Opinion(NamedTuple):
     pick: str
 
     def value(self, dimension: str) -> str | None:
-        """The value in a dimension, or None."""
         if dimension == "outcome":
             return self.action
         if dimension == "kept":

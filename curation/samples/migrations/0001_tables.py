@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                 ('axes', models.JSONField(blank=True, default=dict, help_text='Axes of the scenario; empty for a turn.')),
                 ('preview', models.CharField(blank=True, default='', max_length=200)),
                 ('version', models.PositiveIntegerField(default=1)),
-                ('opinions', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='People who must decide it, from the first decision on; else 0.')),
+                ('opinions', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='Number of people to decide it, from the first decision on; else 0.')),
                 ('disputed', models.BooleanField(db_default=False, default=False, help_text='They disagree: it is adjudicated.')),
                 ('round', models.PositiveIntegerField(db_default=1, default=1, help_text='`Decision.round` of the decisions that count together.')),
                 ('assigned', models.BooleanField(db_default=False, default=False, help_text='It is assigned to people (`curation.assignments`), now or once.')),

@@ -160,7 +160,7 @@ def _add_text(segments: list[Segment], text: str, start: int, end: int, spans: S
 
 
 def shifted(spans: Spans, by: int) -> list[Mark]:
-    """Return the spans in characters of the text from `by` on."""
+    """Return the spans relative to the character `by`."""
     return [Mark(span[0] - by, span[1] - by, *span[2:]) for span in spans if span[1] > by]
 
 
