@@ -25,7 +25,7 @@ from tests.product import product as product
 # Long tests start processes with a database of their own.
 SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
 SERVER_FIXTURES = frozenset({"live_server", "product", "postgres"})
-# What a database does in its own way. The rest is Django's own statements, which one database tests.
+# Code whose behaviour differs between databases. The rest is Django's own statements, which one database tests.
 OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|select_for_update|as_postgresql|Prepared\(")
 
 

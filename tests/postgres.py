@@ -34,7 +34,7 @@ class Postgres:
         self.url = f"postgresql://{user}@127.0.0.1:{self.port}/postgres"
 
     def _control(self, *words: str) -> list[str]:
-        # The kernel keeps what was written when PostgreSQL is killed, so nothing needs fsync.
+        # The kernel keeps written data when PostgreSQL is killed, so nothing needs fsync.
         options = f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self._folder} "
         return ["pg_ctl", "--wait", "--log", f"{self._folder}/log", "--options", options + "-c fsync=off", *words]
 

@@ -1,4 +1,4 @@
-"""Every request of the Python client is one that OpenAPI declares, and what it reads is in the declared answers.
+"""Every request of the Python client is one that OpenAPI declares, and it reads only fields of the declared answers.
 
 The server answers with the examples of the document, which `tests/docs/test_openapi.py` holds against the schemas.
 """
@@ -24,7 +24,7 @@ Calls = dict[str, Callable[[Any], object]]
 
 
 class Site:
-    """Answers with the example of each call, and keeps what is wrong with the requests."""
+    """Answers with the example of each call, and keeps the errors of the requests."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []

@@ -1,4 +1,4 @@
-"""What a person gets wrong at first: the address, the token, one id in place of a list. Nothing is sent in vain."""
+"""Common first mistakes: the address, the token, one id in place of a list. Nothing is sent in vain."""
 
 import http.server
 import json

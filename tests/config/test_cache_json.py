@@ -1,4 +1,4 @@
-"""The cache stores JSON: who can write to Redis runs no code here."""
+"""The cache stores JSON: write access to Redis runs no code here."""
 
 import pickle
 from pathlib import Path

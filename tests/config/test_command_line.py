@@ -1,4 +1,4 @@
-"""What the command line says where something outside of Winnow is wrong: one line, not a traceback."""
+"""Messages of the command line about errors outside of Winnow: one line, not a traceback."""
 
 import os
 import socket

@@ -159,7 +159,7 @@ def test_the_product_does_not_start_on_nonsense(variables: dict[str, str], said:
 
 
 def _secret_key(folder: Path, **variables: str) -> str:
-    """What the settings of a server that others can reach have as SECRET_KEY, or the end of their error."""
+    """The SECRET_KEY in the settings of a server that others can reach, or the end of their error."""
     started = subprocess.run(
         [sys.executable, "-c", "from config.settings import SECRET_KEY; print(SECRET_KEY)"],
         cwd=ROOT,

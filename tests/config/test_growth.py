@@ -50,7 +50,7 @@ def grow(project: Project, rows: int) -> None:
 
 @contextmanager
 def counted_work() -> Iterator[Callable[[], int]]:
-    """Count what the database does for the statements of the block."""
+    """Count the database's work for the statements of the block."""
     if connection.vendor == "sqlite":
         steps = [0]
 

@@ -1,4 +1,4 @@
-"""Lines of the log: the ids of the work in progress in each, and never what it is about."""
+"""Lines of the log: the ids of the work in progress in each, and never its content."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""No page offers what it then refuses: every link and form is open to the role of the person who sees it."""
+"""No page offers a link or form that it then refuses: all of them are open to the role of their reader."""
 
 import re
 from html import unescape

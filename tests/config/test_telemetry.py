@@ -28,7 +28,7 @@ KEY, TRANSCRIPT = "sk-key-of-this-test-0123456789", "cat /srv/of-a-transcript"
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """Keeps what is posted, by path."""
+    """Keeps the posted bodies, by path."""
 
     posted: dict[str, list[bytes]]
 
@@ -45,7 +45,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver() -> Iterator[tuple[str, dict[str, list[bytes]]]]:
-    """Host and port of a server on loopback, and what it got."""
+    """Host and port of a server on loopback, and the bodies posted to it."""
     posted: dict[str, list[bytes]] = defaultdict(list)
     handler = type("Handler", (Receiver,), {"posted": posted})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)

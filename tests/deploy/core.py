@@ -1,4 +1,4 @@
-"""An environment that has what the wheel requires and nothing else, of the packages that are installed here."""
+"""An environment with the wheel's requirements and nothing else, made from the packages that are installed here."""
 
 import subprocess
 import sys

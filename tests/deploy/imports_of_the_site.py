@@ -1,6 +1,6 @@
-"""Started in an environment with the wheel: import all of the site, print what the wheel imports but is not installed.
+"""Started in an environment with the wheel: import all of the site, print the wheel's imports that are not installed.
 
-What a function imports when it is called is looked for, not imported.
+Imports inside functions are looked for, not run.
 """
 
 import ast

@@ -23,7 +23,7 @@ class Items(BaseModel):
 
 
 class Run(BaseModel):
-    """What the tests read of a run."""
+    """The fields of a run that the tests read."""
 
     id: str
     kind: str

@@ -1,4 +1,4 @@
-"""The container image does what the product does: migrations, web, separate workers on PostgreSQL and Redis."""
+"""The container image works like the product: migrations, web, separate workers on PostgreSQL and Redis."""
 
 import os
 import re
@@ -118,8 +118,8 @@ def test_a_duel_run_goes_through_the_workers(product: tuple[Installation, httpx.
     made, client = product
     bearer = made.inside("web", *new_token("owner")).splitlines()[-1]
 
-    # Imports are the default worker's; it is there. Model calls are the LLM worker's, which comes late: what was
-    # dispatched before is not lost.
+    # Imports are the default worker's; it is there. Model calls are the LLM worker's, which comes late: messages
+    # dispatched before are not lost.
     run_a_duel(
         Caller(client, bearer),
         before_the_run=lambda: made.start("worker-llm", *WORKER, "llm", "--hostname", "llm@%h"),

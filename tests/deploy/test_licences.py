@@ -21,7 +21,7 @@ def required() -> set[str]:
 
 
 def licence(package: Distribution) -> str:
-    """What the package's metadata says of its licence: the expression, else the classifiers, else the first line."""
+    """The licence in the package's metadata: the expression, else the classifiers, else the first line."""
 
     def named(field: str) -> list[str]:
         return package.metadata.get_all(field) or []

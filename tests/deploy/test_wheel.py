@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.embedded]
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs", "manage.py", "gunicorn.conf.py")
 READY_WITHIN = 60.0
-# What a file may import besides the requirements, for a function that names what is missing.
+# Allowed imports of a file besides the requirements, for a function that names the missing package.
 OF_EXTRAS = {
     "client/records.py": ("datasets",),
     "client/rows.py": ("pandas",),
@@ -70,7 +70,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment with the wheel and what it requires, without extras."""
+    """The folder of programs of an environment with the wheel and its requirements, without extras."""
     return make_environment(tmp_path_factory.mktemp("venv"), wheel)
 
 

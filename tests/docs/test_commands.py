@@ -29,7 +29,7 @@ SHELL = ("", "sh")
 METHODS = "GET|POST|PUT|PATCH|DELETE"
 REST = re.compile(rf"^((?:{METHODS})(?:/(?:{METHODS}))*) ([/…]\S*)(?:\s+(\{{.*))?$", re.DOTALL)
 IN_PYTHON = re.compile(r"\bapi\.(get|post|put|patch|delete)\(\s*f?\"(/[^\"]+)\"")
-# What may stand before a program: variables, who runs it, and where.
+# Words allowed before a program: variables, its user, and its place.
 BEFORE = re.compile(
     r"(?:\w+=\S*|sudo|-u|env|uvx|pipx|run|--from|--spec|\S+\.whl|python|\S*/python|winnow\b(?= env)|export)"
 )
@@ -40,7 +40,7 @@ OTHER_OPTIONS = {"design-system.md", "sandbox.md"}
 
 
 class Piece(NamedTuple):
-    """Code of a document. A mention in a sentence may leave out what a command needs."""
+    """Code of a document. A mention in a sentence may leave out required parts of a command."""
 
     document: str
     text: str
@@ -65,7 +65,7 @@ def pieces() -> Iterator[Piece]:
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
-    """Yield the commands of a shell text as words, without redirections and what they are joined by."""
+    """Yield the commands of a shell text as words, without redirections and the operators between them."""
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(OPTIONAL.sub(r"\1", line.partition(" # ")[0]), posix=True, punctuation_chars=True)
         lexer.commenters, lexer.whitespace_split = "", True
@@ -80,7 +80,7 @@ def simple_commands(text: str) -> Iterator[list[str]]:
 
 
 def why_command_is_wrong(words: Sequence[str], *, is_mention: bool) -> str | None:
-    """Return what is wrong with a command, '' if nothing is, and None if it is no command of ours."""
+    """Return the error of a command, '' without one, and None if it is no command of ours."""
     managed = next((place for place, word in enumerate(words) if word.endswith("manage.py")), None)
     if managed is not None:
         return why_managed_is_wrong("manage.py", words[managed + 1 :], is_mention=is_mention)

@@ -28,7 +28,8 @@ NAME = "generated_winnow"
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of the client's package; what the generator could not take is a warning, and fails."""
+    """The name of the client's package. The generator warns of parts that it cannot read, and a warning fails the
+    test."""
     folder = tmp_path_factory.mktemp("client")
     document = folder / "openapi.json"
     document.write_text(json.dumps(api.get_openapi_schema(), default=str))

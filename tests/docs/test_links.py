@@ -1,4 +1,4 @@
-"""What the documents point at is there."""
+"""The targets of the documents' links exist."""
 
 import re
 from pathlib import Path

@@ -27,7 +27,7 @@ Reply = Callable[[Request], Says]
 
 @dataclass
 class Models:
-    """A client for every endpoint, by name: `says["judge-a"] = lambda request: "…"`; `asked` keeps what it was sent."""
+    """A client for every endpoint, by name: `says["judge-a"] = lambda request: "…"`; `asked` keeps its requests."""
 
     says: dict[str, Reply] = field(default_factory=dict)
     asked: list[tuple[str, Request]] = field(default_factory=list)

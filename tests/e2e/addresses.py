@@ -1,4 +1,4 @@
-"""Every page of the demo project, with rows to open taken from its REST calls; fragments are named as what they are."""
+"""Every page of the demo project, with rows to open taken from its REST calls; fragments are marked as such."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Real Chromium in front of the running product. What a page says to its console fails the test that opened it."""
+"""Real Chromium in front of the running product. A message on a page's console fails the test that opened it."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ class Served(Protocol):
 def tab_of(
     browser: Browser, server: Served, user: User, *, expected: Sequence[str] = (), **look: Any
 ) -> Iterator[Page]:
-    """A tab on the test's own database, signed in as this user. What the console says without an `expected` word
+    """A tab on the test's own database, signed in as this user. A message on the console without an `expected` word
     fails the test. `look` goes to the browser's context."""
     client = Client()
     client.force_login(user)
@@ -91,7 +91,7 @@ def sign_in(page: Page, product: Product) -> None:
 
 @pytest.fixture(scope="module")
 def signed_in(browser: Browser, product: Product) -> StorageState:
-    """The cookies of a person who has signed in."""
+    """The cookies of a signed-in person."""
     context = browser.new_context()
     sign_in(context.new_page(), product)
     state = context.storage_state()

@@ -78,7 +78,7 @@ def test_the_three_commands_work_as_printed(product: Product) -> None:
 
 @pytest.fixture
 def models(product: Product) -> None:
-    """What the script of the document takes for granted: models of these names."""
+    """The models that the script of the document takes for granted."""
     for name, model in (("small", "king"), ("large", "challenger"), ("a", "judge-careful"), ("b", "judge-brisk")):
         body: dict[str, Any] = {"name": name, "model": f"scripted/{model}", "family": "scripted"}
         assert product.api.post("/projects/demo/models", json=body).status_code in (201, 409)

@@ -1,4 +1,4 @@
-"""What the scan found, in real Chromium: each entry of the list leads to its mark, which may have to be loaded."""
+"""The scan's findings in real Chromium: each entry of the list leads to its mark, which may have to be loaded."""
 
 import json
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ def tab(browser: Browser, live_server: LiveServer, access: Access) -> Iterator[P
 
 
 def follow_every_link(tab: Page, access: Access, sample: Sample) -> list[str]:
-    """Follow the links from the last to the first, so that what one has loaded is not where the next one is, and return
-    the places in the order of the list."""
+    """Follow the links from the last to the first, so that no link has loaded the place of the next one, and return the
+    places in the order of the list."""
     flag_findings(sample)
     found = findings_of(sample)
     tab.goto(f"/p/{access.project.slug}/samples/{sample.pk}/")

@@ -90,7 +90,7 @@ def test_columns_are_hidden_widened_and_kept(tab: Page, project: Project) -> Non
     tab.get_by_label("Show Status").select_option("never")
     tab.get_by_label("Width of Instance").fill("260")
     tab.get_by_role("radio", name="compact").check()
-    tab.goto("/p/billing/prompts/")  # at once: what was chosen is kept
+    tab.goto("/p/billing/prompts/")  # at once: the choice is kept
     until(Preferences.objects.filter(density="compact").exists)
     tab.goto("/p/billing/samples/")
     expect(tab.get_by_role("columnheader", name="Status")).to_be_hidden()

@@ -24,7 +24,7 @@ LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": (
 JUDGES = ("judge-a", "judge-b", "judge-prose")
 SLUG = f"turns-{secrets.token_hex(3)}"
 FINE = "THOUGHT: I read the part in question.\n\n```bash\nsed -n '1,40p' setup.py\n```"
-# One reviewer's way through the queue: the keys, and what the newest decision must then be.
+# One reviewer's way through the queue: the keys, and the newest decision after them.
 KEYS: list[tuple[tuple[str, ...], dict[str, str | None]]] = [
     (("1", "a"), {"action": "approve", "preference": "left"}),
     (("2", "a"), {"action": "approve", "preference": "right"}),
@@ -111,7 +111,7 @@ def add_model(tab: Page, name: str, api_base: str) -> None:
 
 
 def models_answer(tab: Page) -> None:
-    """*Test* makes one real call and says what it took."""
+    """*Test* makes one real call and shows its time and cost."""
     row = tab.locator("tr", has=tab.get_by_role("link", name="king-a", exact=True))
     held: dict[str, Route] = {}
 
@@ -124,7 +124,7 @@ def models_answer(tab: Page) -> None:
 
     tab.route("**/king-a/test/", hold)
     tab.reload()  # waits for the end of loading: before htmx is there the key would do nothing
-    # What was asked when the page came is answered after the key, and must not hide what the key brings.
+    # Requests of the loading page are answered after the key, and must not hide the key's result.
     with tab.expect_request(lambda request: request.method == "POST"):
         row.get_by_role("button", name="Test").press("Enter")
         held["GET"].continue_()
@@ -277,7 +277,7 @@ def export(tab: Page, product: Product, triage: Triage, folder: Path) -> None:
     go(tab, "e", "Exports")
     tab.get_by_role("link", name=re.compile("^New export")).first.press("Enter")
     expect(tab.locator("#preview")).to_contain_text("sft-messages", timeout=120_000)
-    # The models' answers differ in a line, so what they follow is often nearly the same. Leaving the page during a
+    # The models' answers differ in a line, so their histories are often nearly the same. Leaving the page during a
     # preview would end its request.
     with tab.expect_response(lambda answer: answer.url.endswith("/preview/"), timeout=120_000):
         tab.get_by_label("Near duplicates from").fill("")
@@ -307,7 +307,7 @@ def status(product: Product, sample: str) -> str:
 
 
 def answers(product: Product, sample: str) -> tuple[str, str]:
-    """What a trainer must get of an approved sample: the kept answer, and the other one (none after a draw)."""
+    """The answers of an approved sample for a trainer: the kept one, and the other one (none after a draw)."""
     line = newest(product, sample)
     shown = product.get(f"/duels/{product.get(f'/samples/{sample}')['duel']}")
     texts = {"challenger": shown["challenger"]["text"], "king": shown["king"]["text"]}

@@ -15,7 +15,7 @@ from tests.factories import make_bearer, make_duel, make_member, make_project, m
 from tests.review.rows import access_of, sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-# What each does with twelve samples: "a" approves the king, "x" rejects. The first eight are decided beforehand.
+# Each person's decisions on twelve samples: "a" approves the king, "x" rejects. The first eight are decided beforehand.
 ADA, BEN, BEFORE = "aaaaaxxxaxax", "aaaaxxxxaxxa", 8
 
 

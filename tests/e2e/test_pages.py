@@ -14,7 +14,7 @@ from tests.product import Product
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
-# What a control is called by a screen reader, or "" for one that has no name.
+# The name of a control for a screen reader, or "" without one.
 UNNAMED = """() => [...document.querySelectorAll('input, select, textarea, button, a[href], summary, [role=button]')]
   .filter((el) => el.type !== 'hidden' && el.checkVisibility({visibilityProperty: true}))
   .filter((el) => !(el.labels?.length || el.getAttribute('aria-label')?.trim() || el.title
@@ -63,7 +63,7 @@ def open_page(tab_page: Page, path: str) -> None:
     assert answer is not None and answer.status == 200
     if path == "/components/":  # shows busy things on purpose
         return
-    # what is filled in after the load: tests of models, charts, the samples' count
+    # parts that are loaded later: tests of models, charts, the samples' count
     expect(tab_page.locator('[aria-busy="true"], .skeleton')).to_have_count(0, timeout=15_000)
 
 

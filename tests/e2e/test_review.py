@@ -1,4 +1,4 @@
-"""A reviewer in real Chromium: what is kept is what was meant, and no key is lost or applied to another sample."""
+"""A reviewer in real Chromium: the intended text is kept, and no key is lost or applied to another sample."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from tests.factories import make_duel, make_member, make_project, make_scenario,
 from tests.review.rows import access_of, sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-# What the console says of a refusal and of a lost connection.
+# Messages of the console about a refusal and a lost connection.
 EXPECTED = ("412", "ERR_INTERNET", "htmx:sendError", "htmx:afterRequest")
 
 

@@ -1,4 +1,4 @@
-"""Samples triaged by keys only, through five undos, a lost network and a server restart: the log says what was done."""
+"""Samples triaged by keys only, through five undos, a lost network and a server restart: the log has every step."""
 
 import os
 import socket
@@ -21,10 +21,10 @@ from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-# What the console says of the lost network and of the server that is away.
+# Messages of the console about the lost network and the server that is away.
 EXPECTED = ("ERR_INTERNET", "ERR_CONNECTION", "ERR_EMPTY", "htmx:sendError", "htmx:afterRequest")
 STATUS = {Action.APPROVE: Status.APPROVED, Action.REJECT: Status.REJECTED, Action.REFINE: Status.NEEDS_REFINE}
-# What is meant for a sample: its status and the text that is kept.
+# The intended result for a sample: its status and its kept text.
 Meant = tuple[str, str]
 
 
@@ -154,7 +154,7 @@ def test_the_log_replayed_is_what_was_meant(tab: Page, project: Project, server:
 
 
 def replayed(project: Project) -> dict[int, Meant]:
-    """Return what the log alone says of each sample; an undo takes the last line back."""
+    """Return the state of each sample by the log alone; an undo takes the last line back."""
     lines: dict[int, list[Decision]] = {}
     for line in Decision.objects.select_related("revision", "sample__duel__king__text").order_by("id"):
         if line.action == Action.UNDO:

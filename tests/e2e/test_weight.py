@@ -1,4 +1,4 @@
-"""What a browser without a cache loads, and what it keeps."""
+"""The bytes that a browser without a cache loads, and its cache afterwards."""
 
 from collections import Counter
 

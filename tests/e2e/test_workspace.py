@@ -1,4 +1,4 @@
-"""The page of a sample in real Chromium: where its history begins, and what a narrow screen shows."""
+"""The page of a sample in real Chromium: where its history begins, and its parts on a narrow screen."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Imports in tests: rows uploaded, the run driven by the real engine, and what it says."""
+"""Imports in tests: rows uploaded, the run driven by the real engine, and its messages."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What an import leaves behind: rows once, bad rows named, figures true, also after a worker was killed."""
+"""The results of an import: rows once, bad rows named, figures true, also after a worker was killed."""
 
 from typing import Any
 
@@ -128,7 +128,7 @@ def keys_of(project: Any, source: str = "") -> set[tuple[str, int, int]]:
 
 
 def give_back(run: Run) -> None:
-    """What the reaper does once the lease of the dead worker has lapsed."""
+    """The reaper's work once the lease of the dead worker has lapsed."""
     Item.objects.filter(run=run, state=ItemState.CLAIMED).update(state=ItemState.PENDING, lease_owner="", claims=0)
 
 

@@ -37,13 +37,13 @@ def first(pattern: str, text: str) -> str:
 
 
 def form(sample: Sample, **values: object) -> dict[str, object]:
-    """What the page of this sample would send."""
+    """The fields that the page of this sample would send."""
     lease = Lease.objects.filter(sample=sample).first()
     return {"version": Sample.objects.get(pk=sample.pk).version, "left": left_of(lease) if lease else "", **values}
 
 
 def left_of(lease: Lease) -> str:
-    """What a page made with this lease sends as the answer on its left."""
+    """The value for the answer on the left of a page made with this lease."""
     access = access_of(lease.reviewer, lease.sample.project)
     assert access is not None
     return side_token(access, lease.sample, seats_of(lease).left)

@@ -1,4 +1,4 @@
-"""What a reviewer may not see of a pending sample is on no page and in no call.
+"""Facts of a pending sample that are hidden from reviewers are on no page and in no call.
 
 The addresses come from the URL list and OpenAPI, so that a new one is tested.
 """
@@ -29,7 +29,7 @@ from tests.web.http.test_refusals import DOCUMENT, Rows, everything
 
 pytestmark = pytest.mark.django_db
 rows = refusals.rows
-# Written into what is hidden, and in nothing else.
+# Written into hidden fields, and into no others.
 SCORE, PREVIEW, REASON, MODEL, CHECKED = "71.234", "candidate-preview", "judge-reason", "model-of-it", "checker-said"
 TOKENS, FOUND = 71234, "what-a-run-found"
 # What differs from one request to the next.
@@ -40,7 +40,7 @@ OF_REQUEST = re.compile(
 MARKS = [SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23"]
 MARKS += ["challenger_left", "king_left"]
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
-# The rows that the `pk` of a page names, by what the URL's name begins with.
+# The rows that the `pk` of a page names, by the prefix of the URL's name.
 NOUNS = {
     "sample": "sample_id", "lease": "sample_id", "answer": "sample_id", "history": "sample_id", "duel": "duel_id",
     "prompt": "prompt_id", "trajectory": "trajectory_id", "run": "run_id", "export": "export_id", "call": "call_id",
@@ -289,7 +289,7 @@ def _answers(rows: Rows, user: User, headers: dict[str, str], only: frozenset[st
 
 
 def test_no_figure_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
-    """What is hidden of pending samples changes: a reviewer's pages and calls stay the same, a curator's do not."""
+    """Hidden facts of pending samples change: a reviewer's pages and calls stay the same, a curator's do not."""
     reviewer, curator = (make_member(hidden.project, role=role) for role in (Role.REVIEWER, Role.CURATOR))
     theirs, curators = make_bearer(reviewer), make_bearer(curator)
     before, shown = _answers(hidden, reviewer, theirs), _answers(hidden, curator, curators, SHOWN_TO_CURATORS)

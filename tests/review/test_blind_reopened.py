@@ -1,5 +1,5 @@
-"""A sample that a new text reopened is hidden from who has not decided it. What curators are answered of their own
-decisions is what the log has."""
+"""A sample that a new text reopened is hidden from reviewers without a decision on it. Responses to curators about
+their own decisions match the log."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One duel twice, with its sides exchanged and its seats drawn so that the same answer is left: a reviewer who is blind
+"""One duel twice, with its sides exchanged and its seats drawn so that the same answer is on the left: a blind reviewer
 gets the same bytes both times, on every page and by every call."""
 
 import json
@@ -35,7 +35,7 @@ ROW_ID = re.compile(r'"id": ?"\d+"')
 
 
 class Review:
-    """A reviewer who has a duel open, and what they are answered. Its opponent is a king or the reference."""
+    """A reviewer with an open duel, and the responses to them. Its opponent is a king or the reference."""
 
     def __init__(self, *, reference: bool, **settings: object) -> None:
         self.project = make_project("billing", settings_json={"review": settings})
@@ -79,7 +79,7 @@ class Review:
 
 
 def both(review: Review) -> list[dict[str, str]]:
-    """What the review is answered with the challenger on the left, and with it on the right."""
+    """The responses with the challenger on the left, and with it on the right."""
     found = []
     for challenger_left in (True, False):
         with transaction.atomic():
@@ -90,7 +90,7 @@ def both(review: Review) -> list[dict[str, str]]:
 
 
 def answers(review: Review) -> Iterator[tuple[str, str]]:
-    """What a reviewer reads of one sample, what they try, and what they are told."""
+    """A reviewer's reads of one sample, their attempts, and the responses."""
     pk, slug = review.sample, review.project.slug
     seat: dict[str, Any] = {"left": review.left, "preference": "left", "version": 1}
     yield "page", review.page("sample-page", pk)

@@ -53,7 +53,7 @@ class AskingParams(BaseModel):
 
 @dataclass
 class Script:
-    """What the stages do besides asking; tests change it."""
+    """Actions of the stages besides asking; tests change them."""
 
     plan_error: Exception | None = None
     load_error: Exception | None = None

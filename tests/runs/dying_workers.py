@@ -1,4 +1,4 @@
-"""Worker processes that die: `python -m tests.runs.dying_workers poison|kills <n>` prints what came of the run.
+"""Worker processes that die: `python -m tests.runs.dying_workers poison|kills <n>` prints the outcome of the run.
 
 `poison`: two items of the stage of model calls, and one of the other stage, kill the process that works on them.
 `kills`: the processes are killed `n` times, one or all of them, at random. Leases are short, so that it takes a minute.

@@ -1,7 +1,7 @@
 """A Redis that is stopped, continued, killed and restarted while runs are launched.
 
-`python -m tests.runs.silent_broker` prints what the launches took and when their runs were done.
-It needs a data folder, database and broker of its own.
+`python -m tests.runs.silent_broker` prints the results of the launches and when their runs were done. It needs a data
+folder, database and broker of its own.
 """
 
 import json

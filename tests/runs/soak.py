@@ -1,7 +1,7 @@
 """Waves of imports, duels and exports while workers, Redis and PostgreSQL are killed.
 
 `python -m tests.runs.soak <worker kills> <Redis kills> <PostgreSQL restarts>` works in the database, data folder and
-broker that the environment names, and prints what it found as JSON. `POSTGRES_RESTART` is the command that restarts
+broker that the environment names, and prints its findings as JSON. `POSTGRES_RESTART` is the command that restarts
 PostgreSQL at once, `REDIS_PORT` the port of a Redis of its own.
 
 Every wave is a project with the same rows and the same models, which always answer a request alike. So each must end
@@ -39,7 +39,7 @@ EXPORT = {"recipe": {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.7
 
 
 def patient(do: Callable[[], T]) -> T:
-    """Do it again while PostgreSQL is down. What has been committed must do no harm when it is done again."""
+    """Do it again while PostgreSQL is down. Repeating committed work must do no harm."""
     from django.db import InterfaceError, OperationalError, connection
 
     until = time.monotonic() + 60
@@ -269,7 +269,7 @@ def _progress() -> object:
 
 
 def _figures(wave: Wave) -> dict[str, Any]:
-    """What a wave made, by names that are the same in every wave, and what its runs counted."""
+    """A wave's results, by names that are the same in every wave, and the counts of its runs."""
     from django.db.models import Count, F, Sum
 
     from curation.duels.models import Duel, Prompt, Verdict

@@ -1,8 +1,8 @@
 """A duel run in bad weather: real workers that are killed, a model server that misbehaves, a broker that is restarted.
 
 `python -m tests.runs.storm <duels> <kills> [--redis PORT]` works in the database, data folder and broker that the
-environment names, and prints what came of it as JSON. It is a process of its own, so that nothing of it depends on a
-test database.
+environment names, and prints the outcome as JSON. It is a process of its own, so that nothing of it depends on a test
+database.
 """
 
 import argparse
@@ -179,7 +179,7 @@ def fill(duels: int, api_base: str) -> Any:
 
 
 def figures(run: Any) -> dict[str, Any]:
-    """What is in the database, counted by plain queries beside the run's own counters."""
+    """The rows in the database, counted by plain queries beside the run's own counters."""
     from django.db.models import Count, Sum
 
     from curation.duels.models import Answer, Duel, Verdict

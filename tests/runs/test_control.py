@@ -1,4 +1,4 @@
-"""Cancel, resume, retry failed, clone, budgets: what a person does to a run, and what it leaves behind."""
+"""Cancel, resume, retry failed, clone, budgets: a person's actions on a run, and the rows they leave behind."""
 
 import threading
 import time

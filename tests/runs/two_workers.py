@@ -1,4 +1,4 @@
-"""Two worker processes on one run: `python -m tests.runs.two_workers <items> <concurrency>` prints what came of it.
+"""Two worker processes on one run: `python -m tests.runs.two_workers <items> <concurrency>` prints the outcome.
 
 Works in the database that the environment names. With `--drive <run>` it is one of the two.
 """

@@ -3,9 +3,9 @@
     backend = FakeBackend({"ls": "NOTICE\n", "cat nothing": ran("cat: nothing: No such file\n", exit_code=1)})
     backend = FakeBackend(lambda session, command: "ok\n", passes=lambda session: session.terminal == "exit")
 
-What a script does not know is answered as a shell does that lacks the program (127). An error in the place of an
-answer is raised, so that a dying sandbox is `SandboxFailed("went away")`. `cd` works as in a shell that has every
-folder. Everything that was asked stays readable: `backend.sessions[0].commands`.
+Unknown commands are answered as by a shell that lacks the program (127). An error in the place of an answer is raised,
+so that a dying sandbox is `SandboxFailed("went away")`. `cd` works as in a shell that has every folder. All commands
+stay readable: `backend.sessions[0].commands`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

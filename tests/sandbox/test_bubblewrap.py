@@ -73,7 +73,7 @@ class TestLeavingNothingBehind:
         assert eventually(lambda: state()[0] <= before[0])
         *left, open_files = state()
         assert left == list(before[:-1])
-        assert open_files <= before[-1]  # what the garbage collector closed meanwhile was another test's
+        assert open_files <= before[-1]  # files closed by the garbage collector meanwhile were another test's
         assert list((folder / "bubblewrap").iterdir()) == []
 
     def test_an_opening_that_fails_leaves_nothing(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a command returns and what carries over to the next one, on every backend."""
+"""A command's result and the state that carries over to the next one, on every backend."""
 
 import shlex
 import time

@@ -1,4 +1,4 @@
-"""Attempts to decide the checker's verdict: the state is wrong, and what the agent left must not make it pass.
+"""Attempts to decide the checker's verdict: the state is wrong, and the agent's leftovers must not make it pass.
 
 Each attempt first shows that it works where the agent itself runs the same program, for each interpreter in the root.
 """
@@ -26,7 +26,7 @@ REPO = "git init -q /srv/repo; echo 'echo yes > /srv/answer' > /srv/evil; chmod 
 
 @dataclass(frozen=True)
 class Attempt:
-    """`program` is what the root must have, `before` the agent's commands, `checker` what judges the state.
+    """`program` is required in the root, `before` are the agent's commands, `checker` judges the state.
 
     `works`: the checker's text passes if the agent itself runs it, so the attempt is no empty one.
     """

@@ -1,6 +1,6 @@
-"""Attempts to forge what the supervisor reports about a command: that its end was reached, its code, its time.
+"""Attempts to forge the supervisor's report about a command: that its end was reached, its code, its time.
 
-Each attempt ends early with code 3, and does what it can to be reported as a command that reached its end.
+Each attempt ends early with code 3, and tries to be reported as a command that reached its end.
 """
 
 import pytest
@@ -14,7 +14,7 @@ MARKS = rf"tr '\000;' '\n\n' 2>/dev/null | sed -n 's/{MARK}/\1/p'"
 END = "{ set -- 3;export -p;echo $m;} >&7; kill -9 $$; exit 3"
 # ptrace, process_vm_readv, process_vm_writev
 REACHING = {"x86_64": (101, 310, 311), "aarch64": (117, 270, 271)}
-# What the shell's own builtins read from a descriptor or a path.
+# A read by the shell's own builtins from a descriptor or a path.
 READ = 'read -r l <{0} && m=$l && eval "$l"'
 SAYS = "export -p >&7; echo $m >&7; exit 3"
 # Reports the mark that a here document took.
@@ -81,7 +81,7 @@ class TestLeft:
         assert session.exec("echo on").output == "on\n"
 
     def test_nothing_of_one_command_helps_the_next(self, session: Session) -> None:
-        """A process of an earlier command reads all that it can of a later one, and writes what it finds to it."""
+        """A process of an earlier command reads as much of a later one as possible, and writes its findings to it."""
         watch = (
             "perl -e 'while (1) { for my $p (grep { m{/\\d+$} && $_ ne qq(/proc/$$) } glob q(/proc/*)) {"
             " for my $f (glob(qq($p/fd/*)), qq($p/cmdline), qq($p/environ), qq($p/mem)) {"

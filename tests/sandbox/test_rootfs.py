@@ -1,4 +1,4 @@
-"""A root archive becomes the folder that bubblewrap shows; what it holds can do nothing to the machine it lies on."""
+"""A root archive becomes the folder that bubblewrap shows; its content cannot harm the machine that stores it."""
 
 import io
 import stat

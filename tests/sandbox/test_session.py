@@ -21,7 +21,7 @@ DONE = frame(b"D", b"0", b"0", b"0", b"1500", b"0", b"/srv", b"he", b"llo\n")
 
 
 class Scripted:
-    """A channel that gives out `parts` and then ends, or raises what stands among them."""
+    """A channel that gives out `parts` and then ends, or raises an error among them."""
 
     def __init__(self, *parts: bytes | Exception) -> None:
         self.parts = list(parts)

@@ -1,4 +1,4 @@
-"""What the tests of pages and calls share."""
+"""The common parts of the tests of pages and calls."""
 
 from typing import Any
 

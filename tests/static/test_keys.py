@@ -1,4 +1,4 @@
-"""The keyboard layer and what opens, in real Chromium: what a key does, and above all when it does nothing."""
+"""The keyboard layer and its dialogs, in real Chromium: a key's action, and above all when it does nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path

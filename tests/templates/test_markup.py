@@ -1,4 +1,4 @@
-"""What the security policy forbids and what nobody would notice missing, found in the files themselves."""
+"""Markup that the security policy forbids and gaps that nobody would notice, found in the files themselves."""
 
 import re
 from pathlib import Path

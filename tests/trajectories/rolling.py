@@ -54,7 +54,7 @@ def todo_machine(session: FakeSession, command: str) -> Answer:
 
 
 def has_greeting(session: FakeSession) -> bool:
-    """What the bundle's checker would find."""
+    """The result of the bundle's checker."""
     return any("hello world" in command for command in session.commands)
 
 

@@ -1,7 +1,7 @@
 """Rollouts while their workers are killed: `python -m tests.trajectories.rollout_storm <scenarios> <samples> <kills>`.
 
-Works in the database and data folder that the environment names and prints what came of it as JSON; a process of its
-own, as `tests.runs.storm`.
+Works in the database and data folder that the environment names and prints the outcome as JSON; a process of its own,
+as `tests.runs.storm`.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def fill(scenarios: int, api_base: str) -> Any:
 
 
 def figures(run: Any) -> dict[str, Any]:
-    """What is in the database, counted beside the run's own figures."""
+    """The rows in the database, counted beside the run's own figures."""
     from django.db.models import Count
 
     from curation.runs.models import Call, Item

@@ -1,4 +1,4 @@
-"""A form shows all that is wrong at once: its fields, and what the use case would refuse of the others."""
+"""A form shows all errors at once: those of its fields, and those that the use case finds in the others."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 DUEL = {"king_model": "king", "challenger_model": "challenger", "judges": ["judge"], "mode": "2", "swap": "on"}
 RECIPE = {"formats": ["sft-messages"], "train": "1", "seed": "0", "group_by": "auto", "sources": ["duels"]}
-# The address of a form, what it sends, and a part of each error by its field.
+# The address of a form, its values, and a part of each error by its field.
 REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     (
         "runs/new/?kind=duel",

@@ -1,4 +1,4 @@
-"""A filter in a form offers what the list of the rows offers, in its words."""
+"""A filter in a form offers the fields and words of the list of its rows."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""What people read beside a field. Programs get the message as it is."""
+"""The message beside a field, for people. Programs get it as it is."""
 
 import pytest
 

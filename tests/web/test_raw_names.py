@@ -13,7 +13,7 @@ from tests.web.test_wording import world as world
 
 pytestmark = pytest.mark.django_db
 NAME = re.compile(r"(?<![\w./`“=-])(?:params\.\w+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?![\w/=-]|\.\w)|`")
-# What a machine said or reads.
+# Texts of a machine, or for one.
 CODE = ("code", "pre", "kbd", "textarea", "script", "style", "template", "samp")
 VOID = ("input", "br", "img", "meta", "link", "hr", "wbr", "use", "path", "col", "source")
 # Names that people type, or that their files and servers have: axes of a taxonomy, columns of a file, parameters of a

@@ -1,4 +1,4 @@
-"""A form that is refused comes back with what was typed, and says beside the field what is wrong."""
+"""A refused form comes back with its typed values, and an error beside the wrong field."""
 
 import pytest
 from django.test import Client

@@ -51,7 +51,7 @@ ALLOWED = re.compile(r"get_about_display|floatformat:1")
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 SOURCES = [*TEMPLATES, *sorted((ROOT / "curation").rglob("*.py"))]
 NOUN = re.compile(r"""counted(?::"|\([^"']+, ["'])([a-z -]+)["']""")
-# What is counted somewhere, by its last word: `failed item` is an item.
+# Nouns that are counted somewhere, by their last word: `failed item` is an item.
 PLURALS = sorted(
     {counted(2, noun.split()[-1])[2:] for path in SOURCES for noun in NOUN.findall(path.read_text())} - {"ns"}
 )
@@ -62,7 +62,7 @@ WRONG = {
     "the dollar sign at the end": re.compile(r"\d ?\$(?!\d)"),
     "a zero below zero": re.compile(r"(?<![\w.-])[-−]0(?:\.0+)?(?![\d.:])"),
 }
-# A number and the plural of what it counts: the filter `counted` knows the singular too.
+# A number and a plural noun: the filter `counted` knows the singular too.
 PLURAL_AFTER_VALUE = re.compile(rf"\{{\{{([^{{}}]*)\}}\}} ?(?:[a-z]+ )?(?:{'|'.join(PLURALS)})\b")
 # A page's title and heading, and what remains of them where a name is missing.
 NAMES = re.compile(r"<(title|h1)[^>]*>(.*?)</", re.DOTALL)
@@ -71,7 +71,7 @@ SIGN_AFTER_VALUE = re.compile(r"\}\}(?:<span class=\"unit\">)?(?:%|ms\b)")
 
 
 class _Shown(HTMLParser):
-    """The text of a page that a person reads or hears, without what a script or a curl line says."""
+    """The text of a page that a person reads or hears, without scripts and curl lines."""
 
     def __init__(self) -> None:
         super().__init__()

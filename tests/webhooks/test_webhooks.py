@@ -1,4 +1,4 @@
-"""A system that asked for it hears of what happened, can tell that it was us, and is tried again when it was away."""
+"""A subscribed system hears of events, can verify the sender, and is tried again when it was away."""
 
 import contextlib
 import socket
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Receiver(HTTPServer):
-    """Keeps what it is sent; answers with `status`."""
+    """Keeps the requests; answers with `status`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -246,7 +246,7 @@ def test_no_more_than_64_kb_of_a_response_is_read(odd: ThreadingHTTPServer) -> N
     assert deliver_due() == 1
     row = Delivery.objects.get()
     assert (row.state, row.status) == ("delivered", 200)
-    # What the system's buffers take is sent, not read.
+    # The system's buffers take some bytes: those are sent, not read.
     assert odd.sent < 16 * 1024 * 1024  # type: ignore[attr-defined]
     assert len(row.response) == 500 and "\0" not in row.response
 

@@ -48,7 +48,7 @@ def counts() -> dict[str, int]:
 
 
 def quiet(line: str) -> None:
-    """What the demo says while it is made is for a person."""
+    """The demo's messages while it is made are for a person."""
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:

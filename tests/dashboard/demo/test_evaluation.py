@@ -33,7 +33,7 @@ class QuietBuilder(Builder):
 
 def test_two_scripted_models_are_screened_checked_and_compared() -> None:
     project, user, said = make_project(), make_user(), list[str]()
-    for _ in range(2):  # an interrupted start makes what is missing, and nothing twice
+    for _ in range(2):  # after an interrupted start only the missing parts are made
         make_demo_evaluation(QuietBuilder(project, user, said.append))
     evaluation = Evaluation.objects.get()
     split = Split.objects.get()

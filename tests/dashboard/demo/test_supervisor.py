@@ -195,7 +195,7 @@ def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, port: 
 
 
 def test_the_demo_is_not_served_to_others(tmp_path: Path, port: int) -> None:
-    env = {**environment(tmp_path, port), "BIND": "0.0.0.0", "SECRET_KEY": "x" * 50}  # noqa: S104 - what is refused
+    env = {**environment(tmp_path, port), "BIND": "0.0.0.0", "SECRET_KEY": "x" * 50}  # noqa: S104 - the refused address
     process = demo(env)
     said, _ = process.communicate(timeout=120)
     assert process.returncode != 0

@@ -1,4 +1,4 @@
-"""The documents and notebooks of `docs/` under `/docs/`, for people who are not signed in too."""
+"""The documents and notebooks of `docs/` under `/docs/`, also without signing in."""
 
 import re
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_a_search_leads_to_the_section(client: Client) -> None:
     assert "/docs/statistics/#rates" in found and "Wilson" in found
     assert "No section has all of these words" in client.get("/docs/", {"q": "zyzzyva"}).content.decode()
     assert client.get("/docs/", {"q": "  "})["Location"] == reverse("document", args=["quickstart"])
-    # What is searched is text on the page.
+    # The search covers the text on the page.
     assert "<b>x" not in client.get("/docs/", {"q": "<b>x"}).content.decode()
 
 

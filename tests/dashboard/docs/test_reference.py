@@ -1,4 +1,4 @@
-"""The pages of the reference say what the code says, and no document says something else."""
+"""The pages of the reference agree with the code, and no document contradicts them."""
 
 import json
 import re

@@ -182,7 +182,7 @@ def test_a_blind_reviewer_sees_no_calls_of_models_until_all_samples_are_decided(
 
 
 class TestChecklist:
-    """What a project without an export shows first."""
+    """The first page of a project without an export."""
 
     def test_an_empty_project_is_a_checklist_and_nothing_else(self, client: Client) -> None:
         user = make_user()

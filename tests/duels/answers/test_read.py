@@ -1,4 +1,4 @@
-"""The second reader: it is asked for what the lint passed, believed where it quotes, counted and priced apart."""
+"""The second reader: it reads the answers that the lint passed, is believed if it quotes, counted and priced apart."""
 
 import json
 from typing import Any

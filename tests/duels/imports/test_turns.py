@@ -1,4 +1,4 @@
-"""Imported turns: which messages count, what a prompt stores, and which rows already exist."""
+"""Imported turns: the messages that count, the stored prompt, and rows that already exist."""
 
 import json
 from typing import Any

@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {"panel": {"judges": list(JUDGES), "controls": 0.05}}
 
 
 def careful(request: Request) -> str:
-    """A judge that sees what is planted: two blocks, no command, a file that nobody named; else the challenger wins."""
+    """A judge that sees planted faults: two blocks, no command, a file that nobody named; else the challenger wins."""
     one, two = (_faults(text) for text in shown(request))
     if one != two:
         return verdict(*[1 if one < two else 2] * 5)

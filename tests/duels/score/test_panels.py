@@ -345,7 +345,7 @@ def test_deleted_models_are_refused_and_named(
     assert get(client, headers, path)["missing"] == []
     Endpoint.objects.filter(project=project, name="judge-b").delete()
     assert get(client, headers, path)["missing"] == [{"path": "panel.judges", "thing": "judge judge-b"}]
-    # What does not change is not refused.
+    # Unchanged values are not refused.
     send(client, headers, "patch", path, {"settings": {"runs": {"wait_minutes": 5}}})
     client.force_login(project.members.get().user)
     assert "judge judge-b no longer exists" in client.get(f"/p/{project.slug}/settings/rules/").content.decode()

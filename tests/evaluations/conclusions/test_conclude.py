@@ -1,4 +1,4 @@
-"""What a screen concludes, from the recorded figures of five models and by the rules of a project."""
+"""The conclusion of a screen, from the recorded figures of five models and by the rules of a project."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every training row is compared, in any layout and any file; what is not read makes the result incomplete."""
+"""Every training row is compared, in any layout and any file; unread rows make the result incomplete."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Episodes on servers that play what they are asked for, that play something else, and that say nothing."""
+"""Episodes on servers that play the requested task, that play another one, and that report none."""
 
 import json
 from collections import defaultdict
@@ -35,7 +35,7 @@ Log = Callable[[], dict[str, list[dict[str, Any]]]]
 
 @contextmanager
 def cloud(log: Path, kind: str, most: int = 1) -> Iterator[tuple[str, Log]]:
-    """A server's address, and what it wrote in its log by episode."""
+    """A server's address, and its log by episode."""
     log.touch()
     port = free_port()
     process = start_server("tests.sandbox.cloud_server", port, str(log), kind, str(most))

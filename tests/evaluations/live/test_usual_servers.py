@@ -38,7 +38,7 @@ def figures(run: Run) -> dict[str, dict[str, Any]]:
 def test_refused_actions_count_against_the_model(
     project: Project, server: ModelServer, usual_servers: str, client: Client
 ) -> None:
-    """`goes` walks through the maze; `flies` sends what the server refuses, in another way each."""
+    """`goes` walks through the maze; `flies` sends actions that the server refuses, in another way each."""
     for name, text in (("goes", "3"), ("flies", "east"), ("jumps", "9")):
         at_server(project, server, name)
         server.behave(name, text=text)

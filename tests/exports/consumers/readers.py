@@ -1,7 +1,7 @@
 """Real trainers read an export with the configuration beside it. Run as a script, with the trainers on the path:
 `python readers.py READER FOLDER TOKENIZER` prints each row's loss as JSON.
 
-What a trainer only needs for sound, pictures, clusters or graphics cards is replaced by empty modules.
+Dependencies of a trainer for sound, pictures, clusters or graphics cards are replaced by empty modules.
 """
 
 import importlib.abc

@@ -1,6 +1,6 @@
 """Steps of the test that kills an export's worker: `python -m tests.exports.files.killed_export STEP`, a process each.
 
-`launch` prints the run, `work` drives it, `look` prints what can be downloaded, `finish` drives it to its end and
+`launch` prints the run, `work` drives it, `look` prints the downloadable files, `finish` drives it to its end and
 checks every file. All use the database in `WINNOW_DATA`.
 """
 

@@ -1,4 +1,4 @@
-"""What is in the files of an export."""
+"""The content of an export's files."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The one reader of training rows: every layout gives its messages, and what is not understood is refused by name."""
+"""The one reader of training rows: every layout gives its messages, and unknown ones are refused by name."""
 
 from typing import Any
 

@@ -148,7 +148,7 @@ def test_counted_samples_are_exported_with_the_same_figures() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_earlier_export_in_any_format_can_be_held_against(name: str) -> None:
-    """Tools, masked values and sessions included: what an export wrote, the next one finds."""
+    """The next export finds all rows of an earlier one, also with tools, masked values and sessions."""
     project = make_project()
     turn = make_turn(project, "Write to ada.lovelace@newmill.org about the totals.", answer(1), repo="acme/a")
     scenario = make_scenario(project)

@@ -1,4 +1,4 @@
-"""Duplicates and caps of an export: what is left out, what is kept in its place, and what the preview says of it."""
+"""Duplicates and caps of an export: the skipped samples, those kept in their place, and the preview's figures."""
 
 from typing import Any
 
@@ -249,7 +249,7 @@ def test_an_answer_that_one_sample_approves_is_not_to_be_avoided_in_kto(is_appro
 
 
 def make_modes(project: Project, *, score: float = 90.0) -> tuple[Sample, Sample]:
-    """One turn against a king and against the reference; each sample prefers what the other one rejects."""
+    """One turn against a king and against the reference; each sample prefers the answer that the other one rejects."""
     king, challenger = answer(1), answer(2)
     first = make_turn(project, "Fix it.", text=challenger, king=king, pick=Pick.KING)
     second = make_duel(project, score=score).sample

@@ -1,4 +1,4 @@
-"""An export names everybody who decided a sample, and so does what is imported from it."""
+"""An export names everybody who decided a sample, and so do samples imported from it."""
 
 from typing import Any
 

@@ -61,7 +61,7 @@ def look(clock: Clock, seconds: float = 10) -> list[Run]:
 
 
 def sweep() -> list[Run]:
-    """Two sweeps: what is there at the first is taken at the second."""
+    """Two sweeps: files seen by the first are taken by the second."""
     return [*look(CLOCK), *look(CLOCK)]
 
 

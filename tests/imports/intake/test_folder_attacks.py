@@ -1,4 +1,4 @@
-"""Somebody who can write to the watched folder cannot make the worker read or write anything outside it."""
+"""Write access to the watched folder cannot make the worker read or write anything outside it."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Spans and log records by OTLP/HTTP: what is stored, sampled and refused, and that turns are created once."""
+"""Spans and log records by OTLP/HTTP: stored, sampled and refused ones, and turns that are created once."""
 
 import gzip
 import json

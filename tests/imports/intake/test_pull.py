@@ -1,4 +1,4 @@
-"""Pulls from Langfuse and Phoenix: real HTTP, each call once, what is refused, and the schedule."""
+"""Pulls from Langfuse and Phoenix: real HTTP, each call once, refusals, and the schedule."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Imports by REST and by the page: what is answered, stored, previewed and refused."""
+"""Imports by REST and by the page: answers, stored rows, previews and refusals."""
 
 import threading
 from collections.abc import Callable, Iterator

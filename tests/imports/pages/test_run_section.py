@@ -1,4 +1,4 @@
-"""The run's page after an import: what came in, in words, and where it is."""
+"""The run's page after an import: the imported rows, in words, and links to them."""
 
 import re
 from typing import Any

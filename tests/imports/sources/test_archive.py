@@ -1,4 +1,4 @@
-"""A folder of JSON files, zipped, and a single object over many lines: what comes in and what is named as wrong."""
+"""A folder of JSON files, zipped, and a single object over many lines: the rows read, and the errors named."""
 
 import io
 import json

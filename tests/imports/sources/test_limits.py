@@ -152,7 +152,7 @@ class TestImport:
         assert run.state == RunState.FAILED and "The rows before the limit are imported" in run.error
         before = Prompt.objects.count()
         assert before == (0 if strict else 52)
-        end(retry_failed(run=run, user=None))  # the limit counts what was read before
+        end(retry_failed(run=run, user=None))  # the limit counts earlier reads
         assert (run.state, Prompt.objects.count()) == (RunState.FAILED, before)
         settings.MAX_UNPACKED_BYTES = 50 * MB
         end(retry_failed(run=run, user=None))

@@ -1,4 +1,4 @@
-"""Hostile and odd files: each is read to the end in bounded memory, and what is bad is named with its number."""
+"""Hostile and odd files: each is read to the end in bounded memory, and bad rows are named by number."""
 
 import gzip
 import json

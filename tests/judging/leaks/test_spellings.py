@@ -1,4 +1,4 @@
-"""Leaks in other spellings than the record's, and commands that fetch what came later."""
+"""Leaks in other spellings than the record's, and commands that fetch later commits."""
 
 import json
 

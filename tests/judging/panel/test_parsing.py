@@ -1,4 +1,4 @@
-"""What counts as a verdict, and what is missing rather than lost."""
+"""Replies that count as a verdict, and verdicts that are missing rather than lost."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What a judge sees: everything, in order, and nothing that could speak for the panel."""
+"""A judge's prompt: everything, in order, and nothing that could speak for the panel."""
 
 import json
 import re
@@ -81,7 +81,7 @@ def test_text_that_poses_as_the_panel_is_marked_and_reported(text: str, kind: st
         assert "⟦quoted from the transcript: " in safe.text
     else:
         assert gone not in safe.text
-    # Marked, not removed: what was said can still be read.
+    # Marked, not removed: the text can still be read.
     for word in ("system", "correctness", "answer", "instructions"):
         assert (word in text.lower()) == (word in safe.text.lower())
 

@@ -1,4 +1,4 @@
-"""What the judges' table says about fair, biased and broken judges."""
+"""The judges' table for fair, biased and broken judges."""
 
 from typing import Any
 

@@ -102,7 +102,7 @@ def test_the_same_rows_in_another_order_give_the_same_interval() -> None:
 
 
 def test_agreement_of_few_tasks_proves_little() -> None:
-    """Where all tasks agree, six of them are what a sign test needs too."""
+    """If all tasks agree, a sign test needs six of them too."""
     five = difference([0.0] * 5, [1.0] * 5, list("abcde"))
     six = difference([0.0] * 6, [1.0] * 6, list("abcdef"))
     eight = difference([0.0] * 8, [1.0] * 8, list("abcdefgh"))
@@ -155,7 +155,7 @@ def test_holm_by_hand() -> None:
 
 
 def test_the_missing_tasks_make_the_same_change_clear() -> None:
-    """Repeating what was seen so often is clear, and not much less often."""
+    """Repeating the same results so often makes the change clear, and a little less often does not."""
     before, after = [0.0] * 6 + [1.0] * 14, [1.0] * 6 + [0.0] * 3 + [1.0] * 11
     needed = difference(before, after, [""] * 20).tasks_to_be_clear(27)
     assert needed is not None and needed > 100

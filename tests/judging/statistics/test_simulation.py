@@ -1,4 +1,5 @@
-"""Thousands of simulated runs: what the gate accepts, what its bound covers, and which flawed judges are named.
+"""Thousands of simulated runs: scenarios that the gate accepts, the coverage of its bound, and the flawed judges it
+names.
 
 `-s` prints the table of docs/measurements.md.
 """

@@ -1,4 +1,4 @@
-"""The conventions in which tools write what a model was sent and what it answered on a span."""
+"""The conventions in which tools write a model's input and output on a span."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reading spans: a document with any values is read, and what cannot be read is named alone."""
+"""Reading spans: a document with any values is read, and unreadable spans are named alone."""
 
 import json
 from typing import Any

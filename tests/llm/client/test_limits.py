@@ -58,7 +58,7 @@ def test_one_worker_gets_all_slots_and_a_second_its_fair_part_as_they_come_free(
     assert share(target, "a") == CAP
     assert share(target, "b") == 0  # all are in use
     assert share(target, "a", in_use=CAP) == CAP // 2  # the first hears that another waits
-    assert granted(target) == CAP  # but what it has in use stays counted
+    assert granted(target) == CAP  # but its slots in use stay counted
     assert share(target, "b") == 0
     share(target, "a", in_use=CAP // 2)
     assert share(target, "b") == CAP // 2
@@ -143,7 +143,7 @@ def closing(work: Callable[[], Any]) -> Any:
 
 
 class Holders:
-    """Counts who is inside at once."""
+    """Counts simultaneous holders."""
 
     def __init__(self) -> None:
         self.now = self.most = self.ever = 0

@@ -1,4 +1,4 @@
-"""What is sent of an endpoint's parameters, seen by a real server: the schema, and the limit of tokens."""
+"""An endpoint's parameters in requests, as a real server sees them: the schema, and the limit of tokens."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""`/projects/{slug}/models`: who may edit endpoints, what is refused, what stays."""
+"""`/projects/{slug}/models`: the right to edit endpoints, refusals, unchanged fields."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Scripted operators and the scripted teacher: what they say depends on what they are shown, and on nothing else."""
+"""Scripted operators and the scripted teacher: their replies depend on their input, and on nothing else."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The audit log as a file: every entry that matches, exactly, for those who may read it."""
+"""The audit log as a file: every entry that matches, exactly, for admins."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Archive and delete a project: who may, what it refuses meanwhile, and that nothing of it is left."""
+"""Archive and delete a project: the required right, the refusals meanwhile, and that nothing of it is left."""
 
 import itertools
 from datetime import timedelta

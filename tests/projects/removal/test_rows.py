@@ -1,4 +1,4 @@
-"""Archive and delete runs, imports, exports, evaluations and splits: what goes, and what keeps them."""
+"""Archive and delete runs, imports, exports, evaluations and splits: the deleted rows, and the blockers."""
 
 from pathlib import Path
 from typing import Any

@@ -24,7 +24,7 @@ PASSWORD = "a long password"
 
 
 def code_of(user: User, ahead: int = 0) -> str:
-    """What the app shows, or shows `ahead` steps later."""
+    """The app's code now, or `ahead` steps later."""
     device = TOTPDevice.objects.get(user=user)
     totp = TOTP(device.bin_key, device.step, device.t0, device.digits, device.drift)
     totp.time = time.time() + ahead * device.step

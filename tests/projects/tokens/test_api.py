@@ -1,4 +1,4 @@
-"""`/tokens` and `manage.py token`: who gets which token, what is shown and what is kept."""
+"""`/tokens` and `manage.py token`: tokens by role, the secret shown once, the stored hash."""
 
 from datetime import timedelta
 from io import StringIO

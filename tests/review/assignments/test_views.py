@@ -1,4 +1,4 @@
-"""A curator assigns on the page; the queue shows a reviewer their target and what is assigned to them."""
+"""A curator assigns on the page; the queue shows reviewers their target and assignments."""
 
 import pytest
 from django.test import Client

@@ -26,7 +26,7 @@ def listen(access: Access) -> None:
 
 
 def told() -> list[tuple[Any, ...]]:
-    """What the webhook was sent since the last look: sample, action, status, and whether it waits."""
+    """The webhook's events since the last look: sample, action, status, and whether it waits."""
     rows = Delivery.objects.order_by("id")
     found = [tuple(row.body["data"][name] for name in ("sample", "action", "status", "waits")) for row in rows]
     rows.delete()

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 
 def undo_once(client: Client, **sent: object) -> tuple[str, str]:
-    """What the page says, and the page."""
+    """The page's message, and the page."""
     done = client.post(reverse("review-undo", args=["billing"]), sent, headers=HTMX)
     assert done.status_code == 200, done.content
     said = json.loads(done["HX-Trigger"])["say"]["text"]

@@ -1,4 +1,4 @@
-"""Flags as a list to work on: who, why, when, and what was done about it."""
+"""Flags as a list to work on: their author, reason, time and resolution."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Imported samples: which layouts are read, what they become, and who decided them."""
+"""Imported samples: the layouts, the resulting samples, and their deciders."""
 
 from typing import Any
 
@@ -168,7 +168,7 @@ def test_only_who_may_review_takes_decisions_over(project: Project, user: User, 
     assert launched.status_code == 202
     clone = f"/api/v1/runs/{launched.json()['id']}/clone"
     assert client.post(clone, headers=make_bearer(user, "read", "run")).status_code == 403
-    # Who has lost the right before the work begins decides nothing.
+    # A person who lost the right before the work begins decides nothing.
     Member.objects.filter(user=user).update(role=Role.VIEWER)
     run = end(Run.objects.get(pk=launched.json()["id"]))
     assert run.state == "failed" and "may no longer review" in run.error

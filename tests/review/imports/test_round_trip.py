@@ -1,4 +1,4 @@
-"""What an export writes can be imported into an empty project, and its export has the same rows and hashes."""
+"""An export's files can be imported into an empty project, and its export has the same rows and hashes."""
 
 from typing import Any
 

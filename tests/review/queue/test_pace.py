@@ -1,4 +1,4 @@
-"""The progress that the queue shows: it never goes back because of what others do."""
+"""The progress that the queue shows: decisions of others never set it back."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Asking a real HTTP server through LiteLLM: retries, pauses, what an answer is, the record, the cache."""
+"""Asking a real HTTP server through LiteLLM: retries, pauses, valid answers, the record, the cache."""
 
 import logging
 import threading

@@ -35,8 +35,8 @@ def check(found: dict[str, Any], duels: int) -> None:
     assert found["unknown_counted"] == found["unknown"]
     assert Decimal(found["cost_counted"]) == Decimal(found["cost"]) > 0
     assert found["tokens_counted"] == found["tokens"]
-    # What the server answered was recorded, or was under way when its worker was killed; nothing was asked twice that
-    # had been answered.
+    # Every answer of the server was recorded, or was under way when its worker was killed; no answered request was
+    # repeated.
     assert found["answered_twice"] == 0
     assert calls["ok"] == items
     assert items <= found["server"]["answered"] <= items + calls["lost"]

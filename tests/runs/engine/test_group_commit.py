@@ -1,4 +1,4 @@
-"""Group commit: what a coroutine is told has happened in the database has happened, and it is always told."""
+"""Group commit: a coroutine is always told the outcome, and a reported commit is in the database."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ Commit = Callable[..., Awaitable[Any]]
 
 
 def together(*works: Callable[[], Any], hold: Callable[[], None] = lambda: None) -> list[Any]:
-    """What came of the works, written by one group: they wait until the first has begun."""
+    """The results of the works, written by one group: they wait until the first has begun."""
 
     async def run() -> list[Any]:
         commit = GroupCommit(asyncio.get_running_loop(), hold=hold)
@@ -117,7 +117,7 @@ def test_a_row_that_only_the_commit_refuses_fails_alone() -> None:
 
 
 def test_a_lost_connection_does_not_pass_for_a_commit() -> None:
-    """The connection dies in the middle of a group; what was written before is done once more, on a new one."""
+    """The connection dies in the middle of a group; earlier writes of the group are repeated, on a new one."""
     died: list[bool] = []
 
     def dies_once() -> str:

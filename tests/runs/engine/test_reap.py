@@ -1,4 +1,4 @@
-"""The bell and the reaper: what goes wrong around a run is put right, or ends it with a reason, and harms no other."""
+"""The bell and the reaper: faults around a run are mended, or end it with a reason, and harm no other."""
 
 from datetime import timedelta
 from typing import Any

@@ -64,7 +64,7 @@ def test_nothing_is_lost_or_doubled_when_processes_are_killed(
         # The counters are the sums over calls and items, and no answer was paid for twice.
         assert (wave["miscounted"], wave["answered_twice"]) == ([], 0)
         assert set(wave["calls"]) <= {"ok", "error", "lost"} and wave["calls"]["ok"] == first["calls"]["ok"]
-    # What the server answered was recorded, or lost with its worker or its database.
+    # Every answer of the server was recorded, or lost with its worker or its database.
     assert found["ok"] <= found["answered"] <= found["ok"] + found["lost"]
     freed, recovered = ([each for times in found[name].values() for each in times] for name in ("freed", "recovered"))
     assert max(freed) <= RECOVERED_WITHIN

@@ -1,4 +1,4 @@
-"""Shards that share a process die with it. What may have killed it is tried again in a process of its own."""
+"""Shards that share a process die with it. Items that may have killed it are tried again in a process of their own."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Runs by REST: launch, look, control; and who may not."""
+"""Runs by REST: launch, look, control; and refusals by role."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a launch refuses before it starts, and what a run's page offers at its end."""
+"""A launch's refusals before it starts, and the next steps on a run's page at its end."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""What the page of a run says came out, which parameters it shows, and the form that repeats it."""
+"""The results on the page of a run, its parameters, and the form that repeats it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The pages of runs: what they show, what they do, whom they refuse."""
+"""The pages of runs: their content, their actions, their refusals."""
 
 from decimal import Decimal
 from typing import Any

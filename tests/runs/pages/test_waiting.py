@@ -1,4 +1,4 @@
-"""What a run waits for, in REST, on its page and in a terminal; runs that succeeded with failures."""
+"""Reasons why a run waits, in REST, on its page and in a terminal; runs that succeeded with failures."""
 
 import io
 import json

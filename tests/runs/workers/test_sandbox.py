@@ -1,4 +1,4 @@
-"""Whether commands can be run in isolation here: as workers tell, as this machine is, and what is done about it."""
+"""Isolation of commands on this machine: the workers' reports, its own, and the consequences."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Full text: words, phrases, leaving out, and whatever people paste into a search box."""
+"""Full text: words, phrases, exclusions, and odd texts pasted into a search box."""
 
 import string
 

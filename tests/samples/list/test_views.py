@@ -1,4 +1,4 @@
-"""The samples page: what is on it, where its links lead, and who is refused."""
+"""The samples page: its content, the targets of its links, and its refusals."""
 
 import re
 from datetime import timedelta

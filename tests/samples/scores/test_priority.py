@@ -1,4 +1,4 @@
-"""What a reviewer is shown first."""
+"""The order of the queue."""
 
 from curation.projects.settings.document import Thresholds
 from curation.samples.scores.priority import priority_of, trajectory_priority

@@ -1,4 +1,4 @@
-"""What scoring writes, and what it leaves alone."""
+"""The columns that scoring writes, and those it leaves alone."""
 
 from dataclasses import replace
 

@@ -38,7 +38,7 @@ def payload(form: ActionForm, reply: str) -> dict[str, Any] | None:
         ({"enum": ["UP", "DOWN"]}, "up", "UP"),
         ({"enum": ["UP", "DOWN"]}, "Not UP but DOWN", None),
         ({"enum": ["UP", "DOWN"]}, "I must go there.\nDOWN", "DOWN"),
-        ({"enum": ["UP", "DOWN"]}, "sideways", "sideways"),  # the server says what it takes
+        ({"enum": ["UP", "DOWN"]}, "sideways", "sideways"),  # the server lists the allowed values
         ({"anyOf": [{"enum": ["UP", "DOWN"]}, {"type": "null"}]}, "UP", "UP"),
         ({"type": "array", "items": NUMBER}, "```json\n[0.5, 1]\n```", [0.5, 1]),
     ],

@@ -1,4 +1,4 @@
-"""What the gate refuses goes back to the teacher with the report."""
+"""Bundles that the gate refuses go back to the teacher with the report."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A teacher writes bundles: for which combinations, what happens to a wrong one, what is left in the end."""
+"""A teacher writes bundles: the combinations, the fate of a wrong bundle, the scenarios in the end."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def written(**changes: Any) -> str:
 
 @dataclass
 class Teacher:
-    """Says `replies` one after the other, the last one for ever; `asked` keeps what it was sent."""
+    """Says `replies` one after the other, the last one for ever; `asked` keeps the prompts."""
 
     replies: list[str | Completion] = field(default_factory=lambda: [written()])
     asked: list[Request] = field(default_factory=list)

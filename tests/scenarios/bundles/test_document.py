@@ -1,4 +1,4 @@
-"""What a bundle may hold, and where a refusal says that it is wrong."""
+"""The allowed content of a bundle, and the place that a refusal names."""
 
 import base64
 import copy

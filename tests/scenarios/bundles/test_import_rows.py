@@ -105,7 +105,7 @@ class TestRows:
 
 
 def run_command(*words: str) -> tuple[str, str, str]:
-    """What it printed, what it complained of, and why it failed (empty where it did not)."""
+    """Its output, its complaints, and the reason of its failure (empty without one)."""
     out, err, failed = StringIO(), StringIO(), ""
     try:
         call_command("bundles", *words, "--project", "shell", stdout=out, stderr=err)

@@ -26,7 +26,7 @@ from sandbox.protocol import Backend
 
 FOLDER = Path(scenarios.__file__).parent / "shipped"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
-# What is taken out of each reference solution: a trap that it no longer avoids, or a step that it forgets.
+# The part taken out of each reference solution: a trap that it no longer avoids, or a step that it forgets.
 MUTANTS = {
     "bakery-oven-faults": (' && $5 != "TEST"', ""),
     "choir-roster": (' && $5 == ""', ""),
@@ -82,7 +82,7 @@ def gated(bundle: Bundle, rooms: Backend, *, repeats: int = 0) -> GateVerdict:
 
 
 def told(verdict: GateVerdict) -> str:
-    """Why it was refused, with what the failing check's terminal showed."""
+    """The reason of the refusal, with the terminal of the failing check."""
     failed = [check for check in verdict.checks if not check.passed]
     return verdict.reason + "".join(f"\n{line.output}" for check in failed for line in check.transcript)
 

@@ -1,4 +1,4 @@
-"""The axis `doc_depth`: programs are called in a real sandbox, and what they say is compared with the claim."""
+"""The axis `doc_depth`: programs are called in a real sandbox, and their output is compared with the claim."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The axis `task`: what the reference changed, against every task that could be claimed."""
+"""The axis `task`: the reference's changes, against every task that could be claimed."""
 
 import pytest
 

@@ -25,7 +25,7 @@ def project(client: Client) -> Project:
 
 
 def controls(page: str) -> dict[str, list[str]]:
-    """What a browser would send of the page's form, with its own line ends."""
+    """The fields that a browser would send of the page's form, with its own line ends."""
     form = page[page.index('<form class="form form--wide"') :]
     found: dict[str, list[str]] = {}
     pattern = (

@@ -31,7 +31,7 @@ CONF = "[main]\nport = 80\nhost = inner\n\n[extra]\nport = 81\n"
 class Case:
     """A scenario around the provider `todo`. The reference asks it first; `work` is the rest.
 
-    `names` is what the refusal must say.
+    `names` is text that the refusal must contain.
     """
 
     name: str

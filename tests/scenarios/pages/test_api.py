@@ -1,4 +1,4 @@
-"""Scenarios by REST: what a script sends, what it gets, what it is refused and where."""
+"""Scenarios by REST: a script's requests, the responses, and the refusals with their places."""
 
 import io
 import json

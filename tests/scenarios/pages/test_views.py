@@ -1,4 +1,4 @@
-"""Pages of scenarios: what they show, what a form keeps, what hostile text cannot do."""
+"""Pages of scenarios: their content, the values that a form keeps, and hostile text that does no harm."""
 
 import re
 from typing import Any
@@ -142,7 +142,7 @@ class TestPage:
         ):
             page = html(client, name, *args)
             assert "<script>alert" not in page and "<b onclick" not in page, name
-            if name != "scenario-edit":  # a form must give back what is there
+            if name != "scenario-edit":  # a form must give back the stored text
                 assert "\x1b" not in page, name
 
     def test_a_draft_says_that_it_is_not_gated(self, client: Client, project: Project) -> None:

@@ -1,4 +1,4 @@
-"""What the pages of rollout, replay, pairs and gate runs say came of them."""
+"""The results on the pages of rollout, replay, pairs and gate runs."""
 
 import pytest
 from django.test import Client

@@ -146,7 +146,7 @@ def test_format_errors_go_back_to_the_model_and_are_not_in_the_turns(operators: 
     assert actions(row) == list(SOLVES)
     assert "holds no command" in str(operators.asked[1].messages[-1]["content"])
     assert "holds no command" not in str(row.text.turns)
-    # Servers refuse empty messages, so the model is sent that it said nothing; the raw messages keep what it said.
+    # Servers refuse empty messages, so the model is sent a notice instead; the raw messages keep its reply.
     assert operators.asked[1].messages[-2] == {"role": "assistant", "content": "(no reply)"}
     assert row.text.exchange[2]["content"] == ""
 
@@ -183,7 +183,7 @@ def test_a_broken_sandbox_is_replaced_without_asking_the_model_again(operators: 
     assert row.outcome == "solved"
     assert rooms.opened == 2
     assert all(session.closed for session in rooms.sessions)
-    # What was said before the break is answered from the record; after it the conversation is a new one.
+    # Turns before the break are answered from the record; after it the conversation is a new one.
     assert len({str(request.messages) for request in operators.asked}) == len(operators.asked) == 4
 
 

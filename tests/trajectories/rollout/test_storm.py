@@ -17,7 +17,7 @@ def check(found: dict[str, Any], rollouts: int) -> None:
     assert found["items"] == {"done": rollouts}
     assert found["trajectories"] == found["places"] == found["texts"] == rollouts
     assert found["samples"] == found["samples_of_rows"] == rollouts
-    # What was said before a kill was answered from the record: every rollout ended as its script does.
+    # Turns before a kill were answered from the record: every rollout ended as its script does.
     assert found["as_scripted"] == found["result"]["trajectories"] == rollouts
     assert found["answered_twice"] == 0
     # Sandboxes died with their worker, and nothing of them lies about.

@@ -1,4 +1,4 @@
-"""Two rollouts of a scenario side by side: where they diverge, and what a blind review hides."""
+"""Two rollouts of a scenario side by side: where they diverge, and the parts that a blind review hides."""
 
 from typing import Any
 

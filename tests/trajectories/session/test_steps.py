@@ -1,4 +1,4 @@
-"""A trajectory as steps: what a reader of the page sees, also of long and hostile ones."""
+"""A trajectory as steps: the page for its reader, also for long and hostile ones."""
 
 import time
 from collections.abc import Sequence

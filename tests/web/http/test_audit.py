@@ -230,7 +230,7 @@ def _accepted(rows: Rows, owner: User) -> dict[str, str]:
     return {"run": str(run.pk)}
 
 
-# What a call needs beside the rows of `rows`; what is returned replaces the example of the body.
+# Preparations of a call beside the rows of `rows`; a returned body replaces the example.
 PREPARE: dict[str, Prepare] = {
     f"PATCH {SLUG}/members/{{username}}": _bob,
     f"DELETE {SLUG}/members/{{username}}": _bob,

@@ -1,4 +1,4 @@
-"""What is compressed on its way: pages, and not what a script writes by."""
+"""Compression: of pages, and not of REST answers, whose ETag a script needs for writing."""
 
 import gzip
 

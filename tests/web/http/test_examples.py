@@ -1,4 +1,4 @@
-"""The examples of OpenAPI's schemas: what a reader copies is what the schema allows."""
+"""The examples of OpenAPI's schemas: copied as they are, the schema allows them."""
 
 from typing import Any
 

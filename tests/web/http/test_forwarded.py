@@ -1,4 +1,4 @@
-"""gunicorn with our settings: what a client's headers cannot say about the request."""
+"""gunicorn with our settings: facts about the request that a client's headers cannot forge."""
 
 import runpy
 import socket
@@ -24,7 +24,7 @@ def config() -> Config:
 
 
 def environ(config: Config, header: str, peer: object = LOCAL) -> dict[str, Any]:
-    """What the application gets of a request with this header."""
+    """The application's environment for a request with this header."""
     here, there = socket.socketpair()
     with here, there:
         text = f"GET /p/acme/ HTTP/1.1\r\nHost: winnow.example\r\n{header}\r\n\r\n"

@@ -1,4 +1,4 @@
-"""The requests that a page makes itself: who is signed out is told so, instead of getting the sign-in page."""
+"""The requests that a page makes itself: after signing out they are refused, instead of getting the sign-in page."""
 
 import pytest
 from django.test import Client
@@ -66,6 +66,6 @@ def test_an_old_token_is_told_apart_from_a_missing_right(client: Client) -> None
     assert (session["user"], session["name"]) == (user.pk, user.username)
     again = strict.post("/p/acme/settings/", headers={"HX-Request": "true", "X-CSRFToken": session["csrf"]})
     assert "X-Winnow-Refused" not in again
-    # Without any cookie the token is missing too, but the session is what the person must have first.
+    # Without any cookie the token is missing too, but the person needs a session first.
     answer = Client(enforce_csrf_checks=True).post("/p/acme/settings/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer["X-Winnow-Refused"]) == (401, "signed-out")

@@ -1,4 +1,4 @@
-"""What must not be kept: pages in caches, and data that other accounts of the machine could read."""
+"""Private data: no pages in caches, and no files that other accounts of the machine could read."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""What must not happen by REST: a stranger's reach, a role's overreach, a bad file, a model that is not there.
+"""Requests that REST refuses: a stranger's reach, a role's overreach, a bad file, a model that is not there.
 
 The calls come from OpenAPI, so a new call is under test from its first day: its body is the example that is printed.
 """
@@ -53,7 +53,7 @@ OWN = {
     "/api/v1/notifications/{notification_id}/read",
 }
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
-# POSTs that change nothing: everyone who may read may send them.
+# POSTs that change nothing: the right to read is enough.
 READING = {
     "/api/v1/projects/{slug}/exports/preview",
     "/api/v1/projects/{slug}/evaluations/try-reset",
@@ -178,7 +178,7 @@ def test_a_stranger_finds_nothing_by_id(rows: Rows, method: str, path: str) -> N
 
     answer = call(rows, stranger, method, path)
 
-    if path == "/api/v1/samples/bulk":  # names no project; tells what is the caller's own
+    if path == "/api/v1/samples/bulk":  # names no project; the answer is about the caller's own
         assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "ids")
     else:
         assert answer.status_code == 404, answer.content

@@ -1,4 +1,4 @@
-"""Nobody overwrites by REST what they have not seen: `If-Match` on every change of an object."""
+"""Nobody overwrites unseen changes by REST: `If-Match` on every change of an object."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Findings of the scan in what a page makes of a recorded text."""
+"""Findings of the scan in a recorded text, as a page shows it."""
 
 import json
 
