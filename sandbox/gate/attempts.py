@@ -24,9 +24,10 @@ Differ = Callable[[State, State], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attempt's result in the one sandbox: what a terminal shows, and whether the checker passed.
+    """An attempt's result in the one sandbox: the terminal's lines, and whether the checker passed.
 
-    What cannot be put back there, such as a large file, has no lines and counts as passed: it is tried in a fresh one.
+    An attempt on files that cannot be restored there, such as a large one, has no lines and counts as passed: it is
+    tried in a fresh one.
     """
 
     attempt: Attempt
@@ -96,7 +97,7 @@ def _way_back(edits: Edits, state: State) -> Edits:
 
 
 def _edited(state: State, edits: Edits) -> State:
-    """The state after these edits: what is below a path that is no folder any more is gone."""
+    """Return the state after these edits, without the paths below a former folder."""
     gone = [path for path, entry in edits.items() if entry is None or entry.kind != "folder"]
     left = {path: entry for path, entry in state.items() if not any(path.startswith(f"{top}/") for top in gone)}
     return {path: entry for path, entry in {**left, **edits}.items() if entry is not None}

@@ -1,4 +1,4 @@
-"""The cheap ways to a right-looking state, made from what the reference changed."""
+"""The cheap ways to a right-looking state, made from the reference's changes."""
 
 import hashlib
 import os
@@ -57,7 +57,7 @@ class Attempt:
 def left_out(
     path: str, change: Change, *, checker: str, stuffing: str, chmods: bool, ordered: bool, most: int
 ) -> Iterator[Attempt]:
-    """What a lazy agent leaves out at one path, everything else done as the reference does it.
+    """Yield states of a lazy agent that skips work at one path and does everything else as the reference does it.
 
     `checker` is the checker's script, `stuffing` is a text of all that can be guessed. `chmods`: the reference sets
     permissions. `ordered`: the order of lines is part of the result. At most `most` lines are tried alone.
@@ -219,7 +219,7 @@ def believed(source: str, fixture: Entry, changes: Changes, stuffing: str) -> It
 
 
 def is_right(attempt: Attempt, start: State, changes: Changes) -> bool:
-    """Whether the attempt makes what the reference made, so that it must pass."""
+    """Whether the attempt has the reference's result, so that it must pass."""
     if not changes:
         return False
     for path, change in changes.items():

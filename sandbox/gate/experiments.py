@@ -1,4 +1,4 @@
-"""Tests of the checker on what the reference did: cheap cheats must fail, and the same state gets the same verdict."""
+"""Tests of the checker on the reference's result: cheap cheats must fail, and the same state gets the same verdict."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ _CHMODS = re.compile(r"\b(?:chmod|install|umask|setfacl)\b")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the bundle says beside the task: the texts that lead to the provider, and its marks.
+    """The bundle's parts beside the task: the texts that lead to the provider, and its marks.
 
     `findings` come from the texts.
     `scratch` are paths whose content does not matter, `free_order` files whose lines may be in any order.
@@ -61,7 +61,7 @@ class Subject:
 
 
 class _Base(NamedTuple):
-    """The reference's run: what was there before and after it, and what it changed that counts as its result."""
+    """The reference's run: the states before and after it, and the changes that count as its result."""
 
     before: State
     after: State
@@ -74,7 +74,7 @@ class _Base(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experiments:
-    """The checks, and what the reference did that counts as its result; None if the snapshots show no path."""
+    """The checks, and the reference's changes that count as its result; None if the snapshots show no path."""
 
     checks: list[Check]
     changes: Changes | None
@@ -224,7 +224,7 @@ def _reports(tried: list[Tried], again: Callable[[Attempt], Played]) -> Iterator
 
 
 def _left_alone(base: _Base, subject: Subject) -> Check:
-    """What the gate takes for results, and what it leaves alone, for people to check."""
+    """Return the check that lists the result paths and the ignored paths, for people."""
     lines = [Line(f"# result: {path}") for path in base.changes]
     for path in base.left_alone:
         kind = "the provider's trace" if path in base.traces.paths else "scratch"
@@ -234,7 +234,7 @@ def _left_alone(base: _Base, subject: Subject) -> Check:
 
 
 def _stuffing(rooms: Rooms, base: _Base) -> str:
-    """Everything that an agent could read or guess: fixtures, what the provider said, the checker's own words."""
+    """Everything that an agent could read or guess: fixtures, the provider's output, the checker's own words."""
     setup = rooms.task.setup
     fixtures = [file.content.decode() for file in setup.fixtures if _is_text(file.content)]
     names = "\n".join(path.rsplit("/", 1)[1] for path in base.after)

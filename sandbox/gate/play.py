@@ -1,4 +1,4 @@
-"""Fresh sandboxes for the gate's checks, and what happened in them."""
+"""Fresh sandboxes for the gate's checks, and their records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -71,7 +71,7 @@ class Rooms:
     def play(
         self, *, body: str = "", ending: Ending | None, before: Sequence[str] = (), after: Sequence[str] = ()
     ) -> Played:
-        """Run what comes before, the body, what comes after, the terminal and the checker in a fresh sandbox."""
+        """Run `before`, the body, `after`, the terminal and the checker in a fresh sandbox."""
         try:
             return self.fresh(lambda session: play(session, self.task.checker, [*before, body, *after], body, ending))
         except SetupRefused as refused:
@@ -114,10 +114,10 @@ def snapshot_in(session: Session) -> Snapshot:
 
 
 def snapshot_after(session: Session, checker: str) -> Snapshot:
-    """The state that the checker has seen: before it, the supervisor removes what it does not name."""
+    """Return the state that the checker sees: first the supervisor removes paths that the checker does not name."""
     return read_snapshot(run_beside(session, checker, snapshot_command()).output)
 
 
 def run_beside(session: Session, checker: str, script: str) -> CheckResult:
-    """Run a script of ours where the checker runs. Its text names what the checker names, so that this stays."""
+    """Run a script of ours where the checker runs. It names the checker's paths, so that they stay."""
     return session.check(f"{script}\nexit\n{checker}", terminal="")

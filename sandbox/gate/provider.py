@@ -1,9 +1,9 @@
 """Which paths only the provider's own programs write: the trace that it was asked.
 
-The reference runs twice more. First every call of a provider's program is recorded with what it printed; then the
-programs only print what was recorded and do nothing. What changes in the first run and not in the second was written
-by the provider alone, if its programs name the path or its folder. Where recording disturbs the reference, the texts
-decide alone: what the programs name and the reference does not.
+The reference runs twice more. First every call of a provider's program is recorded with its output; then the programs
+only print the recorded output and do nothing. A path that changes in the first run and not in the second was written by
+the provider alone, if its programs name the path or its folder. If recording disturbs the reference, the texts decide
+alone: the paths that the programs name and the reference does not.
 """
 
 import re
@@ -106,7 +106,7 @@ def _unnamed(changes: Changes, body: str) -> set[str]:
 
 
 def _names(scripts: str, path: str) -> bool:
-    """Whether the scripts name the path or its folder. A program cannot write what it does not know."""
+    """Whether the scripts name the path or its folder. A program cannot write to an unknown path."""
     return any(re.search(_word(name), scripts) for name in path.split("/")[-2:])
 
 
