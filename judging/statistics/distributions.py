@@ -29,3 +29,8 @@ def binomial_cdf(count: int, of: int, chance: float) -> float:
 def binomial_tail(count: int, of: int, chance: float) -> float:
     """Return the probability of at least `count` successes, 0 ≤ count ≤ of and 0 < chance < 1."""
     return float(special.bdtrc(count - 1, of, chance))
+
+
+def unseen_share(count: int, alpha: float) -> float:
+    """Return the largest share q of things of another kind that `count` equal ones do not rule out: (1 − q)ⁿ = α."""
+    return 1.0 - float(alpha ** (1 / count))

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.statistics.distributions import binomial_cdf, normal_cdf, normal_quantile, t_quantile
+from judging.statistics.distributions import binomial_cdf, normal_cdf, normal_quantile, t_quantile, unseen_share
 from judging.statistics.rates import Interval
 from judging.statistics.sign_flip import sign_flip
 
@@ -157,7 +157,7 @@ def _percentiles(means: NDArray[np.float64], count: int, alpha: float) -> Interv
 
 
 def _agreeing(delta: float, spread: float, count: int, alpha: float) -> Interval:
-    other = 1 - (alpha / 2) ** (1 / count)
+    other = unseen_share(count, alpha / 2)
     if abs(delta) < 10**-_DECIMALS:
         return Interval(-other * spread, other * spread)
     pulled = delta * (1 - 2 * other)

@@ -19,3 +19,7 @@ def test_the_binomial_distribution_of_few_is_exact() -> None:
 
 def test_none_and_all_are_certain() -> None:
     assert distributions.binomial_tail(0, 7, 0.3) == distributions.binomial_cdf(7, 7, 0.3) == 1.0
+
+
+def test_what_a_few_equal_ones_do_not_rule_out() -> None:
+    assert (1 - distributions.unseen_share(7, 0.05)) ** 7 == pytest.approx(0.05)
