@@ -107,6 +107,8 @@ def _unseen(command: str, prose: str, style: str, evidence: Evidence) -> list[st
 
 
 def _correctness(answer: str, command: str, style: str, invented: list[str], again: bool, evidence: Evidence) -> Mark:
+    if not command:
+        return Mark(0.0, "runs nothing")
     if style == "submit" and not evidence.tested_after_edit:
         return Mark(0.1, "submits work that no test has confirmed")
     if again:
@@ -169,8 +171,8 @@ def _protocol(answer: str, blocks: list[str]) -> Mark:
 
 
 def _efficiency(answer: str, command: str, style: str, again: bool, evidence: Evidence) -> Mark:
-    if again:
-        return Mark(0.1, "repeats output that is already there")
+    if again or not command:
+        return Mark(0.1, "repeats output that is already there" if again else "runs nothing")
     if WIDE.search(command):
         return Mark(0.25, "lists far more than it needs")
     if WHOLE_FILE.search(command):
