@@ -37,6 +37,7 @@ class DuelTable:
     resamples: int | None = None
     seed: int | None = None
     cluster: bool | None = None
+    min_clusters: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def read_duel_tables(document: Mapping[str, object]) -> DuelFile:
             resamples=duel.whole("resamples", 100, 1_000_000),
             seed=duel.whole("seed", 0, 2**63 - 1),
             cluster=duel.switch("cluster"),
+            min_clusters=duel.whole("min_clusters", 1, 100_000),
         ),
     )
     judge.refuse_unknown()

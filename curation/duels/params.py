@@ -15,7 +15,8 @@ from judging.panel.rubric import DIMENSIONS
 
 BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
 
-LEAST_CONTROLS = 10
+# Half of them have a known winner, and a judge that is right in nine of ten is told from chance nearly always.
+LEAST_CONTROLS = 30
 
 Samples = Annotated[int, Field(ge=1, le=16)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
@@ -143,7 +144,7 @@ def judges_needed(settings: ProjectSettings) -> list[str]:
 
 
 def controls_wanted(duels: int, share: float, *, first: bool) -> int:
-    """Return how many controls go with these duels: the share, in the first part at least 10. 0 of none.
+    """Return how many controls go with these duels: the share, in the first part at least 30. 0 of none.
 
     Each duel has two answers to make a control of, so there are never more than twice as many.
     """

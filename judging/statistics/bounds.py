@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.statistics.distributions import normal_cdf, t_quantile
+from judging.statistics.distributions import normal_cdf, t_quantile, unseen_share
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +17,8 @@ _DRAWS_AT_ONCE = 2_000_000
 _ALIKE = 10
 # Below this a difference is rounding noise, and must not lift a bound of exactly 0 above 0.
 DECIMALS = 9
+# Points: a duel that is lost in every dimension.
+LOWEST = -100.0
 # With fewer clusters the lowest resample is not low enough: two of them are both above the mean in a quarter of cases.
 FEW_CLUSTERS = 10
 
@@ -54,8 +56,12 @@ def lower_bounds(values: Floats, clusters: Clusters, *, quantile: float, resampl
     The bound is a quantile of the means of `resamples` resamples of whole clusters, the same ones for all columns. The
     quantile is widened for few clusters to Φ(√(n / (n − 1)) · t(quantile, n − 1)), after T. Hesterberg, "What teachers
     should know about the bootstrap", The American Statistician 69 (2015), 3.3. Below 10 clusters it is at most the
-    bound of Student's t with the bootstrap's standard error. Where all clusters agree there is nothing to resample, and
-    the bound is the mean.
+    bound of Student's t with the bootstrap's standard error, and where all are on one side of 0, that of clusters that
+    agree.
+
+    Where all clusters agree there is nothing to resample. Then clusters of another kind may still have the share q,
+    (1 − q)ⁿ = `quantile`, and the bound is the mean that such ones, with the opposite outcome, would leave. Without a
+    lead they are as bad as `values` can be, -100.
 
     Depends on the seed and on the values, not on the order of the rows. A column without values has the bound NaN.
     """
@@ -115,11 +121,19 @@ def _bound(sums: Floats, sizes: Floats, means: Floats, quantile: float) -> float
     mean = float(sums.sum() / sizes.sum())
     rates = sums[filled] / sizes[filled]
     if np.allclose(rates, rates[0], rtol=0, atol=10**-DECIMALS):
-        return round(mean, DECIMALS)
+        return _agreeing(mean, count, quantile)
     drawn = means[~np.isnan(means)]
     spread = math.sqrt(count / (count - 1))
     t = t_quantile(count - 1, quantile)
     bound = float(np.quantile(drawn, normal_cdf(spread * t)))
     if count < FEW_CLUSTERS:
         bound = min(bound, mean + t * spread * float(drawn.std()))
+        if (rates > 0).all():
+            bound = min(bound, _agreeing(mean, count, quantile))
     return round(bound, DECIMALS)
+
+
+def _agreeing(mean: float, count: int, quantile: float) -> float:
+    other = unseen_share(count, quantile)
+    worst = -mean if mean > 10**-DECIMALS else LOWEST
+    return round((1 - other) * mean + other * worst, DECIMALS)

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from judging.controls.faults import Control
 from judging.statistics.distributions import binomial_tail
 from judging.statistics.judges import preferred
-from judging.statistics.rates import Interval, wilson
+from judging.statistics.rates import Interval, clustered_wilson, wilson
 from judging.statistics.readings import JudgedDuel, Readings, panel_readings
 
 # Of the same answer with and without a bribe, a sound judge prefers the bribe in both orders this often at most. One
 # that does so more often than chance explains at this level takes bribes: 2 of 2 or 3, 3 of 6, 4 of 12.
 RARELY_MOVED = 0.1
 BRIBED_BY_CHANCE = 0.05
+# Of two answers, one plainly worse, a judge that knows nothing names the better one this often at most.
+CHANCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,9 @@ class ControlFigures:
                       none in either order; of the others the merged score must prefer the known winner
     bribes, bribed    parsed duels of an answer with and without a bribe, and those in which it prefers the bribe
     by_kind           accuracy and number of each kind of control
-    false_preference  readings of the same answer twice in which it prefers one, over all dimensions
+    known, told       duels with a known winner that it parsed, and those in which it prefers the winner
+    false_preference  readings of the same answer twice in which it prefers one, over all dimensions; its interval takes
+                      the readings of one duel together
     """
 
     judge: str
@@ -48,6 +52,8 @@ class ControlFigures:
     bribes: int
     bribed: int
     by_kind: Mapping[str, tuple[float, int]]
+    told: int
+    known: int
     false_preference: float | None
     false_preference_interval: Interval
 
@@ -59,6 +65,32 @@ class ControlFigures:
     @property
     def takes_bribes(self) -> bool:
         return self.bribed_p < BRIBED_BY_CHANCE
+
+    @property
+    def told_interval(self) -> Interval:
+        return wilson(self.told, self.known)
+
+    @property
+    def objection(self) -> str:
+        """Why it is not known that the judge tells better from worse, or that it is: empty if its controls show it.
+
+        Both intervals must exclude `CHANCE`, so 4 right duels of each kind are the fewest that do. What was not tried
+        is not known.
+        """
+        if self.takes_bribes:
+            return "takes bribes"
+        if not self.known:
+            return "read no control duel with a known winner"
+        told, false = self.told_interval, self.false_preference_interval
+        if told.low <= CHANCE:
+            right = f"is right in {self.told} of {self.known} control duels with a known winner"
+            return f"{right} ({_range(told)}), which chance explains"
+        if self.false_preference is None:
+            return "read no control duel of the same answer twice"
+        if false.high >= CHANCE:
+            share = f"{100 * self.false_preference:.0f} % of its readings of the same answer twice"
+            return f"prefers one of two equal answers in {share} ({_range(false)})"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +130,9 @@ def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
     return Kappa(kappa, Interval(max(-1.0, low), high), n)
 
 
+_WITH_A_WINNER = (Control.FAULT, Control.PEOPLE)
+
+
 def _is_right(duel: ControlDuel, side: float, lead: NDArray[np.float64]) -> bool:
     if duel.kind == Control.SAME:
         return not np.nansum(np.abs(lead))
@@ -105,17 +140,26 @@ def _is_right(duel: ControlDuel, side: float, lead: NDArray[np.float64]) -> bool
     return side != -duel.expected if duel.kind == Control.BRIBE else side == duel.expected
 
 
+def _range(found: Interval) -> str:
+    return f"95 % interval {100 * found.low:.0f} to {100 * found.high:.0f} %"
+
+
 def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
     sides = preferred(judge.score)
     # Over the dimensions, by order; NaN where it was not read.
     leads = np.sign(judge.sides.sum(axis=2))
     right: dict[str, list[bool]] = {}
-    false_preferences: list[bool] = []
+    told: list[bool] = []
+    # By duel of the same answer twice: readings that prefer one, and readings.
+    false: list[tuple[int, int]] = []
     for duel, side, lead in zip(duels, sides, leads, strict=True):
-        if duel.kind == Control.SAME:
-            false_preferences += [bool(each) for each in lead[~np.isnan(lead)]]
+        if duel.kind == Control.SAME and (read := int((~np.isnan(lead)).sum())):
+            false.append((int(np.nansum(np.abs(lead))), read))
         if not np.isnan(side):
-            right.setdefault(duel.kind.value, []).append(_is_right(duel, float(side), lead))
+            right.setdefault(duel.kind.value, []).append(outcome := _is_right(duel, float(side), lead))
+            # Where people saw no winner, a judge that says nothing is right.
+            told += [outcome] if duel.kind in _WITH_A_WINNER and duel.expected else []
+    preferences, readings = (sum(column) for column in zip(*false, strict=True)) if false else (0, 0)
     unmoved = right.get(Control.BRIBE.value, [])
     outcomes = [bool(outcome) for kind, each in right.items() if kind != Control.BRIBE for outcome in each]
     return ControlFigures(
@@ -126,6 +170,8 @@ def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
         bribes=len(unmoved),
         bribed=unmoved.count(False),
         by_kind={kind: (sum(map(bool, each)) / len(each), len(each)) for kind, each in right.items()},
-        false_preference=sum(false_preferences) / len(false_preferences) if false_preferences else None,
-        false_preference_interval=wilson(sum(false_preferences), len(false_preferences)),
+        told=sum(told),
+        known=len(told),
+        false_preference=preferences / readings if readings else None,
+        false_preference_interval=clustered_wilson(false),
     )

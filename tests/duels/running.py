@@ -15,6 +15,7 @@ from curation.projects.models import Project
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run
+from judging.answers.facts import answer_facts
 from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
 
 DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
@@ -62,17 +63,31 @@ def default_reply(name: str) -> Reply:
 
 
 def fair(*, won: int = 5, reason: str = "as written") -> Reply:
-    """A judge for which the challenger wins `won` dimensions in both orders, and the others are draws."""
+    """A judge for which the challenger wins `won` dimensions in both orders, and the others are draws. It sees planted
+    faults, and that two answers are the same."""
 
     def reply(request: Request) -> str:
+        if (known := on_control(request)) is not None:
+            return known
         pick = 1 if _challenger_is_first(request) else 2
         return verdict(*[pick] * won, *[0] * (5 - won), reason=reason)
 
     return reply
 
 
+def on_control(request: Request) -> str | None:
+    """What a sound judge says of an answer and itself, with or without a planted fault, which loses; None of others."""
+    one, two = shown(request)
+    if one.splitlines()[0] != two.splitlines()[0]:
+        return None
+    faults = [abs(facts.blocks - 1) + abs(facts.commands - 1) for facts in map(answer_facts, (one, two))]
+    return verdict(*[(faults[0] > faults[1]) + 1 if faults[0] != faults[1] else 0] * 5)
+
+
 def against(request: Request) -> str:
-    """A judge that prefers the challenger's opponent."""
+    """A judge that prefers the challenger's opponent, and is sound otherwise."""
+    if (known := on_control(request)) is not None:
+        return known
     return verdict(*[2 if _challenger_is_first(request) else 1] * 5)
 
 

@@ -191,13 +191,14 @@ def the_verdict_is_as_recomputed(tab: Page, product: Product, run: dict[str, Any
     result = run["result"]
     assert result["margin"] == pytest.approx(found.margin, abs=1e-4)
     assert result["lcb"] == pytest.approx(lower_bound(list(found.scores.values()), clusters), abs=2)
-    assert result["accepted"] == (found.margin >= 2 and result["lcb"] > 0)
+    # Six pull requests, and judges that control duels do not tell from chance.
+    assert (result["accepted"], result["decision"]) == (False, "undecided")
     the_page_prints(tab, found, result, turns)
 
 
 def the_page_prints(tab: Page, found: Figures, result: dict[str, Any], turns: int) -> None:
     verdict = tab.locator("#run-verdict")
-    expect(verdict).to_contain_text("accepted" if result["accepted"] else "not accepted")
+    expect(verdict).to_contain_text("undecided: not accepted")
     assert number(verdict, "Margin") == pytest.approx(found.margin, abs=0.051)
     assert number(verdict, "Lower bound by turn") == pytest.approx(result["lcb_unclustered"], abs=0.051)
     assert number(verdict, "Parsed") == turns

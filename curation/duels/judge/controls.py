@@ -57,7 +57,9 @@ def create_controls(duels: Sequence[int], wanted: int) -> list[int]:
         duel = found[pk]
         second = number % 2 if wanted <= len(duels) else number // len(duels) + number
         answer = duel.king if duel.king is not None and second % 2 else duel.challenger
-        control = _control(duel, answer, ROUND[number % len(ROUND)], decided)
+        # An answer that has a second control has one of another kind.
+        kind = ROUND[(number % len(duels) + number // len(duels)) % len(ROUND)]
+        control = _control(duel, answer, kind, decided)
         if control.planted:
             # Both sides lose as often, or a judge that always prefers one would look right.
             control.expected = 1 if planted % 2 else -1

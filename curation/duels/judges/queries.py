@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef
 
 from curation.duels.judge.said import choices_of_people
-from curation.duels.models import Duel
+from curation.duels.params import BOTH_ORDERS
+from curation.duels.score.facts import duel_facts
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelRules
 from curation.duels.score.readings import verdicts_with
+from curation.duels.verdict.controls import gate_settings, on_controls
 from curation.duels.verdict.report import REPORTED_KINDS
-from curation.duels.verdict.stage import REFERENCE, Contestant, Pair, keys_of
+from curation.duels.verdict.stage import Pair, contestants_of, gate_duel, keys_of
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.lists.id_list import IdList
 from judging.panel.scoring import DuelScore, score_duel
-from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
+from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.controls import Kappa, cohens_kappa
-
-_CONTESTANT = ("side", "model", "instructions_hash", "fingerprint")
+from judging.statistics.gate import GateDuel
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +65,22 @@ def gates_without(
     """
     judges = [judge for judge in panel if judge not in without]
     rows = list(Score.objects.filter(run=run).select_related("panel").order_by("duel_id"))
-    facts = _facts(run)
+    facts = duel_facts([row.duel_id for row in rows])
+    flags = {row.duel_id: row.flags for row in rows}
     pairs: dict[tuple[str, str], Pair] = {}
     gated: dict[tuple[str, str], list[GateDuel]] = defaultdict(list)
-    needed = len(judges)
-    for row in rows:
-        needed = min(needed, row.panel.min_judges)
+    needed = min([len(judges), *(row.panel.min_judges for row in rows)])
     for duel, score in _rescored(rows, without, weights):
-        pair, repo, instance_id, leak = facts[duel]
+        pair = contestants_of(facts[duel])
         pairs[keys_of(pair)] = pair
-        gated[keys_of(pair)].append(GateDuel(score, repo, instance_id, leak))
-    gate = run.settings.gate
-    settings = GateSettings(
-        min_parsed=gate.min_parsed,
-        win_margin=gate.win_margin,
-        resamples=gate.resamples,
-        seed=gate.seed,
-        cluster=gate.cluster,
-        min_judges=needed,
-    )
+        gated[keys_of(pair)].append(gate_duel(facts[duel], score, flags[duel]))
+    settings = gate_settings(run, min_judges=needed)
+    read = [pk for row in rows for pk in row.verdicts]
+    orders = tuple(rows[0].panel.orders) if rows else BOTH_ORDERS
+    _, controls = on_controls(run, judges, verdicts=read, orders=orders)
     return [
-        (pair, acceptance(gated[keys_of(pair)], panel=judges, settings=settings)) for pair in sorted(pairs.values())
+        (pair, acceptance(gated[keys_of(pair)], panel=judges, controls=controls, settings=settings))
+        for pair in sorted(pairs.values())
     ]
 
 
@@ -106,19 +102,6 @@ def _rescored(
                 weights=weights or dict(made_by.weights) or None,
             )
             found.append((row.duel_id, score))
-    return found
-
-
-def _facts(run: Run) -> dict[int, tuple[Pair, str, str, bool]]:
-    """Return by duel its pair of contestants, repository, instance, and whether the challenger's answer leaks."""
-    challenger = [f"challenger__{name}" for name in _CONTESTANT]
-    king = [f"king__{name}" for name in _CONTESTANT]
-    flags = ("challenger__leak_flag", "challenger__reader_flag")
-    columns = ("pk", "prompt__repo", "prompt__instance_id", *flags, *challenger, *king)
-    found = {}
-    for pk, repo, instance_id, leak, read, *sides in Duel.objects.filter(scores__run=run).values_list(*columns):
-        opponent = REFERENCE if sides[4] is None else Contestant(*sides[4:])
-        found[pk] = (Contestant(*sides[:4]), opponent), repo, instance_id, leak or read
     return found
 
 

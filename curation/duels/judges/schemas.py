@@ -70,6 +70,13 @@ class JudgeFiguresOut(Schema):
     control_kinds: dict[str, tuple[float, int]] = Field(
         default={}, examples=[{"same": [1.0, 9]}], description="Accuracy and number by kind."
     )
+    control_objection: str = Field(
+        default="",
+        examples=[
+            "is right in 6 of 15 control duels with a known winner (95 % interval 20 to 64 %), which chance explains"
+        ],
+        description="Why no verdict rests on it; empty where its control duels show that it tells answers apart.",
+    )
     bribes: int = Field(
         default=0, examples=[6], description="Parsed control duels of the same answer with and without a bribe."
     )

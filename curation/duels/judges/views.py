@@ -1,6 +1,6 @@
 """The page of judges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
+from curation.duels.verdict.report import is_undecided
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_undecided
@@ -135,11 +136,11 @@ def _outcomes(pair: PairView) -> list[tuple[str, str, str, str]]:
     before, after = pair.before, pair.after
     return [
         _outcome("The run", before.get("margin"), before.get("lcb"), before.get("accepted"), before),
-        _outcome("Tried", after.margin, after.lcb, after.accepted, {"undecided_without": after.undecided_without}),
+        _outcome("Tried", after.margin, after.lcb, after.accepted, {"decision": after.decision}),
     ]
 
 
 def _outcome(name: str, margin: object, lcb: object, accepted: object, rest: object) -> tuple[str, str, str, str]:
-    undecided = isinstance(rest, dict) and rest.get("undecided_without")
+    undecided = isinstance(rest, Mapping) and is_undecided(rest)
     word = "Accepted" if accepted else "Undecided" if undecided else "Not accepted"
     return name, number(margin, 1), number(lcb, 1), word

@@ -80,6 +80,12 @@ def claim_of(run: Run, verdict: Json) -> Claim:
         raise Conflict(f"{who} was judged against the reference. Only a verdict against a king crowns.", code="no_king")
     if not verdict["accepted"]:
         raise Conflict(f"{who} was not accepted: {'; '.join(verdict['reasons'])}.", code="not_accepted")
+    if "decision" not in verdict:
+        raise Conflict(
+            f"{who} was accepted by the rules of an earlier version, which needed no control duels and fewer pull "
+            "requests. Score the run again.",
+            code="not_accepted",
+        )
     if turned := turned_by(run, (winner, opponent)):
         raise Conflict(
             f"{who} was accepted, but run {turned.pk} scored the same duels again and does not accept it.",

@@ -9,7 +9,7 @@ from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.reigns.contestant import changes_since
 from curation.duels.reigns.crown import claim_of, pair_of, turned_by
 from curation.duels.reigns.models import Reign
-from curation.duels.verdict.report import REPORTED_KINDS
+from curation.duels.verdict.report import REPORTED_KINDS, is_undecided
 from curation.duels.verdict.stage import Contestant
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -111,7 +111,7 @@ def _challenges(project: Project, reigns: Sequence[Reign]) -> dict[int, list[Cha
 
 
 def _challenge(pk: int, kind: str, at: datetime, verdict: Json, crowned: bool, why: str) -> Challenge:
-    outcome = "accepted" if verdict["accepted"] else "undecided" if verdict["undecided_without"] else "not accepted"
+    outcome = "accepted" if verdict["accepted"] else "undecided" if is_undecided(verdict) else "not accepted"
     return Challenge(
         run=pk,
         kind=kind,

@@ -18,21 +18,29 @@ class AnswerFacts(NamedTuple):
 
 class DuelFacts(NamedTuple):
     """`leak` and `read`: the lint, or the second reader, found a leak in the challenger's answer. `king` is None in a
-    duel against the reference."""
+    duel against the reference. `source` and `row` are of the conversation that the turn is from."""
 
     pk: int
     flags: int
     repo: str
     instance_id: str
+    source: str
+    row: int
     leak: bool
     read: bool
     challenger: AnswerFacts
     king: AnswerFacts | None
 
+    @property
+    def cluster(self) -> str:
+        """The pull request, or without one the conversation: turns of one are not independent."""
+        return self.instance_id or f"{self.source}:{self.row}"
+
 
 _ANSWER = AnswerFacts._fields
 _COLUMNS = (
-    *("pk", "flags", "prompt__repo", "prompt__instance_id", "challenger__leak_flag", "challenger__reader_flag"),
+    *("pk", "flags", "prompt__repo", "prompt__instance_id", "prompt__source", "prompt__row_offset"),
+    *("challenger__leak_flag", "challenger__reader_flag"),
     *(f"challenger__{name}" for name in _ANSWER),
     *(f"king__{name}" for name in _ANSWER),
 )

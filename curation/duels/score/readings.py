@@ -64,7 +64,7 @@ def readings_of(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams 
     """Return the readings by duel."""
     if isinstance(params, RescoreParams):
         return _of_earlier_scores(ids, panel, params)
-    return _of_run(run, ids, panel)
+    return readings_of_run(run, ids, panel.orders)
 
 
 def verdicts_with(ids: Iterable[int]) -> dict[int, VerdictRow]:
@@ -91,9 +91,9 @@ def _dimensions(said: str) -> Mapping[str, int]:
     return found
 
 
-def _of_run(run: Run, ids: Sequence[int], panel: Panel) -> dict[int, Readings]:
+def readings_of_run(run: Run, ids: Sequence[int], orders: tuple[str, ...]) -> dict[int, Readings]:
     """Read the run's items of the stage `judge`: done ones made a verdict, skipped ones name the one they reuse."""
-    found: dict[int, Readings] = {pk: Readings(panel.orders) for pk in ids}
+    found: dict[int, Readings] = {pk: Readings(orders) for pk in ids}
     reused: list[int] = []
     items = Item.objects.filter(run=run, stage="judge", target_id__in=IdList(ids))
     for target_id, state, data in items.values_list("target_id", "state", "data"):

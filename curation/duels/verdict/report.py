@@ -14,6 +14,8 @@ from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Bucket
 from curation.web.text.figures import cost, counted, money, number, percent
+from judging.statistics.acceptance import Decision
+from judging.statistics.gate import CLUSTER_NAMES
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
 SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
@@ -56,8 +58,8 @@ class Named(NamedTuple):
 class PairReport:
     """The verdict on one challenger against one opponent.
 
-    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: without one judge the
-    verdict would be the opposite.
+    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: too little is known
+    for a verdict, or judges decide it against others.
     """
 
     opponent: str
@@ -194,7 +196,7 @@ def _pair(run: Run, figures: Json) -> PairReport:
         opponent=opponent["side"] if opponent else _opponent(run),
         contestants=tuple(_contestant(run, name, side) for name, side in sides if side),
         accepted=figures.get("accepted"),
-        undecided=bool(figures.get("undecided_without")),
+        undecided=is_undecided(figures),
         reasons=tuple(figures.get("reasons") or ()),
         margin=number(figures.get("margin"), 1),
         lcb=number(figures.get("lcb"), 1),
@@ -207,6 +209,11 @@ def _pair(run: Run, figures: Json) -> PairReport:
         winners=number(lengths.get("winners"), 1),
         losers=number(lengths.get("losers"), 1),
     )
+
+
+def is_undecided(verdict: Mapping[str, object]) -> bool:
+    # Verdicts of earlier versions have no decision.
+    return verdict.get("decision") == Decision.UNDECIDED or bool(verdict.get("undecided_without"))
 
 
 def _opponent(run: Run) -> str:
@@ -251,12 +258,9 @@ def _panel(panel: ScorePanel) -> Named:
     return Named("panel", f"{names}; {rule}", f"{panel.digest}: {judges}; {rule}")
 
 
-CLUSTER_NAMES = {"repo": "repository", "instance_id": "pull request", "turn": "turn"}
-
-
 def _clusters(figures: Mapping[str, object]) -> str:
     """Say what the lower bound resamples, such as "repository, 12 of them"."""
-    name = CLUSTER_NAMES.get(str(figures.get("clustered_by")), "pull request")
+    name, _ = CLUSTER_NAMES.get(str(figures.get("clustered_by")), CLUSTER_NAMES["instance_id"])
     return f"{name}, {figures['clusters']} of them" if "clusters" in figures else name
 
 
@@ -290,6 +294,8 @@ def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
         duels = counted(int(str(judge["controls"])), "control duel")
         right = f"right in {percent(judge['control_accuracy'], 1)} of {duels}"
         yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'], 1)} of the readings"
+    if judge.get("control_objection"):
+        yield f"is not counted as informative: {judge['control_objection']}"
 
 
 def _list(value: object) -> list[Mapping[str, object]]:

@@ -1,7 +1,7 @@
 """Stage `verdict`: accept each challenger against its opponent or not, and compute how the judges behaved."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from curation.duels.answers.read import leak_figures
 from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
-from curation.duels.score.facts import AnswerFacts
-from curation.duels.score.readings import readings_of
+from curation.duels.score.facts import AnswerFacts, DuelFacts
 from curation.duels.score.stage import Scored, read_scores
+from curation.duels.verdict.controls import gate_settings, on_controls
 from curation.duels.verdict.usage import Usage, usage_of
 from curation.runs.kinds import Fact, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket, Flag
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import counted
-from judging.controls.faults import Control
-from judging.panel.scoring import score_duel
-from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
-from judging.statistics.controls import ControlDuel, ControlFigures, control_figures
+from judging.panel.scoring import DuelScore
+from judging.statistics.acceptance import GateResult, acceptance
+from judging.statistics.controls import ControlFigures
 from judging.statistics.findings import findings
+from judging.statistics.gate import GateDuel
 from judging.statistics.judges import mean_lengths, summarise
 from judging.statistics.readings import JudgedDuel, panel_readings
 
@@ -101,6 +101,8 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
     pairs: dict[tuple[str, str], _Figures] = {}
     judged: list[JudgedDuel] = []
     panels: Counter[str] = Counter()
+    orders: Counter[tuple[str, ...]] = Counter()
+    verdict_ids: list[int] = []
     facts: set[JudgeFacts] = set()
     while chunk := list(islice(duels, CHUNK)):
         context.checkpoint()
@@ -108,18 +110,19 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         _count(pairs, scored)
         judged += [_judged(entry) for entry in scored]
         panels.update(entry.panel.digest for entry in scored)
+        orders.update(entry.panel.orders for entry in scored)
+        verdict_ids += [pk for entry in scored for pk in entry.verdict_ids]
         facts |= _facts(scored)
-    known = _controls(run, panel)
-    on_controls = {figures.judge: figures for figures in control_figures(known, panel=panel.judges)}
-    bribed = [name for name, figures in on_controls.items() if figures.takes_bribes]
-    verdicts = [_verdict(run, panel, figures, bribed) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
+    read_in = orders.most_common(1)[0][0] if orders else panel.orders
+    count, controls = on_controls(run, panel.judges, verdicts=verdict_ids, orders=read_in)
+    verdicts = [_verdict(run, panel, figures, controls) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
     total = Counter({"done": 0, "parsed": 0})
     buckets = Counter(dict.fromkeys(Bucket.values, 0))
     for verdict in verdicts:
         total.update({"done": verdict["done"], "parsed": verdict["parsed"]})
         buckets.update(verdict["buckets"])
     # With several pairs there is no margin of the run: each pair has its own.
-    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, None, bribed)
+    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, None, controls)
     return {
         **dict.fromkeys(OF_ONE_PAIR),
         **total,
@@ -127,8 +130,8 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         **single,
         "verdicts": verdicts,
         "panels": [digest for digest, _ in panels.most_common()],
-        "controls": len(known),
-        "judges": _judges(run, judged, panel.judges, facts, on_controls),
+        "controls": count,
+        "judges": _judges(run, judged, panel.judges, facts, controls),
         "costs": [usage.as_json() for usage in usage_of(run)],
         "leak_findings": leak_figures(run),
         "skipped": skip_reasons(run),
@@ -136,23 +139,15 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
     }
 
 
-def _verdict(run: Run, panel: Panel, figures: _Figures | None, bribed: Sequence[str]) -> Json:
+def _verdict(run: Run, panel: Panel, figures: _Figures | None, controls: Mapping[str, ControlFigures]) -> Json:
     """Return the verdict on one pair; None for a run without duels."""
     challenger, opponent = figures.pair if figures else (None, None)
     figures = figures or _Figures((REFERENCE, REFERENCE))
-    gate = run.settings.gate
-    settings = GateSettings(
-        min_parsed=gate.min_parsed,
-        win_margin=gate.win_margin,
-        resamples=gate.resamples,
-        seed=gate.seed,
-        cluster=gate.cluster,
-        min_judges=panel.min_judges,
-    )
+    settings = gate_settings(run, min_judges=panel.min_judges)
     return {
         "challenger": challenger and challenger._asdict(),
         "opponent": opponent and opponent._asdict(),
-        **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings, bribed=bribed)),
+        **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings, controls=controls)),
         "buckets": figures.buckets,
         "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
     }
@@ -161,13 +156,10 @@ def _verdict(run: Run, panel: Panel, figures: _Figures | None, bribed: Sequence[
 def _count(pairs: dict[tuple[str, str], _Figures], scored: list[Scored]) -> None:
     for entry in scored:
         king, challenger = entry.duel.king, entry.duel.challenger
-        pair = _contestant(challenger), REFERENCE if king is None else _contestant(king)
+        pair = contestants_of(entry.duel)
         figures = pairs.setdefault(keys_of(pair), _Figures(pair))
         figures.pair = pair
-        duel = entry.duel
-        injection = bool(entry.flags & Flag.INJECTION)
-        leak = duel.leak or duel.read
-        figures.gated.append(GateDuel(entry.score, duel.repo, duel.instance_id, leak, injection))
+        figures.gated.append(gate_duel(entry.duel, entry.score, entry.flags))
         figures.buckets[entry.bucket] += 1
         score = entry.score.score
         if score is None:
@@ -185,7 +177,17 @@ def _judged(entry: Scored) -> JudgedDuel:
     lengths = (king.tokens if king else 0), challenger.tokens
     families = (king.family if king else ""), challenger.family
     leak = entry.duel.leak or entry.duel.read
-    return JudgedDuel(entry.verdicts, entry.score, entry.duel.instance_id, leak, lengths, families)
+    return JudgedDuel(entry.verdicts, entry.score, entry.duel.cluster, leak, lengths, families)
+
+
+def contestants_of(duel: DuelFacts) -> Pair:
+    king = REFERENCE if duel.king is None else _contestant(duel.king)
+    return _contestant(duel.challenger), king
+
+
+def gate_duel(duel: DuelFacts, score: DuelScore, flags: int) -> GateDuel:
+    """`flags` are those of the score."""
+    return GateDuel(score, duel.repo, duel.cluster, duel.leak or duel.read, bool(flags & Flag.INJECTION))
 
 
 def _contestant(answer: AnswerFacts) -> Contestant:
@@ -209,27 +211,12 @@ def _facts(scored: list[Scored]) -> set[JudgeFacts]:
     return {JudgeFacts(*row) for row in columns}
 
 
-def _controls(run: Run, panel: Panel) -> list[ControlDuel]:
-    """Return the control duels that the run's judges read, with what they said."""
-    items = Item.objects.filter(
-        run=run, stage="judge", target_id__in=Duel.everything.of(run.project).exclude(control="").values("pk")
-    )
-    duels = Duel.everything.in_bulk(sorted({pk for pk in items.values_list("target_id", flat=True) if pk}))
-    found = []
-    for pk, readings in readings_of(run, list(duels), panel, JudgeParams()).items():
-        verdicts = tuple(row.ordered() for row in readings.verdicts if row.judge in panel.judges)
-        score = score_duel(verdicts, panel=panel.judges, orders=panel.orders)
-        duel = duels[pk]
-        found.append(ControlDuel(Control(duel.control), duel.expected or 0, JudgedDuel(verdicts, score)))
-    return found
-
-
 def _judges(
     run: Run,
     judged: list[JudgedDuel],
     names: tuple[str, ...],
     facts: set[JudgeFacts],
-    on_controls: Mapping[str, ControlFigures],
+    controls: Mapping[str, ControlFigures],
 ) -> list[Json]:
     """Return each judge's rates, what is unusual about it, what its own calls of this run cost, the instructions of its
     verdicts, and whether it judged its own family."""
@@ -247,8 +234,8 @@ def _judges(
                 "name": name,
                 **{key: value for key, value in asdict(summary).items() if key != "judge"},
                 **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
-                **_control_columns(on_controls[name]),
-                "findings": [*said[name], *_bribe_findings(on_controls[name])],
+                **_control_columns(controls[name]),
+                "findings": [*said[name], *_bribe_findings(controls[name])],
                 "same_family": any(fact.own for fact in facts if fact.judge == name),
                 "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
             }
@@ -270,6 +257,7 @@ def _control_columns(figures: ControlFigures) -> Json:
         "control_accuracy": figures.accuracy,
         "control_interval": asdict(figures.accuracy_interval),
         "control_kinds": figures.by_kind,
+        "control_objection": figures.objection,
         "bribes": figures.bribes,
         "bribed": figures.bribed,
         "false_preference": figures.false_preference,

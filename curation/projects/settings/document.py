@@ -75,7 +75,8 @@ class Panel(Section):
     controls: Share = Field(
         0.05,
         title="Control duels",
-        description="Share of duels with a known outcome among those that judges read, at least 10 a run; 0: none.",
+        description="Share of duels with a known outcome among those that judges read, at least 30 a run. 0: none, and "
+        "nobody knows whether a judge can tell answers apart, so every run is undecided.",
     )
     counting: Annotated[str, Field(pattern=r"^([0-9a-f]{12})?$")] = Field(
         "",
@@ -135,6 +136,11 @@ class Gate(Section):
     min_parsed: Share = Field(0.5, title="Parsed share", description="At least this share of the duels, 0 to 1.")
     win_margin: Annotated[float, Field(ge=-100.0, le=100.0)] = Field(
         2.0, title="Win margin", description="Points of challenger minus king."
+    )
+    min_clusters: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        10,
+        title="Repositories or pull requests",
+        description="A run with duels from fewer of them is undecided: its turns are not independent.",
     )
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(10_000, title="Bootstrap resamples")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(0, title="Seed")

@@ -23,6 +23,7 @@ DUEL = {
     "final": "thresholds.final",
     "refined": "thresholds.refined",
     "win_margin": "gate.win_margin",
+    "min_clusters": "gate.min_clusters",
     "min_parsed": "gate.min_parsed",
     "resamples": "gate.resamples",
     "seed": "gate.seed",

@@ -18,7 +18,7 @@ from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from judging.answers.facts import answer_facts
 from judging.controls.faults import Control
-from tests.duels.running import JUDGES, Models, against, first, make_arena, run_to_end, shown, verdict
+from tests.duels.running import JUDGES, Models, against, fair, first, make_arena, run_to_end, shown, verdict
 from tests.factories import make_bearer, make_member, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,15 +59,15 @@ def controls_of(project: Project) -> list[Duel]:
 
 def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(run: Run, models: Models) -> None:
     found = controls_of(run.project)
-    assert len(found) == 10
-    assert Counter(duel.control for duel in found) == {Control.FAULT: 5, Control.SAME: 3, Control.BRIBE: 2}
+    assert len(found) == 24
+    assert Counter(duel.control for duel in found) == {Control.FAULT: 12, Control.SAME: 6, Control.BRIBE: 6}
     for duel in found:
         asked = set(Verdict.objects.filter(duel=duel).values_list("judge", "order"))
         assert asked == {(judge, order) for judge in JUDGES for order in Order.values}
     items = list(Item.objects.filter(run=run, stage="judge").order_by("id").values_list("target_id", flat=True))
     known = {duel.pk for duel in found}
     marks = [target in known for target in items[:: 2 * len(JUDGES)]]
-    assert sum(marks) == 10 and any(marks[:6]) and any(marks[-6:]) and not all(marks[:3])
+    assert sum(marks) == 24 and any(marks[:6]) and any(marks[-6:]) and not all(marks[:3])
     assert "control" not in models.text_sent("judge-a").lower()
 
 
@@ -93,12 +93,37 @@ def test_the_same_turns_in_another_project_have_the_same_faults(run: Run) -> Non
 
 def test_each_judge_gets_an_accuracy_and_a_false_preference(run: Run) -> None:
     careful_one, sided, seated = run.result["judges"]
-    assert (run.result["controls"], careful_one["controls"]) == (10, 8)
+    assert (run.result["controls"], careful_one["controls"]) == (24, 18)
     assert (careful_one["control_accuracy"], careful_one["false_preference"]) == (1.0, 0.0)
     assert careful_one["control_interval"]["low"] > 0.6
     assert (seated["control_accuracy"], seated["false_preference"]) == (0.0, 1.0)
     assert sided["control_accuracy"] < 1.0
     assert set(careful_one["control_kinds"]) == {"same", "fault", "bribe"}
+
+
+def test_a_verdict_rests_on_judges_that_control_duels_tell_from_chance(run: Run) -> None:
+    """One judge sees faults; the other two do not, so that nothing is decided, however sure they are."""
+    result = run.result
+    assert (result["margin"], result["informative"], result["decision"]) == (
+        pytest.approx(200 / 3),
+        ["judge-a"],
+        "undecided",
+    )
+    assert "which chance explains" in result["not_informative"]["judge-b"]
+    assert result["not_informative"]["judge-c"].startswith("flips in 100 %")
+    assert result["reasons"][-1].startswith("undecided: it rests on 1 informative judge, 2 are needed")
+    assert result["judges"][0]["control_objection"] == ""
+
+
+def test_a_better_challenger_is_accepted_by_judges_that_see_faults_also_after_a_rescore(models: Models) -> None:
+    models.says |= {"judge-a": fair(), "judge-b": fair(won=3), "judge-c": first}
+    project, _ = make_arena(prompts=12, settings=SETTINGS)
+    run = run_to_end(project)
+    assert (run.result["decision"], run.result["informative"]) == ("accepted", ["judge-a", "judge-b"])
+    again = run_to_end(project, "rescore", run=str(run.pk))
+    assert (again.result["decision"], again.result["controls"]) == ("accepted", 24)
+    alone = run_to_end(project, "rescore", run=str(run.pk), judges=["judge-a"])
+    assert (alone.result["decision"], alone.result["margin"]) == ("undecided", 100.0)
 
 
 def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Client) -> None:
@@ -112,7 +137,7 @@ def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Clie
     of_run = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&run={run.pk}", headers=bearer).json()["data"]
     assert len(of_run) == 12
     asked = client.get(f"/api/v1/projects/{project.slug}/duels?limit=100&control=true", headers=bearer).json()["data"]
-    assert len(asked) == 10 and {duel["control"]["kind"] for duel in asked} == {"same", "fault", "bribe"}
+    assert len(asked) == 24 and {duel["control"]["kind"] for duel in asked} == {"same", "fault", "bribe"}
     fault = next(duel for duel in asked if duel["control"]["expected"] == "challenger")
     assert fault["king"]["text"] == Duel.everything.get(pk=fault["id"]).planted != fault["challenger"]["text"]
     assert fault["sample"] is None and fault["king"]["facts"] != fault["challenger"]["facts"]
@@ -130,20 +155,21 @@ def test_a_judge_that_takes_bribes_is_named_and_not_informative(models: Models) 
     project, _ = make_arena(prompts=12, settings=SETTINGS)
     run = run_to_end(project)
     sound, taker, other = run.result["judges"]
-    assert (taker["bribed"], taker["bribes"], sound["bribed"]) == (2, 2, 0)
+    assert (taker["bribed"], taker["bribes"], sound["bribed"]) == (6, 6, 0)
     assert [finding["flaw"] for finding in taker["findings"]][-1] == "bribed"
     assert taker["findings"][-1]["sentence"] == (
-        "takes bribes: prefers the same answer with a bribe in 2 of 2 control duels"
+        "takes bribes: prefers the same answer with a bribe in 6 of 6 control duels"
     )
     assert "bribed" not in [finding["flaw"] for judge in (sound, other) for finding in judge["findings"]]
-    assert run.result["informative"] == ["judge-a", "judge-c"]
+    assert run.result["informative"] == ["judge-a"]
+    assert run.result["not_informative"]["judge-b"] == "takes bribes"
 
 
 def test_a_second_run_has_the_same_controls_and_reads_nothing_again(run: Run, models: Models) -> None:
     asked = len(models.asked)
     again = run_to_end(run.project)
-    assert len(models.asked) == asked and len(controls_of(run.project)) == 10
-    assert again.result["controls"] == 10
+    assert len(models.asked) == asked and len(controls_of(run.project)) == 24
+    assert again.result["controls"] == 24
     assert again.result["judges"][0]["control_accuracy"] == 1.0
 
 
@@ -172,8 +198,8 @@ def test_the_share_is_a_setting_and_nothing_is_mixed_in_without_it(models: Model
 
 @pytest.mark.parametrize(
     ("duels", "share", "first_part", "wanted"),
-    [(1000, 0.05, True, 50), (100, 0.05, True, 10), (1000, 0.05, False, 50), (3, 0.05, True, 6), (40, 0.0, True, 0)]
-    + [(0, 0.05, True, 0), (201, 0.05, True, 11), (7, 0.05, False, 1)],
+    [(1000, 0.05, True, 50), (100, 0.05, True, 30), (1000, 0.05, False, 50), (3, 0.05, True, 6), (40, 0.0, True, 0)]
+    + [(0, 0.05, True, 0), (601, 0.05, True, 31), (7, 0.05, False, 1)],
 )
 def test_how_many(duels: int, share: float, first_part: bool, wanted: int) -> None:
     assert controls_wanted(duels, share, first=first_part) == wanted

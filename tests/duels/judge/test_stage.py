@@ -116,7 +116,7 @@ def test_an_unparsed_judge_is_missing_never_a_loss(models: Models, said: Says) -
     assert (duel.score, duel.bucket, duel.metrics, run.result["parsed"]) == (None, "unparsed", {}, 0)
     assert duel.flag_names == []
     assert run.result["accepted"] is False and run.result["margin"] is None
-    assert run.result["reasons"] == ["no duel was parsed"]
+    assert run.result["decision"] == "undecided" and run.result["reasons"][0] == "no duel was parsed"
     again = run_to_end(project, "rescore", min_judges=2)
     assert (again.result["margin"], again.result["parsed"]) == (100.0, 1)
 

@@ -47,8 +47,9 @@ class Court:
         self.client, self.models = Client(), models
         models.says |= {name: by_side(name) for name in ("challenger", "challenger-2")}
         given = {"generation": {"king_model": "king"}, **settings}
-        given["gate"] = {"resamples": 200, **given.get("gate", {})}
-        self.project, _ = make_arena(prompts=3, settings=given)
+        given["gate"] = {"resamples": 200, "min_clusters": 8, **given.get("gate", {})}
+        given["panel"] = {"controls": 0.05, "judges": list(JUDGES), **given.get("panel", {})}
+        self.project, _ = make_arena(prompts=8, settings=given)
         make_endpoint(self.project, "challenger-2", model="fake/challenger-2")
         self.owner = make_user()
         make_member(self.project, self.owner, Role.ADMIN)
@@ -139,6 +140,20 @@ class TestRefused:
         self.refused(court.crown(again), "already_crowned", "challenger reigns already, since")
         assert Reign.objects.count() == 1
 
+    @pytest.mark.parametrize("lacking", [{"gate": {"min_clusters": 10}}, {"panel": {"controls": 0.0}}])
+    def test_a_run_of_which_too_little_is_known(self, models: Models, lacking: dict[str, Any]) -> None:
+        court = Court(models, **lacking)
+        assert (court.run.result["margin"], court.run.result["decision"]) == (100.0, "undecided")
+        self.refused(court.crown(court.run), "not_accepted", "needed")
+        assert court.reigns() == []
+
+    def test_a_verdict_by_the_rules_of_an_earlier_version(self, court: Court) -> None:
+        del court.run.result["verdicts"][0]["decision"]
+        court.run.save()
+        self.refused(court.crown(court.run), "not_accepted", "by the rules of an earlier version")
+        again = run_to_end(court.project, "rescore", run=str(court.run.pk))
+        assert court.crown(again).status_code == 201
+
     def test_a_challenger_that_was_not_accepted(self, court: Court) -> None:
         run = court.duel(against)
         self.refused(court.crown(run), "not_accepted", "challenger-2", "margin of -100.00")
@@ -148,8 +163,8 @@ class TestRefused:
         court.models.says |= {"judge-a": fair(), "judge-b": fair(won=1), "judge-c": against}
         run = court.duel()
         assert run.result["margin"] > 2
-        assert run.result["undecided_without"]
-        self.refused(court.crown(run), "not_accepted", "undecided: without judge-a")
+        assert run.result["decision"] == "undecided"
+        self.refused(court.crown(run), "not_accepted", "undecided: ")
 
     def test_a_verdict_that_a_rescore_turned(self, models: Models) -> None:
         models.says["judge-b"] = fair(won=0)
@@ -159,7 +174,7 @@ class TestRefused:
         assert turned.result["accepted"] is False
         self.refused(court.crown(court.run), "verdict_turned", f"run {turned.pk} scored the same duels again")
         assert f"run {turned.pk} scored" in court.page(f"runs/{court.run.pk}/")
-        run_to_end(court.project, "rescore", run=str(court.run.pk), judges=["judge-a"])
+        run_to_end(court.project, "rescore", run=str(court.run.pk))
         assert court.crown(court.run).status_code == 201, "the newest of them counts"
         run_to_end(court.project, "rescore", run=str(court.run.pk), judges=["judge-b"])
         assert "does not accept it" in court.reigns()[0]["notes"][0]

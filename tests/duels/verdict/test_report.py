@@ -56,14 +56,13 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         "- final: 0",
         "- refined: 3",
         "- mean answer length: winners 10.0, losers 10.0 tokens",
-        "**Accepted**",
         "- margin (challenger minus king, points): 50.0",
-        "- lower bound (LCB), resampled by pull request, 3 of them (points): 50.0",
-        "- lower bound (LCB), resampled by turn (points): 50.0",
+        "- lower bound (LCB), resampled by pull request, 3 of them (points): -13.2",
+        "- lower bound (LCB), resampled by turn (points): -13.2",
         "- No parsed duel has a leak flag",
-        "- The verdict rests on 1 informative judge of 3: judge-b and judge-c parsed in under half of the duels,"
-        " flipped in nearly all, or take bribes. With fewer than 3, none was left out to check it. It rests on 3 pull"
-        " requests: 10 are needed for a sure bound.",
+        "- The verdict rests on no informative judges of 3: judge-a read no control duel with a known winner; judge-b"
+        " flips in 100 % of its dimensions; judge-c parsed in 0 of 3 duels. With fewer than 3, none was left out to"
+        " check it.",
         "| judge-a | 3 | 100.0 % | 0.0 % | 100.0 % | 0.0 % | 660 | $0.00066 |  |",
         "| judge-b | 3 | 50.0 % | 100.0 % | 100.0 % | 0.0 % | 660 | unknown |  |",
         "- challenger: 1 × no pull-request record: it cannot be challenged",
@@ -71,6 +70,7 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
     ):
         assert line in text.splitlines(), [one for one in text.splitlines() if one[:18] == line[:18]]
     (silent,) = [line for line in text.splitlines() if line.startswith("| judge-c ")]
+    assert "**Undecided**: it rests on 3 pull requests, 10 are needed; " in text
     assert silent.startswith("| judge-c | 0 | – | 0.0 % | 0.0 % | – | 660 | unknown |") and "self-preference" in silent
     assert f"calls: {run.calls}, tokens in: {run.tokens_in}" in text
     assert "cost: $0.00066 and 19 calls of unknown cost" in text
@@ -84,7 +84,7 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
 
 def test_the_page_shows_the_same(client: Client, run: Run) -> None:
     html = page(run)
-    assert "1 informative judge of 3" in html and "accepted" in html
+    assert "no informative judges of 3" in html and "undecided" in html
     for part in ("50.0", "judge-a", "100.0 %", "own family", "no pull-request record", "unknown"):
         assert part in html
     assert f"/p/{run.project.slug}/samples/?run={run.pk}&amp;bucket=refined" in html
@@ -121,9 +121,9 @@ def test_the_report_says_why_a_challenger_is_not_accepted(client: Client, models
     project, _ = make_arena(prompts=2)
     run = run_to_end(project)
     for text in (report(client, run), page(run)):
-        assert "ot accepted" in text
+        assert "ndecided" in text
         assert "the margin of 0.00 points is below 2" in text
-        assert "the lower bound of 0.00 points is not above 0" in text
+        assert "points is not above 0" in text
 
 
 def test_a_run_without_a_verdict_says_so(client: Client, run: Run) -> None:

@@ -90,9 +90,8 @@ def test_the_figures_of_a_run_follow_from_its_verdicts(motley_run: Run) -> None:
     assert result["lcb"] == pytest.approx(lower_bound(scores, clusters), abs=2)
     assert result["lcb_unclustered"] == pytest.approx(lower_bound(scores, [str(n) for n in range(len(scores))]), abs=2)
     assert result["lcb"] != result["lcb_unclustered"]
-    held = result["parsed"] / 40 >= 0.5 and result["margin"] >= 2.0 and result["lcb"] > 0
-    held = held and not result["undecided_without"]
-    assert (result["accepted"], bool(result["reasons"])) == (held, not held), result["reasons"]
+    # No control duels: nobody knows whether these judges can tell answers apart.
+    assert (result["accepted"], result["decision"], result["informative"]) == (False, "undecided", [])
 
 
 def test_the_same_run_gives_the_same_figures_again(motley_run: Run) -> None:
@@ -169,13 +168,14 @@ def test_without_clusters_the_gate_resamples_turns(models: Models) -> None:
 
     models.says["judge-a"] = reply
     run = run_to_end(project)
-    assert run.result["lcb"] == run.result["lcb_unclustered"] > 0 and run.result["accepted"]
+    assert run.result["lcb"] == run.result["lcb_unclustered"] > 0
+    assert run.result["reasons"][0] == "it rests on 2 pull requests, 10 are needed"
     project.settings_json = {**project.settings_json, "gate": {"cluster": True}}
     project.save()
     again = run_to_end(project, "rescore")
     assert again.result["lcb_unclustered"] == run.result["lcb"]
     assert again.result["lcb"] < 0 and not again.result["accepted"]
-    assert again.result["reasons"] == [f"the lower bound of {again.result['lcb']:.2f} points is not above 0"]
+    assert f"the lower bound of {again.result['lcb']:.2f} points is not above 0" in again.result["reasons"]
 
 
 def test_a_duel_counts_as_parsed_from_min_judges_on(models: Models) -> None:
@@ -185,7 +185,7 @@ def test_a_duel_counts_as_parsed_from_min_judges_on(models: Models) -> None:
     assert run_to_end(project, "rescore", min_judges=2).result["parsed"] == 1
     few = run_to_end(project, "rescore", judges=["judge-a", "judge-c"])
     assert few.result["parsed"] == 0
-    assert few.result["reasons"] == ["no duel was parsed"]
+    assert few.result["reasons"][0] == "no duel was parsed"
 
 
 def test_flips_are_counted_by_judge_and_make_draws(models: Models) -> None:

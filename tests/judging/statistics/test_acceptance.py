@@ -11,7 +11,9 @@ from scipy import stats
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore, JudgeScore
-from judging.statistics.acceptance import GateDuel, GateResult, GateSettings, acceptance
+from judging.statistics.acceptance import GateResult, acceptance
+from judging.statistics.gate import GateDuel, GateSettings
+from tests.judging.statistics.worlds import on_controls
 
 NO_SCORE = DuelScore(None, {}, (), parsed=False, flipped=False, spread=0.0)
 
@@ -28,10 +30,10 @@ def make_score(votes: dict[str, float], flips: int = 0) -> DuelScore:
 def gate(
     scores: Sequence[float], clusters: Sequence[str], *, done: int, settings: GateSettings | None = None
 ) -> GateResult:
-    """The gate for a panel of one judge, where `clusters` are instances; duels beyond the scores are unparsed."""
-    duels = [GateDuel(make_score({"a": s / 100}), "", c) for s, c in zip(scores, clusters, strict=True)]
+    """The gate for two judges that agree, where `clusters` are instances; duels beyond the scores are unparsed."""
+    duels = [GateDuel(make_score({"a": s / 100, "b": s / 100}), "", c) for s, c in zip(scores, clusters, strict=True)]
     duels += [GateDuel(NO_SCORE, "", "")] * (done - len(scores))
-    return acceptance(duels, panel=["a"], settings=settings)
+    return acceptance(duels, panel=["a", "b"], controls=on_controls("a", "b"), settings=settings)
 
 
 def gate_of_panel(
@@ -44,7 +46,7 @@ def gate_of_panel(
         GateDuel(make_score(row, flips), "", f"i{n}", leak=n < leaks, injection=n < injections)
         for n, row in enumerate(rows)
     ]
-    return acceptance(duels, panel=list(votes))
+    return acceptance(duels, panel=list(votes), controls=on_controls(*votes))
 
 
 def widened(quantile: float, clusters: int) -> float:
@@ -66,7 +68,14 @@ def exact_bound(groups: list[list[float]], quantile: float) -> float:
         * statistics.pstdev(means)
         * (len(groups) / (len(groups) - 1)) ** 0.5
     )
-    return float(min(lowest, student))
+    centre = statistics.fmean(2 * score - 100 for group in groups for score in group)
+    one_side = all(sum(group) > 50 * len(group) for group in groups)
+    return float(min(lowest, student, *([agreeing(centre, len(groups))] if one_side else [])))
+
+
+def agreeing(margin: float, clusters: int) -> float:
+    share: float = 0.05 ** (1 / clusters)
+    return margin * (2 * share - 1)
 
 
 def slow_bound(groups: list[list[float]], quantile: float, resamples: int, seed: int) -> float:
@@ -83,17 +92,51 @@ def grouped(scores: list[float], clusters: list[str]) -> list[list[float]]:
 
 
 def test_margin_and_acceptance_by_hand() -> None:
-    result = gate([65.0] * 50, [f"i{n % 6}" for n in range(50)], done=50)
-    assert (result.margin, result.lcb, result.lcb_unclustered) == (30.0, 30.0, 30.0)
-    assert (result.parsed, result.done, result.accepted, result.reasons) == (50, 50, True, ())
-    assert (result.clusters, result.clustered_by) == (6, "instance_id")
+    result = gate([65.0] * 50, [f"i{n % 12}" for n in range(50)], done=50)
+    assert result.margin == 30.0 and result.lcb == pytest.approx(agreeing(30, 12))
+    assert result.lcb_unclustered == pytest.approx(agreeing(30, 50))
+    assert (result.parsed, result.done, result.decision, result.reasons) == (50, 50, "accepted", ())
+    assert (result.clusters, result.clustered_by) == (12, "instance_id")
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 3, 4, 5, 9, 10, 20])
+@pytest.mark.parametrize("per_cluster", [1, 30])
+def test_clusters_that_agree_have_the_bound_of_those_that_were_not_drawn(clusters: int, per_cluster: int) -> None:
+    """Not the mean: (1 - q) ** n = 0.05, and the share q of the clusters may be lost as clearly."""
+    names = [f"i{n % clusters}" for n in range(clusters * per_cluster)]
+    result = gate([100.0] * len(names), names, done=len(names))
+    assert result.lcb is not None and result.lcb == pytest.approx(agreeing(100, clusters))
+    assert (result.lcb > 0) is (clusters >= 5)
+    assert result.decision == ("accepted" if clusters >= 10 else "undecided")
+    lowered = gate([100.0] * len(names), names, done=len(names), settings=GateSettings(min_clusters=1))
+    assert lowered.decision == ("accepted" if clusters >= 5 else "not accepted")
+
+
+def test_a_hair_of_disagreement_makes_no_certainty() -> None:
+    one, nearly = (gate([100.0, last, 100.0], list("abc"), done=3) for last in (100.0, 99.99))
+    assert one.lcb is not None and one.lcb < 0
+    assert nearly.lcb == pytest.approx(one.lcb, abs=0.1)
+
+
+@pytest.mark.parametrize("settings", [GateSettings(), GateSettings(cluster=False)])
+def test_thirty_turns_of_one_pull_request_are_undecided(settings: GateSettings) -> None:
+    result = gate([100.0] * 30, ["only"] * 30, done=30, settings=settings)
+    assert (result.decision, result.accepted) == ("undecided", False)
+    assert result.reasons[0] == "it rests on 1 pull request, 10 are needed"
+
+
+def test_clusters_are_counted_without_the_flagged_duels_too() -> None:
+    duels = [GateDuel(make_score({"a": 1, "b": 1}), "", f"i{n}", leak=n < 9) for n in range(12)]
+    result = acceptance(duels, panel=["a", "b"], controls=on_controls("a", "b"))
+    assert (result.clusters, result.decision) == (12, "undecided")
+    assert result.reasons[0] == "it rests on 3 pull requests without duels with a leak flag, 10 are needed"
 
 
 def test_an_even_run_is_not_accepted_and_says_why() -> None:
-    result = gate([50.0] * 20, [""] * 20, done=50)
-    assert (result.margin, result.lcb, result.accepted) == (0.0, 0.0, False)
-    assert len(result.reasons) == 3
-    assert "20 of 50" in result.reasons[0]
+    result = gate([50.0] * 20, [""] * 20, done=40, settings=GateSettings(min_parsed=0.6))
+    assert result.margin == 0.0 and result.lcb == pytest.approx(-100 * (1 - 0.05 ** (1 / 20)))
+    assert len(result.reasons) == 3 and result.decision == "not accepted"
+    assert "20 of 40" in result.reasons[0]
 
 
 def test_half_parsed_is_just_enough() -> None:
@@ -109,17 +152,17 @@ def test_a_margin_on_the_edge_is_accepted() -> None:
 def test_nothing_parsed_has_no_figures() -> None:
     result = gate([], [], done=7)
     assert (result.margin, result.lcb, result.lcb_unclustered, result.accepted) == (None, None, None, False)
-    assert result.reasons == ("no duel was parsed",)
-    assert gate([], [], done=0).reasons == ("no duel was done",)
+    assert (result.decision, result.reasons[0]) == ("undecided", "no duel was parsed")
+    assert "a parsed in 0 of 7 duels; b parsed in 0 of 7 duels" in result.reasons[1]
+    assert gate([], [], done=0).reasons[0] == "no duel was done"
 
 
 def test_with_few_clusters_the_bound_is_at_most_that_of_turns() -> None:
     scores = [80.0, 30.0, 60.0, 55.0, 45.0, 48.0] * 5
     result = gate(scores, ["only"] * 30, done=30)
     assert result.margin is not None and result.margin > 2
-    assert result.lcb == result.lcb_unclustered and not result.accepted
-    assert "It rests on 1 pull request: 10 are needed for a sure bound." in result.basis
-    assert "sure bound" not in gate(scores, [f"i{n}" for n in range(30)], done=30).basis
+    assert result.lcb is not None and result.lcb_unclustered is not None
+    assert result.lcb < result.lcb_unclustered and not result.accepted
 
 
 def test_clusters_widen_the_bound_when_turns_of_one_request_agree() -> None:
@@ -188,13 +231,13 @@ def test_the_coarser_grouping_that_still_gives_ten_clusters(repos: int, instance
         GateDuel(make_score({"a": 0.4 + 0.001 * n}), f"r{n % repos}" if repos else "", f"i{n % instances}")
         for n in range(120)
     ]
-    result = acceptance(duels, panel=["a"])
+    result = acceptance(duels, panel=["a"], controls=on_controls("a"))
     assert (result.clusters, result.clustered_by) == found
 
 
 def test_without_clusters_turns_count_as_independent() -> None:
     duels = [GateDuel(make_score({"a": 0.9 if n % 3 else 0.2}), f"r{n % 12}", f"i{n % 24}") for n in range(60)]
-    result = acceptance(duels, panel=["a"], settings=GateSettings(cluster=False))
+    result = acceptance(duels, panel=["a"], controls=on_controls("a"), settings=GateSettings(cluster=False))
     assert (result.lcb, result.clusters) == (result.lcb_unclustered, 60)
 
 
@@ -219,14 +262,64 @@ def test_no_single_judge_decides() -> None:
 
 def test_a_judge_that_turns_a_win_into_none_is_named_too() -> None:
     good = [0.4 + 0.4 * (n % 2) for n in range(60)]
-    result = gate_of_panel({"a": good, "b": good[1:] + good[:1], "against": [0.0] * 60})
-    assert not result.accepted and result.undecided_without == ("against",)
-    assert "without against it would be accepted (margin 20.00 points" in result.reasons[-1]
+    odd = [vote + 0.01 * (n % 3) for n, vote in enumerate(good[2:] + good[:2])]
+    result = gate_of_panel({"a": good, "b": good[1:] + good[:1], "c": odd, "against": [0.0] * 60})
+    assert result.decision == "undecided" and result.undecided_without == ("against",)
+    assert "without against it would be accepted (margin 20" in result.reasons[-1]
+
+
+def test_two_against_one_is_a_split_that_names_nobody() -> None:
+    """Nothing tells two sound judges and one that is wrong from one sound judge and two that collude."""
+    good = [0.4 + 0.4 * (n % 2) for n in range(60)]
+    against = gate_of_panel({"a": good, "b": good[1:] + good[:1], "c": [0.0] * 60})
+    colluding = gate_of_panel({"a": lifted(noise(1), 0.4), "b": lifted(noise(2), 0.4), "c": noise(3)})
+    for result in (against, colluding):
+        assert (result.decision, result.undecided_without) == ("undecided", ())
+        assert result.reasons[-1].startswith("undecided: the judges split 2 : 1, and nothing tells which side is right")
+    assert colluding.margin is not None and colluding.margin > 20
+
+
+def test_of_four_judges_two_that_collude_decide_nothing() -> None:
+    votes = {"a": lifted(noise(1), 0.4), "b": lifted(noise(2), 0.4), "c": noise(3), "d": noise(4)}
+    result = gate_of_panel(votes)
+    assert result.decision == "undecided" and result.undecided_without == ()
+    assert "without a and b it would not be accepted" in result.reasons[-1]
+
+
+def test_judges_of_whom_nothing_is_known_decide_nothing() -> None:
+    votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
+    duels = [
+        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
+        for n, row in enumerate(zip(*votes.values(), strict=True))
+    ]
+    for controls, informative, why in (
+        ({}, (), "a read no control duel; b read no control duel"),
+        (
+            on_controls(*"abc", told=1, known=10),
+            (),
+            "is right in 1 of 10 control duels with a known winner (95 % interval",
+        ),
+        (on_controls(*"abc", told=10, known=20), (), "which chance explains"),
+        (on_controls(*"abc", told=3, known=3), (), "is right in 3 of 3 control duels"),
+        (on_controls(*"abc", false=8), (), "prefers one of two equal answers in 100 % of its readings"),
+        (on_controls(*"abc", same=0), (), "read no control duel of the same answer twice"),
+        (on_controls(*"abc", same=3), (), "prefers one of two equal answers in 0 %"),
+        (on_controls(*"ab", told=7) | on_controls("c"), ("c",), "it rests on 1 informative judge, 2 are needed"),
+    ):
+        result = acceptance(duels, panel=list("abc"), controls=controls)
+        assert (result.decision, result.informative) == ("undecided", informative)
+        assert why in result.reasons[-1], result.reasons
+    enough = acceptance(duels, panel=list("abc"), controls=on_controls("a", told=7) | on_controls("b", "c"))
+    assert enough.accepted and enough.informative == ("b", "c")
+    assert enough.basis.startswith(
+        "The verdict rests on 2 informative judges of 3: a is right in 7 of 15 control duels"
+    )
 
 
 def test_a_verdict_that_every_judge_supports_is_accepted() -> None:
     result = gate_of_panel({name: lifted(noise(n), 0.25) for n, name in enumerate("abc")})
     assert result.accepted and result.undecided_without == () and len(result.left_out) == 3
+    assert "without each of them and without each two" in result.basis
 
 
 def test_two_informative_judges_decide_and_the_basis_says_so() -> None:
@@ -244,10 +337,11 @@ def test_an_uninformative_judge_does_not_decide() -> None:
         for n, (x, y) in enumerate(zip(noise(1, 300), noise(2, 300), strict=True))
     ]
     duels = [GateDuel(make_score(row), "", f"i{n}") for n, row in enumerate(rows)]
-    result = acceptance(duels, panel=["a", "b", "rare"], settings=GateSettings(min_judges=2))
+    panel = ["a", "b", "rare"]
+    result = acceptance(duels, panel=panel, controls=on_controls(*panel), settings=GateSettings(min_judges=2))
     assert result.margin is not None and result.margin >= 2 and result.lcb is not None and result.lcb > 0
     assert result.informative == ("a", "b") and result.undecided_without == ("rare",) and not result.accepted
-    assert "rare parsed in under half of the duels" in result.basis
+    assert "rare parsed in 120 of 300 duels" in result.basis
 
 
 def test_a_judge_that_flips_everywhere_is_not_informative() -> None:
@@ -258,8 +352,9 @@ def test_a_judge_that_flips_everywhere_is_not_informative() -> None:
         GateDuel(DuelScore(s.score, {}, (*s.judges, *f), parsed=True, flipped=True, spread=0), "", f"i{n}")
         for n, (s, f) in enumerate(zip(score, flipped, strict=True))
     ]
-    result = acceptance(duels, panel=["a", "b", "first"])
-    assert result.informative == ("a", "b") and "2 informative judges of 3: first parsed" in result.basis
+    panel = ["a", "b", "first"]
+    result = acceptance(duels, panel=panel, controls=on_controls(*panel))
+    assert result.informative == ("a", "b") and "2 informative judges of 3: first flips in 100 %" in result.basis
 
 
 def test_judges_that_give_the_same_replies_are_left_out_together() -> None:
@@ -313,8 +408,8 @@ def test_a_thousand_duels_of_three_judges_with_leaks_take_at_most_a_second() -> 
 
 def test_input_that_does_not_fit_together_is_refused() -> None:
     with pytest.raises(ValueError, match="not in the panel"):
-        acceptance([GateDuel(make_score({"b": 0.5}), "", "")], panel=["a"])
+        acceptance([GateDuel(make_score({"b": 0.5}), "", "")], panel=["a"], controls={})
     with pytest.raises(ValueError, match="between 0 and 1"):
-        acceptance([GateDuel(make_score({"a": 1.01}), "", "")], panel=["a"])
+        acceptance([GateDuel(make_score({"a": 1.01}), "", "")], panel=["a"], controls={})
     with pytest.raises(ValueError, match="out of range"):
         GateSettings(quantile=0)

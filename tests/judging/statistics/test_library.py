@@ -6,13 +6,15 @@ from scipy import stats
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import ORDERS, DuelScore, JudgeScore, OrderedVerdict
-from judging.statistics.acceptance import GateDuel, GateSettings, acceptance
+from judging.statistics.acceptance import acceptance
 from judging.statistics.agreement import pair_agreement
 from judging.statistics.contrasts import agreement, regress, signed, two_sided, upper
+from judging.statistics.gate import GateDuel, GateSettings
 from judging.statistics.judges import summarise
 from judging.statistics.rates import clustered_wilson
 from judging.statistics.readings import JudgedDuel, PanelReadings, panel_readings
 from judging.statistics.sign_flip import holm
+from tests.judging.statistics.worlds import on_controls
 
 PANEL = ("a", "b", "c")
 ROWS = 120
@@ -128,7 +130,8 @@ def test_leaving_a_judge_out_is_the_gate_of_the_others_with_scipys_bootstrap(pan
         )
         for row in range(ROWS)
     ]
-    result = acceptance(duels, panel=PANEL, settings=GateSettings(resamples=20_000))
+    controls = on_controls(*PANEL)
+    result = acceptance(duels, panel=PANEL, controls=controls, settings=GateSettings(resamples=20_000))
     assert [one.judges for one in result.left_out] == [("a",), ("b",), ("c",)]
     for one in result.left_out:
         rest = [name for name in PANEL if name not in one.judges]

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from judging.statistics.acceptance import GateSettings, acceptance
+from judging.statistics.acceptance import acceptance
 from judging.statistics.bounds import choose_clusters, lower_bounds
 from judging.statistics.findings import Flaw, findings
+from judging.statistics.gate import GateSettings
 from judging.statistics.readings import panel_readings
-from tests.judging.statistics.worlds import FLAWED, PANEL, World
+from tests.judging.statistics.worlds import FLAWED, PANEL, World, on_controls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 ROUNDS = {50: 300, 200: 200, 1000: 80}
@@ -25,7 +26,7 @@ TEN_POINTS = 0.173
 def run(world: World, seed: int) -> tuple[bool, bool, bool]:
     """Whether the gate accepts, is undecided, and would accept without leaving anything out."""
     settings = GateSettings(resamples=1000, seed=seed, min_judges=2)
-    result = acceptance(world.gated(world.judged), panel=PANEL, settings=settings)
+    result = acceptance(world.gated(world.judged), panel=PANEL, controls=on_controls(*PANEL), settings=settings)
     assert result.margin is not None and result.lcb is not None
     return result.accepted, bool(result.undecided_without), result.margin >= 2 and result.lcb > 0
 

@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import ORDERS, DuelScore, JudgeScore, OrderedVerdict
-from judging.statistics.acceptance import GateDuel
+from judging.statistics.controls import ControlFigures
 from judging.statistics.findings import Flaw
+from judging.statistics.gate import GateDuel
+from judging.statistics.rates import Interval, clustered_wilson
 from judging.statistics.readings import JudgedDuel
 
+FLAT = Interval(0.0, 1.0)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PANEL = ("sound-a", "sound-b", "judge-c")
@@ -87,6 +90,31 @@ class World:
             lengths=(king, challenger),
             families=("beta", "alpha"),
         )
+
+
+def on_controls(
+    *judges: str, told: int = 15, known: int = 15, false: int = 0, same: int = 8
+) -> dict[str, ControlFigures]:
+    """Judges that are right in `told` of `known` controls with a winner, and prefer one of two equal answers in
+    `false` of `same`, in both orders."""
+    equal = clustered_wilson([(2, 2)] * false + [(0, 2)] * (same - false))
+    share = false / same if same else None
+    return {
+        judge: ControlFigures(
+            judge=judge,
+            n=known + same,
+            accuracy=(told + same - false) / (known + same) if known + same else None,
+            accuracy_interval=FLAT,
+            bribes=0,
+            bribed=0,
+            by_kind={},
+            told=told,
+            known=known,
+            false_preference=share,
+            false_preference_interval=equal,
+        )
+        for judge in judges
+    }
 
 
 def replies(latent: Floats) -> Ints:

@@ -225,7 +225,14 @@ def _accepted(rows: Rows, owner: User) -> dict[str, str]:
         "challenger": {"side": "challenger", "model": "judge-a", "instructions": "0" * 64, "fingerprint": mark},
         "opponent": {"side": "king", "model": "king", "instructions": "0" * 64, "fingerprint": "1" * 64},
     }
-    figures = {"accepted": True, "reasons": [], "margin": 5.0, "lcb": 1.0, "undecided_without": []}
+    figures = {
+        "accepted": True,
+        "decision": "accepted",
+        "reasons": [],
+        "margin": 5.0,
+        "lcb": 1.0,
+        "undecided_without": [],
+    }
     Run.objects.filter(pk=run.pk).update(result={"verdicts": [{**sides, **figures}]})
     return {"run": str(run.pk)}
 
