@@ -15,6 +15,11 @@ class SandboxFailed(SandboxError):
     """The sandbox itself broke (did not start, died, stopped responding). Tried again in a new one, never a label."""
 
 
+class SandboxExhausted(SandboxFailed):
+    """The sandbox ended or does not respond, and the kernel had killed processes in it for lack of memory: the agent's
+    doing, once it is open."""
+
+
 class SetupRefused(SandboxError):
     """The session does not accept this input (a fixture outside the roots, a NUL in a command)."""
 

@@ -3,12 +3,12 @@
 import codecs
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
-from sandbox.errors import SandboxFailed, SetupRefused
+from sandbox.errors import SandboxExhausted, SandboxFailed, SetupRefused
 from sandbox.frames import Frame, FrameReader, Reply, Request, fields_of, packed
 from sandbox.protocol import HOME, CheckResult, ExecResult, ProgramRun, Setup
 from sandbox.seccomp import filters
@@ -17,6 +17,8 @@ from sandbox.setup import BANNER, CHECK_ENVIRONMENT, ENVIRONMENT, FOLDERS, MOTD,
 # The supervisor's time beyond a command's limit to kill, drain and reply on a busy machine.
 GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
+CLOSED = "it was closed"
+EXHAUSTED = b"sh: out of memory: everything that was running has been killed, and all files are lost\n"
 PARTS = ("supervisor.pl", "shell.pl", "record.pl", "checker.pl")
 NOTHING: Mapping[str, int] = MappingProxyType({})
 _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
@@ -25,7 +27,8 @@ _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items()
 class Channel(Protocol):
     """The bytes to and from one sandbox's supervisor. Deadlines are `time.monotonic()` values.
 
-    Every fault is a `SandboxFailed` with its cause (the engine's message, the stderr of the start).
+    Every fault is a `SandboxFailed` with its cause (the engine's message, the stderr of the start). An end for lack of
+    memory is a `SandboxExhausted`.
     """
 
     def send(self, data: bytes, deadline: float) -> None:
@@ -41,9 +44,12 @@ class Channel(Protocol):
         """End the sandbox, wait for its end and remove what is left; may be called again."""
 
 
-def supervisor_command() -> list[str]:
-    """The command of every sandbox's first process, found on the sandbox's own PATH."""
-    return ["perl", "-e", supervisor_text()]
+def supervisor_command(counters: Iterable[str]) -> list[str]:
+    """The command of every sandbox's first process, found on the sandbox's own PATH.
+
+    `counters` are paths or numbers of open files: the events of the sandbox's control group, as far as it has them.
+    """
+    return ["perl", "-e", supervisor_text(), *counters]
 
 
 @functools.cache
@@ -60,6 +66,7 @@ class SupervisedSession:
         self._reader = FrameReader()
         self._cwd = HOME
         self._over = ""
+        self._is_exhausted = False
         self._checked = False
 
     def exec(self, command: str, timeout: float | None = None) -> ExecResult:
@@ -94,7 +101,7 @@ class SupervisedSession:
         return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out, done.runs)
 
     def close(self) -> None:
-        self._over = self._over or "it was closed"
+        self._over = CLOSED
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -123,14 +130,24 @@ class SupervisedSession:
             raise SandboxFailed(f"The sandbox replied {reply.kind.name} when it was opened.")
 
     def _ask(self, question: bytes, seconds: float) -> "_Done":
+        if self._is_exhausted and self._over != CLOSED:
+            return self._nothing_left()
         if self._over:
             raise SandboxFailed(f"The session is over: {self._over}.")
         try:
             return _done(self._exchange(question, time.monotonic() + seconds + GRACE_SECONDS))
+        except SandboxExhausted as failure:
+            self._over, self._is_exhausted = str(failure), True
+            self._channel.kill()
+            return self._nothing_left()
         except SandboxFailed as failure:
             self._over = str(failure)
             self._channel.kill()
             raise
+
+    def _nothing_left(self) -> "_Done":
+        """What every command and check gets from a session that its agent has used up: a turn like any other."""
+        return _Done((b"137", b"0", b"0", b"0", b"0", self._cwd.encode(), EXHAUSTED, b""))
 
     def _exchange(self, question: bytes, deadline: float) -> Frame:
         self._channel.send(question, deadline)

@@ -77,16 +77,23 @@ class BubblewrapBackend:
         entrances = host.cgroups.entrances(groups) if host.cgroups else []
         opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in host.files.values()}
         files = {path: opened[number] for path, number in host.files.items()}
+        counters = [os.open(path, os.O_RDONLY) for path in (host.cgroups.counters(name) if host.cgroups else ())]
         command = [
             *joining(host.programs, entrances),
             *as_agent(host.programs, drop=host.drop),
             *sandboxing(host.programs, root=host.root, limits=limits, files=files),
-            *supervisor_command(),
+            *supervisor_command(map(str, counters)),
         ]
+        passed = [*opened.values(), *counters]
         try:
-            return BubblewrapProcess(command, pass_fds=opened.values(), on_end=lambda: self._gone(name))
+            return BubblewrapProcess(
+                command,
+                pass_fds=passed,
+                is_exhausted=lambda: host.cgroups is not None and host.cgroups.is_exhausted(name),
+                on_end=lambda: self._gone(name),
+            )
         finally:
-            for number in opened.values():
+            for number in passed:
                 os.close(number)
 
     def _gone(self, name: str) -> None:

@@ -2,6 +2,7 @@
 With neither, sessions only have rlimits."""
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,6 +46,17 @@ class Cgroups:
     def entrances(self, folders: Sequence[Path]) -> list[str]:
         """The files that a process joins by writing 0. `tasks` moves one thread and does not stop the machine."""
         return [str(folder / ("tasks" if self.version == 1 else "cgroup.procs")) for folder in folders]
+
+    def counters(self, name: str) -> list[Path]:
+        """The files that count kills for lack of memory, and processes that were refused."""
+        memory = "memory.events" if self.version == 2 else "memory.oom_control"
+        files = {"memory": memory, "pids": "pids.events"}
+        return [self.parents[part] / f"{PREFIX}{name}" / file for part, file in files.items() if part in self.parents]
+
+    def is_exhausted(self, name: str) -> bool:
+        """Whether a process of the group was killed for lack of memory."""
+        texts = [_read(path) for path in self.counters(name) if path.name.startswith("memory.")]
+        return any(re.search(r"^oom_kill [1-9]", text, re.MULTILINE) for text in texts)
 
     def names(self) -> set[str]:
         """The names of all sessions' groups, dead ones included."""

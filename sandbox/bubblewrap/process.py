@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
-from sandbox.errors import SandboxFailed
+from sandbox.errors import SandboxExhausted, SandboxFailed
 
 ENDING_SECONDS = 5.0
 
@@ -16,11 +16,20 @@ ENDING_SECONDS = 5.0
 class BubblewrapProcess:
     """Starts `command` with the open files `pass_fds`; implements `Channel`.
 
-    `on_end` is called once, when no process of the sandbox is left. The sandbox ends with the thread that started it
-    (`--die-with-parent` counts threads), with this process and with the socket.
+    `is_exhausted` says whether the kernel has killed one of its processes for lack of memory. `on_end` is called once,
+    when no process of the sandbox is left. The sandbox ends with the thread that started it (`--die-with-parent` counts
+    threads), with this process and with the socket.
     """
 
-    def __init__(self, command: Sequence[str], *, pass_fds: Collection[int], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        pass_fds: Collection[int],
+        is_exhausted: Callable[[], bool],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._is_exhausted = is_exhausted
         self._when_gone = on_end
         self._closed = False
         self._process: subprocess.Popen[bytes]
@@ -49,18 +58,18 @@ class BubblewrapProcess:
             self._socket.settimeout(_remaining(deadline))
             self._socket.sendall(data)
         except OSError as error:
-            raise SandboxFailed(f"The sandbox cannot be reached ({error}). {self._said()}".rstrip()) from None
+            raise self._lost(f"The sandbox cannot be reached ({error}).") from None
 
     def receive(self, deadline: float) -> bytes:
         try:
             self._socket.settimeout(_remaining(deadline))
             data = self._socket.recv(1 << 18)
         except TimeoutError:
-            raise SandboxFailed(f"The sandbox does not respond. {self._said()}".rstrip()) from None
+            raise self._lost("The sandbox does not respond.") from None
         except OSError as error:
-            raise SandboxFailed(f"The connection to the sandbox broke ({error}). {self._said()}".rstrip()) from None
+            raise self._lost(f"The connection to the sandbox broke ({error}).") from None
         if not data:
-            raise SandboxFailed(f"The sandbox ended by itself. {self._said()}".rstrip())
+            raise self._lost("The sandbox ended by itself.")
         return data
 
     def kill(self) -> None:
@@ -83,6 +92,10 @@ class BubblewrapProcess:
         self._process.wait()
         os.close(self._stderr)
         self._when_gone()
+
+    def _lost(self, how: str) -> SandboxFailed:
+        said = f"{how} {self._said()}".rstrip()
+        return SandboxExhausted(said) if not self._closed and self._is_exhausted() else SandboxFailed(said)
 
     def _said(self) -> str:
         """What bubblewrap or the supervisor wrote to stderr, after a short wait for it; nothing after the close."""

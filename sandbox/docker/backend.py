@@ -21,6 +21,12 @@ PREFIX = "winnow."
 HOST = f"{PREFIX}host"
 # A sandbox without an item's label was opened by hand; it is removed after an hour.
 UNLABELLED_SECONDS = 3600
+# Where a container sees its control group's events: version 2, then version 1.
+_GROUPS = "/sys/fs/cgroup"
+COUNTERS = (
+    *(f"{_GROUPS}/memory.events", f"{_GROUPS}/pids.events"),
+    *(f"{_GROUPS}/memory/memory.oom_control", f"{_GROUPS}/pids/pids.events"),
+)
 
 
 class _Listed(TypedDict):
@@ -45,7 +51,7 @@ class DockerBackend:
         check_setup(setup)
         labels = {f"{PREFIX}{key}": value for key, value in setup.labels.items()} | {HOST: self._host}
         started = start_container(
-            self._engine, self._settings, command=supervisor_command(), limits=setup.limits, labels=labels
+            self._engine, self._settings, command=supervisor_command(COUNTERS), limits=setup.limits, labels=labels
         )
         channel = AttachedChannel(self._engine, started)
         try:

@@ -5,9 +5,9 @@ import socket
 import struct
 import time
 
-from sandbox.docker.container import Started, remove_container
+from sandbox.docker.container import Started, ran_out_of_memory, remove_container
 from sandbox.docker.engine import Engine
-from sandbox.errors import SandboxFailed
+from sandbox.errors import SandboxExhausted, SandboxFailed
 
 logger = logging.getLogger(__name__)
 # Docker's stream format: 1 byte of stream (1 stdout, 2 stderr), 3 unused, 4 of length, then that many bytes.
@@ -86,11 +86,13 @@ class AttachedChannel:
         return bytes(said)
 
     def _lost(self, error: OSError | None) -> SandboxFailed:
+        is_exhausted = not self._removed and ran_out_of_memory(self._engine, self._started.id)
+        kind = SandboxExhausted if is_exhausted else SandboxFailed
         if isinstance(error, socket.timeout):
-            return SandboxFailed("The container does not respond.")
+            return kind("The container does not respond.")
         said = self._complaint.decode(errors="replace").strip()
         reason = f" ({type(error).__name__}: {error})" if error else ""
-        return SandboxFailed(f"The container has ended{reason}{': ' if said else '.'}{said}")
+        return kind(f"The container has ended{reason}{': ' if said else '.'}{said}")
 
 
 def _seconds(deadline: float) -> float:

@@ -1,20 +1,25 @@
 """One hardened container: created, attached and started; removed with everything in it."""
 
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from typing import TypedDict, cast
 
 from docker.errors import APIError, NotFound
 from docker.types import LogConfig, Ulimit
 from requests import Response
 
-from sandbox.docker.engine import BoundedClient, DockerSettings, Engine, engine_errors_as, raw_socket
+from sandbox.docker.engine import QUICK, BoundedClient, DockerSettings, Engine, engine_errors_as, raw_socket
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import HOME, Limits
 from sandbox.setup import HOSTNAME, MODES, UID, memory_bound, tmpfs_inodes, tmpfs_sizes
 
 CONFLICT = 409
+
+
+class _Event(TypedDict, total=False):
+    Action: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,23 @@ def remove_container(engine: Engine, container: str) -> None:
         except APIError as error:
             if error.status_code != CONFLICT:
                 raise
+
+
+def ran_out_of_memory(engine: Engine, container: str) -> bool:
+    """Whether the kernel killed a process of this container, which does not respond, for lack of memory.
+
+    The engine may have removed it already, but keeps its events for a while. False where the engine has none to show.
+    """
+    try:
+        with (
+            engine_errors_as(SandboxFailed),
+            engine.client(QUICK) as client,
+            closing(client.events(since=1, filters={"container": container}, decode=True)) as events,
+        ):
+            said = (event.get("Action") for event in cast(Iterator[_Event], events))
+            return next((action for action in said if action in ("oom", "destroy")), "") == "oom"
+    except SandboxFailed:
+        return False
 
 
 def _attach(client: BoundedClient, container: str) -> Started:

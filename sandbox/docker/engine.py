@@ -66,7 +66,7 @@ class OneEngine(UnixHTTPAdapter):
 
 
 class BoundedClient(APIClient):
-    """The SDK waits without end when it attaches; here every request has a timeout."""
+    """The SDK waits without end when it attaches or reads events; here every request has a timeout."""
 
     def __init__(self, *, version: str | None, timeout: int, **where: Unpack[_Where]) -> None:
         super().__init__(**where, version=version, timeout=timeout)
@@ -76,7 +76,7 @@ class BoundedClient(APIClient):
             adapter.close()
 
     def request(self, *args, **kwargs):  # type: ignore[no-untyped-def]  # requests' own signature of 16 arguments
-        kwargs.setdefault("timeout", self.timeout)
+        kwargs["timeout"] = kwargs.get("timeout") or self.timeout
         return super().request(*args, **kwargs)
 
 

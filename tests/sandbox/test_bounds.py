@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from sandbox.protocol import MEBIBYTE, Limits, Session
 from tests.sandbox.conftest import Opener
 
@@ -97,6 +99,15 @@ class TestMemory:
         session.exec(f"{one * 6} sleep 2", timeout=10)
         assert works(session)
         assert session.check("true", terminal="exit").passed
+
+    @pytest.mark.parametrize("size", [3e6, 6e6])
+    def test_many_small_processes_that_the_kernel_spares_are_the_agents(self, session: Session, size: float) -> None:
+        spared = 'open(F, ">", "/proc/self/oom_score_adj") && syswrite(F, 0);'
+        one = f'fork // next or do {{ my $x = "a" x {size}; sleep 30 }}'
+        for _ in range(2):
+            session.exec(f"perl -e '{spared} for (1 .. 120) {{ {one} }} sleep 30' & sleep 1", timeout=10)
+        assert session.exec("echo next").exit_code in (0, 137)
+        assert not session.check("false", terminal="exit").passed
 
     def test_a_hog_cannot_protect_itself_from_the_kernel(self, session: Session) -> None:
         session.exec("""echo -900 > /proc/self/oom_score_adj; perl -e '$x = "a" x 1e9'""")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from sandbox.errors import SandboxFailed, SetupRefused
+from sandbox.errors import SandboxExhausted, SandboxFailed, SetupRefused
 from sandbox.protocol import Fixture, Setup
 from sandbox.session import GRACE_SECONDS, SupervisedSession, decode_output, open_session
 
@@ -97,6 +97,19 @@ def test_anything_but_a_result_is_infra_and_the_end(
         session.exec("true")
     session.close()
     assert channel.closed == 1
+
+
+def test_a_session_that_its_agent_used_up_is_the_agents() -> None:
+    session, channel = opened(SandboxExhausted("it ended"))
+    for result in (session.exec("true"), session.exec("true")):
+        assert (result.exit_code, result.left, result.timed_out) == (137, False, False)
+        assert result.output.startswith("sh: out of memory")
+    assert session.cwd() == "/home/agent"
+    assert not session.check("true", terminal="exit").passed
+    assert channel.killed == 1
+    session.close()
+    with pytest.raises(SandboxFailed, match="closed"):
+        session.check("true", terminal="exit")
 
 
 @pytest.mark.parametrize(
