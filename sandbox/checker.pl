@@ -1,4 +1,4 @@
-# The third part of supervisor.pl: runs the checker, with nothing of the agent's in its way.
+# The part of supervisor.pl that runs the checker, with nothing of the agent's in its way.
 #
 # Its text arrives only now, and every process that could read or change it is killed first. It runs as the agent's user
 # and sees the agent's files where they are, since it has to judge them. What the agent could still decide is which code
@@ -6,7 +6,8 @@
 # - the read-only root has the programs of its PATH, their libraries, their settings and locales;
 # - its environment is session.py's: it points HOME, TMPDIR and the interpreters' settings away from the agent's files;
 # - from the folders that programs search by themselves (/usr/local, the hidden files of the home) everything is removed
-#   that is neither a fixture nor named in the checker's own text.
+#   that is neither a fixture nor named in the checker's own text;
+# - watch.pl watches what it writes.
 
 sub check {
     my ($text, $milliseconds, $reader, %own) = @_;
@@ -15,19 +16,33 @@ sub check {
     %pipes = ();
     forget_output();
     clear_search_paths($text);
+    open_temporary();
+    ($doubt, %made, %linked, %places) = ('');
     $cwd = $home;
     # `~` is the agent's home for the checker's own shell, but no program that it starts inherits it.
     my $own_env = { %own, PWD => enter()->{PWD}, TMPDIR => fresh_folder() };
     my $record = records_for_checker($reader);
+    my ($is_recorded, $shortage) = (is_recorded(), shortages());
     my $begin = 'HOME=' . quoted($home) . ';';
     $begin .= qq{$_() { /usr/bin/perl /proc/self/fd/$STATE_FD $_ "\$@"; };} for qw(asked unchanged);
+    my $telling;
+    if ($listener) {
+        socketpair($hearing, $telling, 1, 1, 0) or fail("socketpair: $!");
+        close $listener;
+    }
     my $result = run($milliseconds, $own_env, sub {
+        pass_descriptor($call{sendmsg}, $telling, listen_by(watching_filter())) if $telling;
         syscall($call{dup3}, fileno $record, $STATE_FD, 0);
         exec { '/bin/sh' } 'sh', '-c', $begin . $text;
-    });
+    }, $telling || ());
     sweep();
-    fail($head) if !is_recorded() && $result->{code} == 137 && $head =~ /^asked: /m;
-    reply_result($result, 0, '', is_recorded(), pack('(N/a*)*', @runs));
+    fail($head) if !$is_recorded && $result->{code} == 137 && $head =~ /^asked: /m;
+    $doubt ||= full_folder() || (shortages() == $shortage ? '' : 'a program found no memory or no process');
+    my $is_void = $doubt && !$result->{code};
+    $result->{code} = 125 if $is_void;
+    my $note = $is_void ? "sh: the check does not count: $doubt\n" : '';
+    my @written = grep { index($_, $own_env->{TMPDIR}) != 0 } sort keys %made;
+    reply_result($result, 0, $note, $is_recorded, pack('(N/a*)*', @runs), pack('(N/a*)*', @written));
 }
 
 sub clear_search_paths {
@@ -62,17 +77,24 @@ sub is_of {
     return $found;
 }
 
-# Removes the entries of a folder that `$is_kept` does not accept, and does `$then` with the others. The folder's mode may
-# hide them; it is the same afterwards.
+# Removes the entries of a folder that `$is_kept` does not accept, and does `$then` with the others.
 sub prune {
     my ($folder, $is_kept, $then) = @_;
-    my $mode = (lstat $folder)[2] & oct 7777;
+    within($folder, sub {
+        my (@kept, @doomed);
+        push @{ $is_kept->($_) ? \@kept : \@doomed }, $_ for map { "$folder/$_" } names_in($folder);
+        erase($folder, @doomed);
+        $then->(@kept) if $then;
+    });
+}
+
+# Does `$work` in a folder whose mode may hide its entries; it is the same afterwards.
+sub within {
+    my ($folder, $work) = @_;
+    my $mode = ((lstat $folder)[2] // 0) & oct 7777;
     my $is_open = ($mode & oct 700) == oct 700;
     chmod $mode | oct 700, $folder unless $is_open;
-    my (@kept, @doomed);
-    push @{ $is_kept->($_) ? \@kept : \@doomed }, $_ for map { "$folder/$_" } names_in($folder);
-    erase($folder, @doomed);
-    $then->(@kept) if $then;
+    $work->();
     chmod $mode, $folder unless $is_open;
 }
 
@@ -103,5 +125,6 @@ sub fresh_folder {
         my $path = "$parent/." . fresh_name();
         return $path if mkdir $path, 0700;
     }
-    return '/nonexistent';    # the agent has filled them all
+    $doubt = 'no folder takes its temporary files';
+    return '/nonexistent';
 }

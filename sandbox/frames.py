@@ -26,13 +26,13 @@ class Request(Enum):
     FILTER = b"S"  # ELF machine, seccomp filter; ignored on another machine
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds
-    CHECK = b"C"  # text, milliseconds, asked.pl, then the name and value of each variable
+    CHECK = b"C"  # text, milliseconds, asked.pl, then names and values
 
 
 class Reply(Enum):
     READY = b"R"
     # Exit code, timed out, left, microseconds, bytes cut, cwd, first part, last part; of a checker also 1 if the runs
-    # of the scenario's programs are known, and each run's process id, path and arguments.
+    # of the scenario's programs are known, each run's process id, path and arguments, and each path that it wrote.
     DONE = b"D"
     REFUSED = b"N"  # reason: a fixture could not be written
     BROKEN = b"B"  # reason: the supervisor cannot continue

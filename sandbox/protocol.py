@@ -13,6 +13,8 @@ USER = "agent"
 HOME = "/home/agent"
 # The folders for fixtures. An agent may write to them, each is a small tmpfs; the rest of the root is read-only.
 ROOTS = (HOME, "/srv", "/opt", "/usr/local", "/var")
+# Folders for temporary files. What an agent leaves in them does not stand in a checker's way.
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 MEBIBYTE = 1024 * 1024
 Labels = Mapping[str, str]
 
@@ -86,7 +88,7 @@ class CheckResult:
     """The checker's result on the state that the agent left. A checker that times out has not passed.
 
     `runs` are the scenario's programs that were executed before the checker, in order, as the supervisor recorded them;
-    None if the kernel does not let it.
+    None if the kernel does not let it. `written` are the paths that the checker wrote, but for those in `$TMPDIR`.
     """
 
     passed: bool
@@ -95,6 +97,7 @@ class CheckResult:
     duration: float
     timed_out: bool = False
     runs: tuple[ProgramRun, ...] | None = None
+    written: tuple[str, ...] = ()
 
 
 class Session(Protocol):

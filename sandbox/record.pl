@@ -1,4 +1,4 @@
-# The fourth part of supervisor.pl: records which programs of the scenario were really executed, with what arguments.
+# The part of supervisor.pl that records which programs of the scenario were really executed, with what arguments.
 #
 # A filter of system calls holds each process that starts a program at `set_tid_address`, which the loader calls once,
 # until the supervisor has looked at it. By then /proc has what the kernel executes, and no line of the program has run.
@@ -13,18 +13,25 @@
 sub listen_for_programs {
     my ($call, $notify, $allow) = ($call{set_tid_address}, 0x7fc00000, 0x7fff0000);
     my $filter = pack('(SCCL)4', 0x20, 0, 0, 0, 0x15, 0, 1, $call, 6, 0, 0, $notify, 6, 0, 0, $allow);
-    my $program = pack('S x6 P', 4, $filter);
-    my $number = syscall($call{seccomp}, 1, 8, $program);    # SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER
+    my $number = listen_by($filter);
     return if $number < 0;
     open(my $listening, '+<&=', $number) or die "listener: $!\n";
     return $listening;
 }
 
-sub look_at_program {
+# Adds a filter to this process and returns the number of its listener.
+sub listen_by {
+    my $filter = shift;
+    my $program = pack('S x6 P', length($filter) / 8, $filter);
+    return syscall($call{seccomp}, 1, 8, $program);    # SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER
+}
+
+sub look_at_call {
     my $notice = "\0" x 80;
     ioctl($listener, 0xC0502100, $notice) or return;    # its process was killed meanwhile
-    my ($id, $pid, $at) = (unpack('QLLlLQ', $notice))[0, 1, 5];
+    my ($id, $pid, $number, $at, @argument) = (unpack('QLLlLQQ6', $notice))[0, 1, 3, 5 .. 11];
     $is_heard = 1;
+    watch($pid, $number, @argument) if $is_checked;
     my ($path, @arguments) = $is_checked ? () : program_of($pid, $at);
     if (defined $path && ioctl($listener, 0x40082102, my $same = pack('Q', $id))) {
         my $run = pack('(N/a*)*', $pid, $path, @arguments);

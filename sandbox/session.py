@@ -19,7 +19,7 @@ GRACE_SECONDS = 15.0
 OPENING_SECONDS = 60.0
 CLOSED = "it was closed"
 EXHAUSTED = b"sh: out of memory: everything that was running has been killed, and all files are lost\n"
-PARTS = ("supervisor.pl", "shell.pl", "record.pl", "checker.pl")
+PARTS = ("supervisor.pl", "shell.pl", "record.pl", "checker.pl", "watch.pl")
 NOTHING: Mapping[str, int] = MappingProxyType({})
 _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
 
@@ -98,7 +98,7 @@ class SupervisedSession:
         done = self._ask(request, seconds)
         self._checked = True
         passed = done.exit_code == 0 and not done.timed_out
-        return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out, done.runs)
+        return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out, done.runs, done.written)
 
     def close(self) -> None:
         self._over = CLOSED
@@ -208,8 +208,9 @@ class _Done:
         self.truncated = int(cut) > 0
         self.cwd = cwd.decode(errors="replace")
         self.output = decode_output(first, last, int(cut))
-        known, runs = recorded or (b"0", b"")
+        known, runs, written = recorded or (b"0", b"", b"")
         self.runs = tuple(map(_run, fields_of(runs))) if known == b"1" else None
+        self.written = tuple(path.decode(errors="replace") for path in fields_of(written))
 
 
 def _run(field: bytes) -> ProgramRun:

@@ -1,4 +1,4 @@
-# The second part of supervisor.pl: the shell of one command, and what it reports.
+# The part of supervisor.pl about the shell of one command, and what it reports.
 #
 # The exit code and the time are the kernel's. That the end of the command was reached can only come from the shell, which
 # runs the agent's text and could be made to say anything that it can know. So it cannot know it earlier:

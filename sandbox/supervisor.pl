@@ -1,7 +1,8 @@
 # The first process (PID 1) of every session: writes the fixtures, runs and kills commands. The other parts of this
-# program are shell.pl, a command's shell, record.pl, which records the programs that are run, and checker.pl, which runs
-# the checker. session.py talks to it over stdin and stdout in the frames of frames.py, and passes it as the text of
-# `perl -e`: it always matches the code that talks to it and is no file that the agent could read.
+# program are shell.pl, a command's shell, record.pl, which records the programs that are run, checker.pl, which runs
+# the checker, and watch.pl, which watches what that writes. session.py talks to it over stdin and stdout in the frames
+# of frames.py, and passes it as the text of `perl -e`: it always matches the code that talks to it and is no file that
+# the agent could read.
 #
 # Perl, because perl-base is in every Debian, starts in 2 ms and can make system calls. No module is loaded, not even
 # strict.pm: that would take longer than the rest of the start. So system calls and flags are numbers here.
@@ -22,15 +23,16 @@ my $machine = unpack('v', substr($elf, 18, 2));
 my %call;       # system call numbers
 @call{
     qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset memfd_create seccomp),
-    qw(set_tid_address O_NOFOLLOW)
+    qw(set_tid_address statfs sendmsg recvmsg mmap mremap O_NOFOLLOW)
 } =
-    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 0x20000)    # x86_64
-  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96, 0x8000)      # aarch64
+    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 137, 46,  47,  9,   25,  0x20000)    # x86_64
+  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96,  43,  211, 212, 222, 216, 0x8000)     # aarch64
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
 my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
 my ($F_SETPIPE_SZ, $FIONREAD, $PART, $FEED_AGAIN) = (1031, 0x541B, 4096, 1000);
+my $WRITES = 0x243;    # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
 my ($READ_MOST, $RUNS_MOST) = (1048576, 262144);
 # A shell reports its state on fd 7, reads its text from 8 and is executed from 9; our descriptors start at 20.
@@ -39,6 +41,12 @@ my ($STATE_FD, $SCRIPT_FD, $SHELL_FD, $HIGH) = (7, 8, 9, 20);
 # Opened before: a process that is not dumpable cannot open its own.
 open(my $oom_score, '+<', '/proc/self/oom_score_adj') or die "oom_score_adj: $!\n";
 sysread($oom_score, my $own_oom_score, 16);
+# Counters of the control group, by their paths or as open files; not every machine has them.
+my @events;
+for my $counter (@ARGV) {
+    my $file;
+    push @events, $file if open($file, $counter =~ /\A\d+\z/ ? '<&=' : '<', $counter);
+}
 syscall($call{prctl}, $PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 or die "prctl: $!\n";
 umask 022;
 # For every child: no core dumps, 1024 open files, no message queues, no locked memory.
@@ -53,6 +61,7 @@ open(my $null, '+<', '/dev/null') or die "/dev/null: $!\n";
 $null = move_up($null);
 # Fills the low numbers, so that everything opened from here on gets a high one.
 my @low = map { open(my $low, '<', '/dev/null') or die "/dev/null: $!\n"; $low } fileno(STDERR) + 1 .. $HIGH - 1;
+@events = map { move_up($_) } @events;
 my $blocked = pack('Q', 1 << ($SIGCHLD - 1));
 syscall($call{rt_sigprocmask}, $SIG_BLOCK, $blocked, 0, 8) == 0 or die "sigprocmask: $!\n";
 my $signalfd = syscall($call{signalfd4}, -1, $blocked, 8, 0x80000 | $O_NONBLOCK);
@@ -62,9 +71,14 @@ open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
 my (@fixtures, @fixture_paths);  # [path, mode, content]
-my ($listener, $is_heard);       # where programs that start are held, and whether one was
+my ($listener, $is_heard);       # where held calls are heard, and whether one was
 my %programs;                    # kind of interpreter => [{path, content, options of its first line}]
 my ($is_used, $is_checked, $runs_size, @runs);    # packed pid, path and arguments
+my %held = held_calls();         # of a check
+my $hearing;                     # where a check that starts sends its listener
+# Of the running check: why it cannot pass, paths that it made, folders that it entered by links, folders that it wrote in.
+my ($doubt, %made, %linked, %places) = ('');
+my %given = map { $_ => 1 } qw(/ /home /usr /usr/local /run /srv /opt /tmp /var /home/agent);    # folders of every session
 my ($home, $cwd) = ('/', '/');
 my $inbox = '';                  # bytes received that are not a whole frame yet
 my %pipes;                       # fileno => read end of an output pipe that a process still has open
@@ -157,6 +171,7 @@ sub folder {    # `mkdir -p` that follows no link
     my $sofar = '';
     for my $name (grep { length } split m{/}, $path) {
         $sofar .= "/$name";
+        $given{$sofar} = 1;
         next if lstat($sofar) && -d _;
         mkdir($sofar, 0755) or return 0;
         chmod($mode, $sofar) if defined $mode && $sofar eq $path;
@@ -207,6 +222,7 @@ sub run {
     become($write, $exec) if $child == 0;
     set_oom_score($own_oom_score);
     close $_ for $write, @childs;
+    hear_check() if $hearing;
     my $timed_out = 0;
     until (defined $status) {
         my $left = $milliseconds * 1000 - (now() - $began);
@@ -290,7 +306,7 @@ sub pump {
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
     return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
-    look_at_program() if $listener && vec($ready, fileno $listener, 1);
+    look_at_call() if $listener && vec($ready, fileno $listener, 1);
     vec($ready, $_, 1) && take_output($_) for keys %pipes;
     take_state() if $state_end && vec($ready, fileno $state_end, 1);
     if (vec($ready, fileno $signals, 1)) {

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import ROOTS
+from sandbox.protocol import ROOTS, TEMPORARY
 
-# Temporary folders belong to nobody's result: their paths count only if the checker names them.
-TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 # A snapshot is output of a command, so a session that takes one allows this much.
 SNAPSHOT_BYTES = 8 * 1024 * 1024
 PLAIN_FILE, PLAIN_FOLDER = 0o644, 0o755
@@ -106,6 +104,7 @@ def changes_between(before: State, after: State) -> dict[str, Change]:
 
 
 def is_temporary(path: str) -> bool:
+    """Temporary folders belong to nobody's result: their paths count only if the checker names them."""
     return any(path == folder or path.startswith(f"{folder}/") for folder in TEMPORARY)
 
 
