@@ -1,9 +1,9 @@
 """The reference gate: a scenario is admitted if it cannot be passed without work and its reference solves it.
 
-Each check runs in a fresh session. The checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic` and
-on the reference's own claim without its work. The reference must end as expected and pass, and pass again. Then the
-checker itself is tested (`experiments`): it must see what the reference did, and the same state must get the same
-verdict.
+Each check runs in a fresh session. The checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic`, on
+the reference's own claim without its work, on a full disk and on links under the names that it writes. The reference
+must end as expected and pass, and pass again. Then the checker itself is tested (`experiments`): it must see what the
+reference did, and the same state must get the same verdict.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from sandbox.gate.experiments import Subject, experiments
 from sandbox.gate.play import Checkpoint, Played, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
 from sandbox.gate.state import Change
+from sandbox.gate.surroundings import surroundings
 
 
 def run_gate(
@@ -56,9 +57,11 @@ def _checks(rooms: Rooms, reference: Reference, repeats: int) -> Iterator[Check]
         claim = "the checker passes on the reference's last line alone: it believes what is claimed"
         yield _must_fail("claim", rooms.play(ending=reference.ending), claim)
     task = rooms.task
-    first = _must_solve("reference", rooms.play(body=reference.body, ending=reference.ending), task)
+    solved = rooms.play(body=reference.body, ending=reference.ending)
+    first = _must_solve("reference", solved, task)
     yield first
     if first.passed:
+        yield from surroundings(rooms, reference.ending, solved.check.written if solved.check else ())
         for number in range(1, repeats + 1):
             played = rooms.play(body=reference.body, ending=reference.ending)
             again = _must_solve(f"repeat {number}", played, task)

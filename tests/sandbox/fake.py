@@ -41,6 +41,7 @@ class FakeSession:
     terminal: str = ""
     panic_reason: str = ""
     checker: str | None = None
+    written: tuple[str, ...] = ()
     closed: bool = False
 
     def exec(self, command: str, timeout: float | None = None) -> ExecResult:
@@ -64,7 +65,7 @@ class FakeSession:
             return CheckResult(True, 0, EMPTY_STATE, 0.01)
         self.checker, self.terminal, self.panic_reason = checker, terminal, panic_reason
         passed = self.passes(self)
-        return CheckResult(passed=passed, exit_code=0 if passed else 1, output="", duration=0.01)
+        return CheckResult(passed, 0 if passed else 1, output="", duration=0.01, written=self.written)
 
     def close(self) -> None:
         self.closed = True
@@ -100,6 +101,7 @@ class FakeBackend:
     answers: Answers = field(default_factory=dict)
     passes: Callable[[FakeSession], bool] = lambda session: True
     opening: Sequence[Exception | None] = ()
+    written: tuple[str, ...] = ()
     name: str = "fake"
     sessions: list[FakeSession] = field(default_factory=list)
     reaped: list[Labels] = field(default_factory=list)
@@ -110,7 +112,7 @@ class FakeBackend:
         error = self.opening[self.opened - 1] if self.opened <= len(self.opening) else None
         if error is not None:
             raise error
-        session = FakeSession(setup=setup, answers=self.answers, passes=self.passes)
+        session = FakeSession(setup=setup, answers=self.answers, passes=self.passes, written=self.written)
         self.sessions.append(session)
         return session
 

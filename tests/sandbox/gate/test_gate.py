@@ -50,7 +50,7 @@ def test_a_scenario_that_takes_work_and_is_solved_by_its_reference_is_admitted()
     verdict, rooms = gate()
     assert (verdict.admitted, verdict.reason) == (True, "")
     assert names(verdict) == [
-        *("untouched", "bare exit", "bare panic", "reference", "repeat 1", "repeat 2"),
+        *("untouched", "bare exit", "bare panic", "reference", "full disk", "repeat 1", "repeat 2"),
         *(
             "what the reference changed",
             "same state, same verdict",
@@ -58,7 +58,7 @@ def test_a_scenario_that_takes_work_and_is_solved_by_its_reference_is_admitted()
             "claims in words",
         ),
     ]
-    assert [session.terminal for session in rooms.sessions[:6]] == ["", "exit", "panic", "exit", "exit", "exit"]
+    assert [session.terminal for session in rooms.sessions[:7]] == ["", "exit", "panic", *["exit"] * 4]
     assert verdict.checks[3].transcript == (
         Line(WORK, "", 0, 0.01),
         Line("exit"),
@@ -102,7 +102,7 @@ def test_a_flaky_reference_is_refused() -> None:
     assert verdict.reason == (
         "repeat 2: flaky, it passed before and fails now: the checker fails after the reference solution"
     )
-    assert [check.passed for check in verdict.checks] == [True] * 5 + [False]
+    assert [check.passed for check in verdict.checks] == [True] * 6 + [False]
 
 
 def test_all_checks_but_the_repeats_are_made_whatever_the_others_say() -> None:
@@ -144,6 +144,19 @@ def test_what_the_sandbox_does_not_take_is_the_scenarios_fault() -> None:
 def test_a_sandbox_that_breaks_is_nobodys_fault() -> None:
     verdict, rooms = gate(opening=(SandboxFailed("no room"), SandboxFailed("no room")))
     assert verdict.admitted
-    assert rooms.opened == 11
+    assert rooms.opened == 12
     with pytest.raises(SandboxFailed, match="no room"):
         gate(opening=(SandboxFailed("no room"),) * 3)
+
+
+def test_a_checker_that_a_full_disk_or_a_link_lets_pass_is_refused() -> None:
+    def passes(session: FakeSession) -> bool:
+        return worked(session) or any("zq-" in command for command in session.commands)
+
+    rooms = FakeBackend(lambda session, command: "", passes=passes, written=("/home/agent/got", "/tmp/want"))  # noqa: S108
+    task, reference = Task(Setup(), "sort greeting.txt > ~/got; cmp ~/got /srv/want", "exit"), Reference(WORK, EXIT)
+    verdict = run_gate(task=task, reference=reference, open_session=rooms.session, repeats=0)
+    refused = {check.name: check.reason for check in verdict.checks if not check.passed}
+    assert refused["full disk"].startswith("the checker passes when nothing was done and every folder is full.")
+    assert "links to one file" in refused["planted links"]
+    assert any("ln -s /home/agent/zq-one /home/agent/got" in "\n".join(one.commands) for one in rooms.sessions)

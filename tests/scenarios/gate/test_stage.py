@@ -71,7 +71,7 @@ def test_a_proven_scenario_is_admitted_with_its_report(rooms: FakeBackend) -> No
     assert report.bundle_sha256 == scenario.bundle_sha256
     assert [check["name"] for check in report.checks] == [
         *("untouched", "bare exit", "bare panic", "reference"),
-        *("repeat 1", "repeat 2", "what the reference changed", "same state, same verdict"),
+        *("full disk", "repeat 1", "repeat 2", "what the reference changed", "same state, same verdict"),
         *("pretences on untouched fixtures", "claims in words"),
     ]
     commands = [line["command"] for line in report.checks[3]["transcript"]]
