@@ -32,8 +32,9 @@ rows = refusals.rows
 # Written into hidden fields, and into no others.
 SCORE, PREVIEW, REASON, MODEL, CHECKED = "71.234", "candidate-preview", "judge-reason", "model-of-it", "checker-said"
 TOKENS, FOUND = 71234, "what-a-run-found"
-# What differs from one request to the next.
+# Parts that differ from one request to the next: tokens, times, the state of the machine and its sandbox.
 OF_REQUEST = re.compile(
+    r'(?s:<section class="section" id="system".*?<div class="cols">)|'
     r'name="csrfmiddlewaretoken" value="\w+"|"X-CSRFToken": "\w+"|Request \w{32}|"request_id":"\w+"|'
     r'"(at|last_used_at)":"[^"]*"|<time[^>]*>[^<]*</time>'
 )
