@@ -1,4 +1,4 @@
-"""What can go wrong with a sandbox. A command that fails is not an error: it is a result."""
+"""Errors of a sandbox. A command that fails is not an error: it is a result."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """No backend can work on this machine; the message says what is missing and how to get it."""
+    """No backend can work on this machine; the message names the missing parts and how to get them."""
 
 
 class SandboxFailed(SandboxError):

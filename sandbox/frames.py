@@ -1,7 +1,7 @@
 """The frames between a session and the supervisor inside its sandbox.
 
 A frame is 4 bytes of length (big endian), then that many bytes: one of kind, then fields, each after its own 4 bytes of
-length. Numbers are fields of decimal digits. `Request` and `Reply` say what each kind has in its fields.
+length. Numbers are fields of decimal digits. `Request` and `Reply` list the fields of each kind.
 """
 
 import struct

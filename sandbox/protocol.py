@@ -30,7 +30,7 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one session may use. `disk` limits all files that it writes; sizes in bytes, times in seconds."""
+    """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds."""
 
     memory: int = 256 * MEBIBYTE
     pids: int = 128
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a session is opened with. `motd` and `banner` become `/etc/motd` and `/etc/issue`.
+    """The contents of a new session. `motd` and `banner` become `/etc/motd` and `/etc/issue`.
 
     `labels` (`run`, `item`, `lease`) say who owns it, so that it can be found when its worker is dead.
     """
@@ -153,7 +153,7 @@ class Backend(Protocol):
         """Open a fresh session, ready for its first command; raises `SandboxFailed` or `SetupRefused`."""
 
     def findings(self) -> Sequence[Finding]:
-        """Try what works on this machine and what is missing."""
+        """Try the backend on this machine, and return its parts, present or missing."""
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
         """Remove the sandboxes whose owner, named by their labels, is not alive; return how many."""

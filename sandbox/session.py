@@ -41,7 +41,7 @@ class Channel(Protocol):
         """End the sandbox at once."""
 
     def close(self) -> None:
-        """End the sandbox, wait for its end and remove what is left; may be called again."""
+        """End the sandbox, wait for its end and remove its remains; may be called again."""
 
 
 def supervisor_command(counters: Iterable[str]) -> list[str]:

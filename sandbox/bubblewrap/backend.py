@@ -55,7 +55,7 @@ class BubblewrapBackend:
         return findings_of(self, self._host)
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
-        """What does not end at once stays, with its record, for the next call."""
+        """A session that does not end at once stays, with its record, for the next call."""
         count = 0
         for record in list(self._records.all()):
             if not record.is_owned(is_alive):

@@ -1,6 +1,6 @@
 """The Docker engine that the environment names, and the SDK's clients for it.
 
-`DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` mean what they mean to Docker's own command.
+`DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` have the meaning that Docker's own command gives them.
 """
 
 import os

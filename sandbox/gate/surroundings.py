@@ -1,5 +1,5 @@
-"""What an agent leaves beside its results to decide the verdict: full folders, and links under the names that the
-checker writes. Nothing else is done, so the checker must fail."""
+"""An agent's ways to decide the verdict beside its results: full folders, and links under the names that the checker
+writes. Nothing else is done, so the checker must fail."""
 
 import shlex
 from collections.abc import Iterator, Sequence
