@@ -161,8 +161,8 @@ LIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How two models are compared: `decisive` is the metric whose change is a gain or a loss, `noun` what a pair
-    is called."""
+    """How two models are compared: `decisive` is the metric whose change is a gain or a loss, `noun` the word for a
+    pair."""
 
     metrics: tuple[Metric, ...]
     decisive: str

@@ -1,4 +1,4 @@
-"""Results of an evaluation that are missing: what a launch asked for, and did not get."""
+"""Missing results of an evaluation: the rows and episodes of its launch that have none."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def _found(model: EvaluatedModel) -> set[Key]:
 
 
 def _planned(model: EvaluatedModel) -> set[Key]:
-    """What the launch asked of the model: rows by their id, episodes by task and repeat."""
+    """The results that the launch asked of the model: rows by their id, episodes by task and repeat."""
     items = planned_items(model.evaluation).filter(data__place=model.place)
     if model.evaluation.kind == EvaluationKind.LIVE:
         return {(str(data["task"])[:200], int(data.get("repeat", 0))) for data in items.values_list("data", flat=True)}

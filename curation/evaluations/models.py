@@ -346,8 +346,8 @@ class Episode(models.Model):
     """One model on one task of a live evaluation. Episodes whose environment failed, or played another task, have no
     row.
 
-    `key` identifies the task, `repeat` counts its episodes from 0, and `played_key` is what the server said of the task
-    it played. Rewards and `max_progress` (0–1) are the environment's.
+    `key` identifies the task, `repeat` counts its episodes from 0, and `played_key` is a hash of the server's
+    description of the task. Rewards and `max_progress` (0–1) are the environment's.
     """
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")
@@ -387,7 +387,7 @@ class Episode(models.Model):
 class EpisodeText(models.Model):
     """`trace` has for each step `prompt`, `reply`, `thinking`, `action`, `format_failure`, `refused`, `hint`,
     `observation`, `reward`, `progress` and `done`. `reset` was sent to the
-    server, `said` is what it said of its task: `{ids, text, tiers}`."""
+    server, `said` is the server's description of its task: `{ids, text, tiers}`."""
 
     episode = models.OneToOneField(Episode, models.CASCADE, primary_key=True, related_name="text")
     task = models.TextField(blank=True, default="")

@@ -57,7 +57,7 @@ class MetricChange:
 
     @property
     def note(self) -> str:
-        """Why the verdict is not what the interval or the p of this comparison alone would say; empty if it is."""
+        """Why the verdict differs from the interval or the p of this comparison alone; empty if it does not."""
         if self.incomplete:
             return "Results are missing, so the two models are not compared on all that both were asked for."
         excludes = self.change.interval.excludes_zero()

@@ -1,4 +1,4 @@
-"""What a comparison concludes, in a few sentences."""
+"""The conclusion of a comparison, in a few sentences."""
 
 from curation.evaluations.compare.compare import Comparison, MetricChange
 from curation.web.text.figures import counted
@@ -31,7 +31,7 @@ def conclusion(found: Comparison) -> str:
 
 
 def missing_for_clear(change: MetricChange) -> str:
-    """What the change would need to be clear, in words; empty if it is, or if there is no change."""
+    """How many more tasks would make the change clear, in words; empty if it is clear, or if there is no change."""
     missing = change.tasks_missing
     return "" if not missing else f"about {counted(missing, 'more task')}"
 

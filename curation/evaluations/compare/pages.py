@@ -1,4 +1,4 @@
-"""What the pages of a comparison and of the leaderboard show."""
+"""The contents of the comparison page and of the leaderboard."""
 
 from dataclasses import dataclass
 

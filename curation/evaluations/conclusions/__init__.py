@@ -1,1 +1,1 @@
-"""What an evaluation concludes about each model, its result file, and experiments that train on an export."""
+"""An evaluation's conclusion about each model, its result file, and experiments that train on an export."""

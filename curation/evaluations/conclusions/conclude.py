@@ -1,4 +1,4 @@
-"""What a static screen concludes about each model: verdict, weaknesses, targets, and the time that training takes."""
+"""A static screen's conclusion about each model: verdict, weaknesses, targets, and the time that training takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a figure lacks to its target: shares from 0 to 1; `missing` is 0 if the target is reached."""
+    """The gap between a figure and its target: shares from 0 to 1; `missing` is 0 if the target is reached."""
 
     metric: str
     value: float

@@ -1,4 +1,4 @@
-"""The result of an evaluation as one file: its figures, what it concludes, and every call or episode."""
+"""The result of an evaluation as one file: its figures, its conclusions, and every call or episode."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the pages of a split and of its evaluations show of its contamination check."""
+"""The contamination check on the pages of a split and of its evaluations."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Contamination:
 
 
 def gaps_of(check: ContaminationCheck) -> str:
-    """Say what a check did not compare, or nothing. With a gap it is incomplete, and calls no row clean."""
+    """Say which rows a check did not compare, or nothing. With a gap it is incomplete, and calls no row clean."""
     if not check.ready:
         return ""
     if "unread" not in check.counts:

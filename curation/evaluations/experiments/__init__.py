@@ -1,1 +1,1 @@
-"""Experiments: what was trained on an export, with which settings, and whether it brought what was expected."""
+"""Experiments: the model trained on an export, its settings, and whether it changed as expected."""

@@ -1,4 +1,4 @@
-"""What a card shows: the expected changes, ticked off by the comparison of the base with the trained model."""
+"""The contents of a card: the expected changes, ticked off by the comparison of the base with the trained model."""
 
 from dataclasses import dataclass, replace
 

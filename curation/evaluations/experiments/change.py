@@ -22,7 +22,7 @@ LONGEST_NAME, LONGEST_TRAINING = 120, 200_000
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a person writes. `export` is an id or empty; `base` and `trained` are an evaluation's id and a model's name,
+    """The fields of a card. `export` is an id or empty; `base` and `trained` are an evaluation's id and a model's name,
     or None. `expected` are changes by metric, shares for rates: 0.34 is 34 points."""
 
     name: str

@@ -1,4 +1,4 @@
-"""Experiment cards: what was trained on an export, and what was expected of it."""
+"""Experiment cards: the model trained on an export, and the changes expected of it."""
 
 from typing import ClassVar
 

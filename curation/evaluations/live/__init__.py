@@ -1,1 +1,1 @@
-"""Live episodes: models that act in an environment until its task is done, and what that comes to."""
+"""Live episodes: models that act in an environment until its task is done, and the figures of these episodes."""

@@ -24,7 +24,7 @@ def episode_chart(evaluation: Evaluation, shown: str) -> Figure:
 
 
 def lines_over_episodes(points: Mapping[str, list[Point]], title: str) -> Figure:
-    """A line for each name. A point is the episode's number, what it is called, and its value."""
+    """A line for each name. A point is the episode's number, its label, and its value."""
     traces = [_line(position, name, found) for position, (name, found) in enumerate(points.items())]
     return figure(traces, xaxis=axis("episode"), yaxis=axis(title, rangemode="tozero"))
 

@@ -1,4 +1,4 @@
-"""The list of an evaluation's episodes: what it can be filtered and sorted by."""
+"""Filters and sort orders of the list of an evaluation's episodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

@@ -67,7 +67,7 @@ class LiveForm(LaunchForm):
         return {"kind": "live", "hints": not self.cleaned_data.get("no_hints"), **self.given(*texts, *numbers)}
 
     def to_try(self) -> Json:
-        """The fields that decide what is sent with a reset, from a form that need not be valid."""
+        """The fields that a reset is made from. The form need not be valid."""
         self.is_valid()
         names = ("environment", "split", "reset_template", "seed")
         return {name: value for name in names if (value := self.cleaned_data.get(name)) not in (None, "")}

@@ -1,4 +1,4 @@
-"""What is checked before live episodes start, and what they may cost."""
+"""Checks before live episodes start, and an estimate of their cost."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -73,7 +73,7 @@ def evaluations_shown(access: Access, rows: QuerySet[Evaluation]) -> QuerySet[Ev
 
 
 def task_facts(episode: Episode) -> list[tuple[str, SafeString]]:
-    """What was sent with the reset of an episode on a server, and what the server said of its task. Needs `text`."""
+    """The reset sent to an episode's server, and the server's description of the task. Needs `text`."""
     if not episode.text.reset:
         return []
     said = episode.text.said

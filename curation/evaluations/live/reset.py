@@ -1,4 +1,4 @@
-"""What is sent with a server's reset: a template of JSON, filled in with the fields of a row.
+"""The arguments of a server's reset: a template of JSON, filled in with the fields of a row.
 
 `{{row.task}}` outside quotes is the field as JSON, so an object stays an object; inside quotes it is the field's text.
 """
@@ -39,8 +39,8 @@ def user_text(row: SplitRow) -> str:
 
 
 def fill_reset(template: str, *, row: Json | None, seed: int, repeat: int) -> Json:
-    """Return the arguments of a reset. Raise `Invalid` for a field that the row does not have, and for what is no JSON
-    object afterwards."""
+    """Return the arguments of a reset. Raise `Invalid` for a field that the row does not have, and if the result is no
+    JSON object."""
     values: Json = {"seed": seed, "repeat": repeat} | ({} if row is None else {"row": row})
 
     def fill(found: re.Match[str]) -> str:

@@ -44,7 +44,7 @@ class LiveScoreOut(Schema):
 
 
 class TaskOut(Schema):
-    """What is said of a task."""
+    """The description of a task."""
 
     ids: list[str]
     text: str
@@ -53,7 +53,7 @@ class TaskOut(Schema):
 
 
 class TriedResetOut(Schema):
-    """`text` is what a model would be shown, `fields` are the names in the observation."""
+    """`text` is the observation as a model would see it, `fields` are the names in the observation."""
 
     key: str
     sent: Json
@@ -95,7 +95,7 @@ class EpisodeOut(Schema):
 class EpisodeDetail(EpisodeOut):
     """`trace`: one entry a step: prompt, reply, action, format_failure, refused, hint, observation, reward, progress,
     done. A step whose action was refused has the server's error as its observation.
-    `said` is what the server said of its task, `reset` what was sent."""
+    `reset` are the arguments sent with the reset, `said` is the server's description of its task."""
 
     evaluation: str
     reset: Json

@@ -55,7 +55,7 @@ MOST_EPISODES = 1_000_000
 @dataclass(frozen=True, slots=True)
 class EpisodeJob:
     """One task for one model. `bundle` is the scenario's; `system` and, on a server, `turn` are the prompts, `asked` is
-    what the row says of its task."""
+    the row's description of its task."""
 
     by: EvaluatedModel
     target: Target
@@ -331,7 +331,7 @@ def asked_of(row: SplitRow) -> AskedTask:
 
 
 def _system_of(row: SplitRow) -> str:
-    """The system message of the row's prompt, so that a model is measured with what it was trained with."""
+    """The system message of the row's prompt, so that a model is measured with the one it was trained with."""
     messages = row.text.messages
     is_system = messages and messages[0].get("role") in ("system", "developer")
     return content_of(messages[0]) if is_system else ""

@@ -1,4 +1,4 @@
-"""Try a reset against a live server: what is sent, what the server says it plays, and how the two compare."""
+"""Try a reset against a live server: its arguments, the task that the server plays, and how the two compare."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ MOST_SECONDS = 20.0
 
 
 class TryParams(BaseModel):
-    """The parameters of a launch that decide what is sent; `task` is the number of the task that is tried, from 1."""
+    """The parameters of a launch that a reset is made from; `task` is the number of the task to try, from 1."""
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
@@ -40,8 +40,8 @@ class TryParams(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TriedReset:
-    """`confirmation`: confirmed, unconfirmed, mismatch, or seed where no task was asked for. `text` is what a model
-    would be shown; `asked` and `said` are `{ids, text, tiers, sentence}`."""
+    """`confirmation`: confirmed, unconfirmed, mismatch, or seed where no task was asked for. `text` is the observation
+    as a model would see it; `asked` and `said` are `{ids, text, tiers, sentence}`."""
 
     key: str
     sent: Json
@@ -54,7 +54,7 @@ class TriedReset:
 
 
 def try_reset(*, access: Access, given: TryParams) -> TriedReset:
-    """Open one episode on the server and close it again. Raises `Invalid` for what a launch would refuse, and
+    """Open one episode on the server and close it again. Raises `Invalid` for parameters that a launch refuses, and
     `Conflict` with the server's words if it cannot be reached or refuses the reset."""
     access.require(Scope.RUN)
     params = EvaluateParams(kind="live", models=["-"], episodes=1, **given.model_dump(exclude={"task", "split"}))

@@ -51,7 +51,7 @@ def _as_last_time(access: Access) -> dict[str, object]:
 @require_POST
 @project_page(Scope.RUN)
 def evaluation_try_reset(request: HttpRequest, access: Access) -> HttpResponse:
-    """Fragment: what the form's reset sends, and what the server says it plays."""
+    """Fragment: the arguments of the form's reset, and the task that the server says it plays."""
     found, problem = None, ""
     try:
         given = TryParams.model_validate(LiveForm(access.project, request.POST).to_try())

@@ -1,4 +1,4 @@
-"""The lists of evaluations and of one evaluation's answers: what each can be filtered and sorted by."""
+"""Filters and sort orders of the lists of evaluations and of one evaluation's answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar

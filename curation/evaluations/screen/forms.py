@@ -23,7 +23,7 @@ def again_from(run: Run) -> Json:
 
 
 class LaunchForm(ProblemForm):
-    """What a static screen and live episodes share."""
+    """The fields that static screens and live episodes share."""
 
     path_prefix = "params."
     on_server = False  # whether models may act by the schema of an environment

@@ -1,4 +1,4 @@
-"""What the pages of evaluations and of single answers show."""
+"""The contents of the pages of evaluations and of single answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

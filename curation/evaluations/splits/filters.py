@@ -1,4 +1,4 @@
-"""The lists of splits, their rows and their contaminated rows: what each can be filtered and sorted by."""
+"""Filters and sort orders of the lists of splits, of their rows and of their contaminated rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar

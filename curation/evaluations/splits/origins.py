@@ -1,4 +1,4 @@
-"""Origins: what a row was made from. Rows of one origin are of the same task, also with other texts.
+"""Origins: the sources of rows. Rows of one origin are of the same task, also with other texts.
 
 An origin is the name of an instance or scenario, the row of an import that a conversation came from, or a task of a
 split that a live episode played.

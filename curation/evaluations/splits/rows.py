@@ -82,7 +82,7 @@ def label_of(value: Mapping[str, object], columns: Sequence[str]) -> str:
 def each_command(row: EvalRow) -> list[EvalRow]:
     """Return a row for each command of a shell session, or the row alone if it is none.
 
-    A session begins with what the terminal showed, and its last message, `exit` or `panic`, only ends it. The rows
+    A session begins with the terminal's first output, and its last message, `exit` or `panic`, only ends it. The rows
     belong to one task: the session's own if the file names none.
     """
     if (row.expected.split(maxsplit=1)[0] not in ENDS) or len(row.messages) < 2:
