@@ -38,6 +38,7 @@ class DuelTable:
     seed: int | None = None
     cluster: bool | None = None
     min_clusters: int | None = None
+    equivalent_within: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ def read_duel_tables(document: Mapping[str, object]) -> DuelFile:
             seed=duel.whole("seed", 0, 2**63 - 1),
             cluster=duel.switch("cluster"),
             min_clusters=duel.whole("min_clusters", 1, 100_000),
+            equivalent_within=duel.number("equivalent_within", 0, 100),
         ),
     )
     judge.refuse_unknown()

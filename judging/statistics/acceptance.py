@@ -10,8 +10,9 @@ import numpy as np
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore
 from judging.statistics.controls import ControlFigures
-from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, flagged, gates, unclustered
+from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
 from judging.statistics.informative import ENOUGH_INFORMATIVE, not_informative
+from judging.statistics.paired import Said
 
 # A judge is left out to check the verdict only where two others remain.
 ENOUGH_JUDGES = 3
@@ -48,6 +49,7 @@ class GateResult:
     undecided_without   judges without which the verdict is the opposite; not accepted if there are any
     left_out            the gate without each of them, none where judges are too few to leave one out
     basis               on how many judges the verdict rests, in words
+    compared            whether the two sides are different, equivalent within the settings' points, or neither is known
     decision            undecided where too little is known for a verdict, or judges decide it against others
     reasons             why it is not accepted, one sentence each; empty when accepted
     """
@@ -70,6 +72,7 @@ class GateResult:
     undecided_without: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
     basis: str
+    compared: str
     decision: Decision
     accepted: bool
     reasons: tuple[str, ...]
@@ -120,6 +123,8 @@ def acceptance(
     reasons = (*whole.objections, *undecided)
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
+    enough = len(informative) >= ENOUGH_INFORMATIVE
+    said = compared(duels, columns[:, 1], settings) if enough else Said.NOT_KNOWN
     return GateResult(
         margin=whole.margin,
         lcb=whole.lcb,
@@ -139,6 +144,7 @@ def acceptance(
         undecided_without=tuple(dict.fromkeys(judge for turn in turns for judge in turn.judges)),
         left_out=left_out[: len(groups)],
         basis=_basis(panel, unknown, groups),
+        compared=said.within(f"{settings.equivalent_within:g} points"),
         decision=Decision.UNDECIDED if undecided or few else Decision.NOT_ACCEPTED if reasons else Decision.ACCEPTED,
         accepted=not reasons,
         reasons=reasons,

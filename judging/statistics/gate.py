@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from judging.panel.scoring import DuelScore
 from judging.statistics.bounds import DECIMALS, FEW_CLUSTERS, LOWEST, choose_clusters, every_row, lower_bounds
+from judging.statistics.equivalence import tost
+from judging.statistics.paired import Said
+from judging.statistics.sign_flip import sign_flip
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +29,8 @@ class GateSettings:
     """`min_parsed` and `quantile` are shares, `win_margin` is in points, `resamples` a count.
 
     `min_clusters`: repositories or pull requests that a verdict needs, also where their turns count as independent
-    (without `cluster`). `min_judges`: judges that a parsed duel needs; None for all.
+    (without `cluster`). `equivalent_within`: points within which the two sides are equivalent. `min_judges`: judges
+    that a parsed duel needs; None for all.
     """
 
     min_parsed: float = 0.5
@@ -37,6 +41,7 @@ class GateSettings:
     cluster: bool = True
     min_judges: int | None = None
     min_clusters: int = FEW_CLUSTERS
+    equivalent_within: float = 5.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_parsed <= 1 or not 0 < self.quantile < 0.5 or self.resamples < 1 or self.seed < 0:
@@ -124,6 +129,19 @@ def bounds(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -
         found = np.minimum(found, draw(columns[rows], every_row(len(rows)))).tolist()
     lower = np.maximum(found, LOWEST).tolist()
     return Bounds(clusters.count, clusters.by, tuple(lower), tuple(filled), chosen.by)
+
+
+def compared(duels: Sequence[GateDuel], column: Floats, settings: GateSettings) -> Said:
+    """Return whether the two sides are different, equivalent, or neither is known."""
+    rows = [int(row) for row in np.flatnonzero(~np.isnan(column))]
+    chosen = choose_clusters([duels[row].repo for row in rows], [duels[row].instance_id for row in rows])
+    if chosen.count < settings.min_clusters:
+        return Said.NOT_KNOWN
+    clusters = chosen if settings.cluster else every_row(len(rows))
+    sums = np.bincount(clusters.numbers, column[rows]).astype(np.float64).round(DECIMALS)
+    sizes = np.bincount(clusters.numbers).astype(np.float64)
+    equivalence = tost(sums, sizes, margin=settings.equivalent_within, spread=-LOWEST)
+    return Said.at(sign_flip(sums, seed=settings.seed), equivalence)
 
 
 def unclustered(column: Floats, settings: GateSettings) -> float | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.distributions import binomial_cdf, normal_cdf, normal_quantile, t_quantile, unseen_share
+from judging.statistics.equivalence import tost
 from judging.statistics.rates import Interval
 from judging.statistics.sign_flip import sign_flip
 
@@ -21,36 +22,50 @@ LIKELY_BELOW, CLEAR_BELOW = 0.05, 0.01
 
 
 class Said(StrEnum):
-    """The verdict that a test supports; it never depends on a fixed number of points."""
+    """The verdict that two tests support: that of a difference, and that of none as large as a margin."""
 
-    NOISE = "within noise"
-    LIKELY = "likely"
-    CLEAR = "clear"
+    NOT_KNOWN = "not known"
+    EQUIVALENT = "equivalent"
+    LIKELY = "likely different"
+    CLEAR = "clearly different"
 
     @classmethod
-    def at(cls, p: float) -> "Said":
-        return cls.CLEAR if p < CLEAR_BELOW else cls.LIKELY if p < LIKELY_BELOW else cls.NOISE
+    def at(cls, p: float, equivalence: float = 1.0) -> "Said":
+        """`p` is that of no difference, `equivalence` that of a difference as large as the margin (`tost`)."""
+        if p < LIKELY_BELOW:
+            return cls.CLEAR if p < CLEAR_BELOW else cls.LIKELY
+        return cls.EQUIVALENT if equivalence < LIKELY_BELOW else cls.NOT_KNOWN
+
+    @property
+    def is_different(self) -> bool:
+        return self in (Said.LIKELY, Said.CLEAR)
+
+    def within(self, margin: str) -> str:
+        """The verdict in words, with the margin of an equivalence."""
+        return f"{self} within {margin}" if self == Said.EQUIVALENT else self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The mean of (after − before) over `rows` pairs in `tasks` clusters, in the values' own unit.
 
-    `interval` is at 95 %. `p` is that of the sign-flip test over tasks; `said` is its verdict, if this is the only
-    comparison. `ratio` is the mean square of the tasks' differences over their squared mean, infinite without a
-    difference: it says how many tasks a difference like this needs.
+    `interval` is at 95 %. `p` is that of the sign-flip test over tasks, `equivalence` that of two one-sided tests
+    (`tost`); `said` is their verdict, if this is the only comparison. `ratio` is the mean square of the tasks'
+    differences over their squared mean, infinite without a difference: it says how many tasks a difference like this
+    needs.
     """
 
     delta: float
     interval: Interval
     p: float
+    equivalence: float
     ratio: float
     rows: int
     tasks: int
 
     @property
     def said(self) -> Said:
-        return Said.at(self.p)
+        return Said.at(self.p, self.equivalence)
 
     def tasks_to_be_clear(self, comparisons: int) -> int | None:
         """Return how many tasks a difference of this size and spread needs to be just clear among so many comparisons.
@@ -93,6 +108,7 @@ def difference(
     after: Sequence[float],
     tasks: Sequence[str],
     *,
+    margin: float = 0.0,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
@@ -108,6 +124,7 @@ def difference(
     Args:
         before, after: one value per row, in the same order.
         tasks: the cluster of each row; an empty name makes a row a cluster of its own.
+        margin: a difference as small is none that matters, in the values' own unit; 0: any matters.
 
     Depends on the seed and on the values, not on the order of the rows. Raises ValueError for lengths that differ and
     for no rows at all.
@@ -127,7 +144,15 @@ def difference(
     own = sums[:, 0].round(_DECIMALS)
     mean = float(own.mean())
     ratio = float((own**2).mean()) / mean**2 if abs(mean) > 10**-_DECIMALS else math.inf
-    return Difference(round(delta, _DECIMALS) + 0.0, interval, sign_flip(own, seed=seed), ratio, len(before), len(sums))
+    return Difference(
+        delta=round(delta, _DECIMALS) + 0.0,
+        interval=interval,
+        p=sign_flip(own, seed=seed),
+        equivalence=tost(sums[:, 0], sums[:, 1], margin=margin, spread=spread),
+        ratio=ratio,
+        rows=len(before),
+        tasks=len(sums),
+    )
 
 
 def _task_sums(before: Sequence[float], after: Sequence[float], tasks: Sequence[str]) -> NDArray[np.float64]:

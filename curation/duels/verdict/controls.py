@@ -49,4 +49,5 @@ def gate_settings(run: Run, *, min_judges: int | None) -> GateSettings:
         cluster=gate.cluster,
         min_judges=min_judges,
         min_clusters=gate.min_clusters,
+        equivalent_within=gate.equivalent_within,
     )

@@ -99,7 +99,8 @@ def _verdicts(report: RunReport) -> Iterator[str]:
         yield f"**{pair.word}**" + (": " + "; ".join(pair.reasons) if pair.reasons else "") + "\n\n"
         for side in pair.contestants:
             yield f"- {side.name}: {_cell(side.full)}\n"
-        yield f"- margin (challenger minus {pair.opponent}, points): {pair.margin}\n"
+        margin = ", ".join(filter(None, [pair.margin, pair.compared]))
+        yield f"- margin (challenger minus {pair.opponent}, points): {margin}\n"
         yield f"- lower bound (LCB), resampled by {pair.clusters} (points): {pair.lcb}\n"
         yield f"- lower bound (LCB), resampled by turn (points): {pair.lcb_unclustered}\n"
         yield "".join(f"- {line}\n" for line in (*pair.without_flagged, _cell(pair.basis)))

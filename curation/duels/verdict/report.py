@@ -68,6 +68,7 @@ class PairReport:
     undecided: bool
     reasons: tuple[str, ...]
     margin: str
+    compared: str
     lcb: str
     lcb_unclustered: str
     clusters: str
@@ -199,6 +200,7 @@ def _pair(run: Run, figures: Json) -> PairReport:
         undecided=is_undecided(figures),
         reasons=tuple(figures.get("reasons") or ()),
         margin=number(figures.get("margin"), 1),
+        compared=str(figures.get("compared") or ""),
         lcb=number(figures.get("lcb"), 1),
         lcb_unclustered=number(figures.get("lcb_unclustered"), 1),
         clusters=_clusters(figures),

@@ -79,8 +79,12 @@ def _flag_regressions(split: Split, kind: str) -> None:
     board = EvaluatedModel.objects.filter(evaluation__split=split, evaluation__kind=kind).order_by("pk")
     models = [model for model in board if model.against]
     found = [metric for model in models for metric in model.against["metrics"].values()]
-    for metric, corrected in zip(found, holm([metric["p"] for metric in found]), strict=True):
-        metric |= {"p_corrected": round(corrected, 6), "said": Said.at(corrected).value}
+    ps = holm([metric["p"] for metric in found])
+    # Comparisons of earlier versions have no test of equivalence.
+    equal = holm([metric.get("p_equivalence", 1.0) for metric in found])
+    for metric, corrected, same in zip(found, ps, equal, strict=True):
+        said = Said.at(corrected, same)
+        metric |= {"p_corrected": round(corrected, 6), "said": said.within(metric.get("margin", ""))}
     for model in models:
         metrics = model.against["metrics"]
         if model.against.get("missing"):
@@ -91,9 +95,7 @@ def _flag_regressions(split: Split, kind: str) -> None:
         model.against["worse"] = [
             watched.name
             for watched in WATCHED[kind]
-            if (metric := metrics.get(watched.name))
-            and metric["delta"] < 0
-            and metric["said"] not in (Said.NOISE.value, INCOMPLETE)
+            if (metric := metrics.get(watched.name)) and metric["delta"] < 0 and metric["said"] in WORSE
         ]
         model.regressed = bool(model.against["worse"])
     EvaluatedModel.objects.bulk_update(models, ["against", "regressed"])
@@ -105,12 +107,14 @@ def _against(baseline: EvaluatedModel, model: EvaluatedModel) -> Json:
         pairs, _ = paired(baseline, model)
     except Invalid:
         return {}
+    margin = baseline.evaluation.project.settings.evaluation.equivalent_within
+    found = changes(pairs, WATCHED[model.evaluation.kind], margin=margin)
     return {
         "evaluation": str(baseline.evaluation_id),
         "model": baseline.name,
         "rows": len(pairs),
         "missing": missing_pairs(baseline, model),
-        "metrics": {change.name: _as_json(change) for change in changes(pairs, WATCHED[model.evaluation.kind])},
+        "metrics": {change.name: _as_json(change) for change in found},
     }
 
 
@@ -120,4 +124,6 @@ def _as_json(change: MetricChange) -> Json:
         "low": round(change.change.interval.low, 4) + 0.0,
         "high": round(change.change.interval.high, 4) + 0.0,
         "p": change.change.p,
+        "p_equivalence": change.change.equivalence,
+        "margin": change.margin.words,
     }

@@ -6,7 +6,7 @@ from itertools import islice
 
 from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import Pair, paired, tasks_of
-from curation.evaluations.metrics import SCALES, Metric, Scale, tier_order
+from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, tier_order
 from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import EvaluatedModel, Evaluation
 from curation.projects.models import Project
@@ -22,11 +22,20 @@ MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 
 
 @dataclass(frozen=True, slots=True)
+class Margin:
+    """A difference below `size`, in a metric's own unit, is none that matters; `words` name it."""
+
+    size: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class MetricChange:
     """`before` and `after` are means in the metric's unit. `test` is None unless the metric is a rate.
 
-    `corrected` is the p of the sign-flip test, corrected for the number of `comparisons`. It alone decides the verdict;
-    `incomplete`, with results that are missing, has none.
+    `corrected` is the p of the sign-flip test, and `equivalence` that of two one-sided tests against `margin`, each
+    corrected for the number of `comparisons`. They alone decide the verdict; `incomplete`, with results that are
+    missing, has none.
     """
 
     metric: Metric
@@ -35,6 +44,8 @@ class MetricChange:
     change: Difference
     test: McNemar | None
     corrected: float
+    equivalence: float
+    margin: Margin
     comparisons: int = 1
     incomplete: bool = False
 
@@ -44,16 +55,16 @@ class MetricChange:
 
     @property
     def said(self) -> Said:
-        return Said.at(self.corrected)
+        return Said.at(self.corrected, self.equivalence)
 
     @property
     def verdict(self) -> str:
-        return INCOMPLETE if self.incomplete else self.said.value
+        return INCOMPLETE if self.incomplete else self.said.within(self.margin.words)
 
     @property
     def is_known(self) -> bool:
-        """Whether the change is more than noise, over all that both models were asked for."""
-        return not self.incomplete and self.said != Said.NOISE
+        """Whether there is a change, over all that both models were asked for."""
+        return not self.incomplete and self.said.is_different
 
     @property
     def note(self) -> str:
@@ -61,11 +72,11 @@ class MetricChange:
         if self.incomplete:
             return "Results are missing, so the two models are not compared on all that both were asked for."
         excludes = self.change.interval.excludes_zero()
-        if self.said != Said.NOISE:
+        if self.said.is_different:
             return "" if excludes else "The interval includes 0; the test decides."
-        if self.change.said != Said.NOISE:
+        if self.change.said != self.said:
             among = counted(self.comparisons, "comparison")
-            return f"Alone it would be {self.change.said}; among {among} it may be chance."
+            return f"Alone it would be {self.change.said.within(self.margin.words)}; among {among} it may be chance."
         return "The interval excludes 0; the test does not confirm it." if excludes else ""
 
     @property
@@ -127,8 +138,13 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     missing = missing_pairs(before, after)
     scale = SCALES[before.evaluation.kind]
     tiers = sorted({pair.example.tier for pair in pairs}, key=tier_order)
-    overall = changes(pairs, scale.metrics)
-    by_tier = [_tier(tier, [pair for pair in pairs if pair.example.tier == tier], scale) for tier in tiers]
+    margin = before.evaluation.project.settings.evaluation.equivalent_within
+    overall = changes(pairs, scale.metrics, margin=margin)
+    tiered = [metric for metric in scale.metrics if metric.by_tier]
+    by_tier = []
+    for tier in tiers:
+        own = [pair for pair in pairs if pair.example.tier == tier]
+        by_tier.append(TierChange(tier, len(own), changes(own, tiered, margin=margin)))
     every = correct([*overall, *(change for tier in by_tier for change in tier.metrics)])
     corrected = iter([replace(change, incomplete=missing > 0) for change in every])
     gains = [(pair, pair.after.values[scale.decisive] - pair.before.values[scale.decisive]) for pair in pairs]
@@ -148,9 +164,12 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     )
 
 
-def changes(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> tuple[MetricChange, ...]:
+def changes(pairs: Sequence[Pair], metrics: Sequence[Metric], *, margin: float) -> tuple[MetricChange, ...]:
     """One change per metric, in their order, each as if it were the only one. A metric that is not defined on both
-    sides, such as the steps to complete where nothing was completed, is left out."""
+    sides, such as the steps to complete where nothing was completed, is left out.
+
+    `margin` is a share: of a metric from 0 to 1 itself, of others their earlier mean.
+    """
     tasks = tasks_of(pairs)
     resamples = RESAMPLES_OF_MANY if len(set(tasks)) > MANY_TASKS else RESAMPLES
     found = []
@@ -160,15 +179,28 @@ def changes(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> tuple[MetricCha
         if old is None or new is None:
             continue
         test = mcnemar([value > 0 for value in old], [value > 0 for value in new]) if metric.rate else None
-        change = difference(old, new, tasks, resamples=resamples)
-        found.append(MetricChange(metric, sum(old) / len(old), sum(new) / len(new), change, test, change.p))
+        mean = sum(old) / len(old)
+        within = _margin(metric, margin, mean)
+        change = difference(old, new, tasks, margin=within.size, resamples=resamples)
+        after = sum(new) / len(new)
+        found.append(MetricChange(metric, mean, after, change, test, change.p, change.equivalence, within))
     return tuple(found)
 
 
 def correct(family: Sequence[MetricChange]) -> list[MetricChange]:
     """Return the changes corrected for their number, in their order."""
     ps = holm([change.change.p for change in family])
-    return [replace(change, corrected=p, comparisons=len(family)) for change, p in zip(family, ps, strict=True)]
+    equal = holm([change.change.equivalence for change in family])
+    return [
+        replace(change, corrected=p, equivalence=same, comparisons=len(family))
+        for change, p, same in zip(family, ps, equal, strict=True)
+    ]
+
+
+def _margin(metric: Metric, share: float, mean: float) -> Margin:
+    if metric.unit is SHARE:
+        return Margin(share, f"{100 * share:g} points")
+    return Margin(share * abs(mean), f"{100 * share:g} % of the earlier mean")
 
 
 def model_of(evaluation: Evaluation, name: str | None, *, fallback: str = "", path: str = "model") -> EvaluatedModel:
@@ -204,7 +236,3 @@ def _shared(one: Evaluation, other: Evaluation) -> str:
         return ""
     shared = {model.name for model in one.models.all()} & {model.name for model in other.models.all()}
     return shared.pop() if len(shared) == 1 else ""
-
-
-def _tier(tier: str, pairs: Sequence[Pair], scale: Scale) -> TierChange:
-    return TierChange(tier, len(pairs), changes(pairs, [metric for metric in scale.metrics if metric.by_tier]))

@@ -14,7 +14,7 @@ def conclusion(found: Comparison) -> str:
     sentences = [_verdict(found, decisive)]
     if len(found.tiers) > 1:
         tiers = [
-            f"{tier.tier or 'no tier'} ({change.said} {_worth(change)}, {_change(change)})"
+            f"{tier.tier or 'no tier'} ({ADVERBS[change.said]} {_worth(change)}, {_change(change)})"
             for tier in found.tiers
             for change in tier.metrics
             if change.name == decisive.name and change.is_known
@@ -48,10 +48,12 @@ def _verdict(found: Comparison, decisive: MetricChange) -> str:
         return (
             f"{after} and {before} cannot be compared yet: {are} no result on one side. Of what both have: {figures}."
         )
-    if decisive.said == Said.NOISE:
+    if decisive.said == Said.EQUIVALENT:
+        return f"{after} and {before} are {decisive.verdict}: {figures}."
+    if not decisive.said.is_different:
         missing = missing_for_clear(decisive)
         needed = f" A change of this size would need {missing} to be clear." if missing else ""
-        return f"{after} and {before} differ by no more than noise: {figures}.{needed}"
+        return f"Whether {after} and {before} differ is not known: {figures}.{needed}"
     return f"{after} is {ADVERBS[decisive.said]} {_worth(decisive)} than {before}: {figures}."
 
 

@@ -18,7 +18,7 @@ LABELS = {metric.name: metric.label.lower() for metric in (*STATIC, *LIVE)}
 
 @dataclass(frozen=True, slots=True)
 class MetricLine:
-    """One metric as text; `tone` is good or bad only if the change is more than noise. `p` is the corrected one."""
+    """One metric as text; `tone` is good or bad only if there is a change. `p` is the corrected one."""
 
     label: str
     title: str

@@ -123,6 +123,8 @@ def _metric(change: MetricChange) -> Json:
         "said": change.verdict,
         "p_tasks": round(change.change.p, 6),
         "p_corrected": round(change.corrected, 6),
+        "p_equivalence": round(change.equivalence, 6),
+        "margin": change.margin.size,
         "tasks_missing": change.tasks_missing,
         "note": change.note,
     }

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 class LeaderOut(Schema):
-    """`against` compares with the pinned baseline; `regressed`: a metric became worse by more than noise."""
+    """`against` compares with the pinned baseline; `regressed`: a metric is shown to be worse."""
 
     place: int
     evaluation: str
@@ -36,11 +36,12 @@ class LeaderboardOut(Schema):
 
 
 class ComparisonOut(Schema):
-    """`low` and `high` are the 95 % interval of `delta`. `said` is within noise, likely (`p_corrected` below 0.05) or
-    clear (below 0.01): `p_tasks` of the sign-flip test over tasks, corrected by Holm for all `comparisons`; or
-    incomplete, if results are missing. `note` says where the interval alone would say something else. `tasks_missing`
-    are the further tasks that the change would need to be clear. `p` is McNemar's, rows one by one; it decides
-    nothing."""
+    """`low` and `high` are the 95 % interval of `delta`. `said` is "likely different" (`p_corrected` below 0.05) or
+    "clearly different" (below 0.01): `p_tasks` of the sign-flip test over tasks, corrected by Holm for all
+    `comparisons`; "equivalent within …" if the difference is shown to be below `margin` (`p_equivalence` of two
+    one-sided tests, corrected likewise, below 0.05); else "not known"; or "incomplete", if results are missing. `note`
+    says where the interval alone would say something else. `tasks_missing` are the further tasks that the change would
+    need to be clear. `p` is McNemar's, rows one by one; it decides nothing."""
 
     before: Json
     after: Json

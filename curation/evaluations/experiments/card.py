@@ -65,7 +65,9 @@ def expectations(experiment: Experiment) -> tuple[tuple[Expectation, ...], str]:
         else:
             metrics = [METRICS[name] for name in experiment.expected if name in pairs[0].before.values]
             incomplete = missing_pairs(experiment.base, experiment.trained) > 0
-            corrected = correct(changes(pairs, metrics))
+            corrected = correct(
+                changes(pairs, metrics, margin=experiment.project.settings.evaluation.equivalent_within)
+            )
             found = {change.name: replace(change, incomplete=incomplete) for change in corrected}
     # In the order of the metrics: PostgreSQL keeps no order of keys.
     listed = [name for name in METRICS if name in experiment.expected]

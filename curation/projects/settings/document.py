@@ -142,6 +142,11 @@ class Gate(Section):
         title="Repositories or pull requests",
         description="A run with duels from fewer of them is undecided: its turns are not independent.",
     )
+    equivalent_within: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
+        5.0,
+        title="Equivalent within",
+        description="Points: king and challenger are equivalent if the margin is shown to be smaller. 0: never.",
+    )
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(10_000, title="Bootstrap resamples")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(0, title="Seed")
     cluster: bool = Field(

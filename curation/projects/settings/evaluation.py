@@ -14,6 +14,12 @@ from judging.contamination.normalise import VOLATILE_LABELS
 class Evaluation(Section):
     """How answers are compared with the expected command, and how near-duplicates are found."""
 
+    equivalent_within: Share = Field(
+        0.05,
+        title="Equivalent within",
+        description="Two models are equivalent in a metric if their difference is shown to be smaller. A share: 0.05 "
+        "is 5 points of a rate, or 5 % of another metric's earlier mean. 0: never.",
+    )
     families: dict[Name, Annotated[str, Field(min_length=1, max_length=60)]] = Field(
         {},
         title="Command families",

@@ -24,6 +24,7 @@ DUEL = {
     "refined": "thresholds.refined",
     "win_margin": "gate.win_margin",
     "min_clusters": "gate.min_clusters",
+    "equivalent_within": "gate.equivalent_within",
     "min_parsed": "gate.min_parsed",
     "resamples": "gate.resamples",
     "seed": "gate.seed",

@@ -46,5 +46,5 @@ def test_two_scripted_models_are_screened_checked_and_compared() -> None:
     assert float(str(rows[TUNED]["exact_shell"])) > float(str(rows[TUNED]["exact"]))
     found = compare(before=model_in(evaluation, BASE), after=model_in(evaluation, TUNED))
     exact = next(change for change in found.metrics if change.name == "exact")
-    assert exact.said.value == "clear" and len(found.losses) == 0 and len(found.gains) > 10
+    assert exact.said.value == "clearly different" and len(found.losses) == 0 and len(found.gains) > 10
     assert split.baseline is not None and split.baseline.name == BASE and len(said) == 1

@@ -56,7 +56,7 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         "- final: 0",
         "- refined: 3",
         "- mean answer length: winners 10.0, losers 10.0 tokens",
-        "- margin (challenger minus king, points): 50.0",
+        "- margin (challenger minus king, points): 50.0, not known",
         "- lower bound (LCB), resampled by pull request, 3 of them (points): -13.2",
         "- lower bound (LCB), resampled by turn (points): -13.2",
         "- No parsed duel has a leak flag",

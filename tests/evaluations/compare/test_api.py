@@ -28,7 +28,11 @@ def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -
     assert (found["rows"], found["tasks"], found["unpaired"]) == (24, 12, 0)
     exact = next(metric for metric in found["metrics"] if metric["metric"] == "exact")
     assert (exact["before"], exact["after"], exact["delta"], exact["gained"], exact["lost"]) == (0, 1, 1, 24, 0)
-    assert exact["p"] == pytest.approx(2 * 0.5**24, abs=1e-6) and exact["said"] == "likely" and exact["high"] == 1
+    assert (
+        exact["p"] == pytest.approx(2 * 0.5**24, abs=1e-6)
+        and exact["said"] == "likely different"
+        and exact["high"] == 1
+    )
     assert exact["p_tasks"] == pytest.approx(2 * 0.5**12, abs=1e-6)
     assert exact["p_tasks"] < exact["p_corrected"] <= found["comparisons"] * exact["p_tasks"] + 1e-4
     assert found["comparisons"] == len(found["metrics"]) + sum(len(tier["metrics"]) for tier in found["tiers"])

@@ -106,17 +106,17 @@ def test_agreement_of_few_tasks_proves_little() -> None:
     five = difference([0.0] * 5, [1.0] * 5, list("abcde"))
     six = difference([0.0] * 6, [1.0] * 6, list("abcdef"))
     eight = difference([0.0] * 8, [1.0] * 8, list("abcdefgh"))
-    assert (five.said, six.said, eight.said) == (Said.NOISE, Said.LIKELY, Said.CLEAR)
-    assert difference([0.0], [1.0], ["a"]).said == Said.NOISE
+    assert (five.said, six.said, eight.said) == (Said.NOT_KNOWN, Said.LIKELY, Said.CLEAR)
+    assert difference([0.0], [1.0], ["a"]).said == Said.NOT_KNOWN
     same = difference([1.0, 0.0] * 20, [1.0, 0.0] * 20, [""] * 40)
-    assert (same.delta, same.said) == (0.0, Said.NOISE) and same.interval.high == pytest.approx(0.088, abs=0.001)
+    assert (same.delta, same.said) == (0.0, Said.NOT_KNOWN) and same.interval.high == pytest.approx(0.088, abs=0.001)
 
 
 def test_words_come_from_the_interval_and_not_from_points() -> None:
     rng = np.random.default_rng(9)
     noise = (rng.random(20) < 0.5).astype(float)
     other = (rng.random(20) < 0.5).astype(float)
-    assert difference(list(noise), list(other), [""] * 20).said == Said.NOISE
+    assert difference(list(noise), list(other), [""] * 20).said == Said.NOT_KNOWN
     many = 20_000
     base = (rng.random(many) < 0.50).astype(float)
     small = np.where(rng.random(many) < 0.02, 1.0, base)
