@@ -17,8 +17,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 class Endpoint(models.Model):
     """A model that runs can call. `model` is a LiteLLM string, or `scripted/…` for an offline scripted model.
 
-    What each value must be is in `endpoints/change.py`. Prices are US dollars per 1,000,000 tokens; None is unknown, 0
-    is free.
+    `endpoints/change.py` checks the values. Prices are US dollars per 1,000,000 tokens; None is unknown, 0 is free.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")

@@ -50,7 +50,7 @@ def why_lost(error: BaseException) -> str:
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and everything that led to it: what it was raised from, and what was handled at the time."""
+    """Yield the error and its causes: the errors it was raised from, and those handled at the time."""
     waiting, seen = [error], set[int]()
     while waiting:
         cause = waiting.pop()

@@ -84,7 +84,7 @@ def listed_prices(target: Target) -> dict[str, str]:
 
 
 async def warm_up(targets: Iterable[Target]) -> None:
-    """Load what the clients of these endpoints need, before any lease or time limit starts."""
+    """Load the libraries that the clients of these endpoints need, before any lease or time limit starts."""
     if any(not target.model.startswith("scripted/") for target in targets):
         from curation.llm.client.litellm_client import warm_up
 

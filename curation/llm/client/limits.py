@@ -315,7 +315,7 @@ class EndpointLimiter:
                 await asyncio.sleep(wait)
 
     async def _correct(self, used: int, *, prompt: int, reserved: int) -> None:
-        """Correct the pace by what the request really took, and the estimate for later answers."""
+        """Correct the pace by the tokens that the request really used, and the estimate for later answers."""
         self._answer_tokens += 0.1 * (max(0, used - prompt) - self._answer_tokens)
         if self.target.tpm and used != reserved:
             more = used - reserved

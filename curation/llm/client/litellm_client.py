@@ -106,7 +106,7 @@ _is_warm = False
 async def warm_up() -> None:
     """Make LiteLLM load all its parts, which takes seconds: once per process, call a port where nothing listens.
 
-    The garbage collector then ignores what was loaded; traversing it took a sixth of a busy worker's time.
+    The garbage collector then ignores the loaded objects; traversing them took a sixth of a busy worker's time.
     """
     global _is_warm
     if not _is_warm:

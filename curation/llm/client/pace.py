@@ -1,9 +1,9 @@
-"""What all workers share of an endpoint: slots, requests and tokens per minute, pauses after many 429s and outages.
+"""The state of an endpoint that all workers share: slots, requests and tokens per minute, pauses after 429s, outages.
 
 It is kept in the database, so limits apply to any number of workers on any broker. A transaction locks an endpoint's
 pace row first, and the rows of several endpoints in the order of their ids.
 
-The rows have the database's time. What a worker gets and gives is in the time of its own clock, which may be `ahead`.
+The rows have the database's time. The functions take and return times of the worker's own clock, which may be `ahead`.
 """
 
 import time

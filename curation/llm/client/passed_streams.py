@@ -1,7 +1,6 @@
 """Streams that LiteLLM reads itself, because they have another form than OpenAI's.
 
-Its reader passes over what is not JSON and some errors, and makes an end where there is none. So the events are looked
-at on their way.
+LiteLLM ignores invalid JSON and some errors, and invents a missing end. So the events are checked on their way to it.
 """
 
 from collections.abc import AsyncIterator
@@ -32,7 +31,7 @@ OWN_STREAMS = frozenset(
 # Types of events before the first text and after the last, in the streams of Anthropic and Cohere.
 BEFORE_TEXT = frozenset({"message_start", "ping", "content_block_start", "message-start", "content-start"})
 AFTER_TEXT = frozenset({"message_stop", "message-end"})
-# What providers call the reason why a text has ended.
+# Providers' names for the reason why a text has ended.
 REASONS = frozenset({"stop_reason", "finish_reason", "finishReason", "is_finished"})
 
 

@@ -58,11 +58,11 @@ def check_size(size: int) -> None:
 
 @dataclass(slots=True)
 class Progress:
-    """What has arrived of a stream. `first_token_at` is a time of `time.perf_counter`.
+    """The part of a stream that has arrived. `first_token_at` is a time of `time.perf_counter`.
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
-    was among those that arrived. `refusal` is what an error status came with, `cost` what the server says that the
-    answer costs.
+    was among those that arrived. `refusal` is a response with an error status, `cost` the answer's cost as the server
+    reports it.
     """
 
     first_token_at: float | None = None

@@ -55,7 +55,7 @@ class KeyRule:
 
 
 def read_rules(text: str) -> tuple[KeyRule, ...]:
-    """Read `NAME=host|host@project|project; PREFIX_*; …`. Raises `ValueError` with what is wrong."""
+    """Read `NAME=host|host@project|project; PREFIX_*; …`. Raises `ValueError` with the mistake in a rule."""
     return tuple(_read_rule(entry.strip()) for entry in re.split(r"[;\n]", text) if entry.strip())
 
 

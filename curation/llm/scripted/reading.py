@@ -42,7 +42,7 @@ EARLY_STEPS = {"explore": 0.6, "search": 0.8, "read": 0.75, "edit": 0.35, "test"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a judge reads in the history: its text, the task's words, and what was done."""
+    """The evidence that a judge reads in the history: its text, the task's words, and the agent's actions."""
 
     text: str
     task_words: frozenset[str]

@@ -1,4 +1,4 @@
-"""Count what an answer or a history contains: blocks, commands, paths, identifiers."""
+"""Find blocks, commands, paths and identifiers in an answer or a history."""
 
 import re
 from collections.abc import Iterator
