@@ -29,7 +29,7 @@ KEPT_DECIDED = models.Count("trajectories", filter=_SHOWN & models.Q(trajectorie
 class Status(models.TextChoices):
     """`draft → admitted | held | rejected` by the gate, `dry_run` by the structural check alone; an edit makes a draft.
 
-    `held`: it is proven, but an axis that it claims is not what the gate saw. A person mends or clears that.
+    `held`: it is proven, but the gate's run contradicts an axis that it claims. A person mends or clears the axis.
     """
 
     DRAFT = "draft", "Draft"
@@ -92,7 +92,7 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
 
 
 class Scenario(models.Model):
-    """One bundle of a project. `bundle_sha256` identifies what was gated and rolled out; `version` counts edits.
+    """One bundle of a project. `bundle_sha256` identifies the gated and rolled out bundle; `version` counts edits.
 
     `reason` says why the gate rejected or held it. `axes` repeats the rows of `ScenarioAxis`: lists read one table.
     """

@@ -93,7 +93,7 @@ def repair_stages(params: AuthorParams) -> Sequence[Stage]:
 
 
 def _mismatches(report: GateReport) -> list[Json]:
-    """The claims of axes that are not what the gate saw, as failed checks."""
+    """The claimed axes that the gate's run contradicts, as failed checks."""
     return [
         {
             "name": f"axis {axis['axis']}",

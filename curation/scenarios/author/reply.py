@@ -61,7 +61,7 @@ def _existing(bundle: Mapping[str, Any]) -> str:
 
 
 def repair_messages(reply: str, reasons: Sequence[str]) -> list[Message]:
-    """The reply, and what is wrong with it."""
+    """The reply, and the reasons why it is refused."""
     listed = "\n".join(f"- {reason}" for reason in reasons[:SHOWN_ERRORS])
     said = f"This bundle is refused:\n{listed}\nReply with the whole mended JSON document and nothing else."
     return [{"role": "assistant", "content": reply}, {"role": "user", "content": said}]
@@ -81,7 +81,7 @@ def refused_messages(bundle: Mapping[str, object], checks: Sequence[Mapping[str,
 
 
 def _terminal(check: Mapping[str, Any]) -> str:
-    """What the terminal of a check showed, its last lines only."""
+    """The last lines of a check's terminal."""
     lines = []
     for line in check.get("transcript") or ():
         code = "" if line.get("exit_code") is None else f" (exit {line['exit_code']})"
@@ -119,7 +119,7 @@ def response_format() -> dict[str, object]:
 
 
 def _order_errors(bundle: Bundle, order: Order) -> list[str]:
-    """Where a valid bundle is not what was ordered."""
+    """The differences of a valid bundle from its order."""
     reasons = []
     wanted = order.axes.get("announcement", "")
     if wanted in ("motd", "banner", "env", "file") and bundle.announcement.kind != wanted:

@@ -87,7 +87,7 @@ def axis_value(given: object) -> object:
 
 
 def env_name_error(name: str) -> str:
-    """What is wrong with the name of a variable, or an empty string."""
+    """The reason why a variable must not have this name, or an empty string."""
     if not _ENV_NAME.fullmatch(name):
         return "must consist of letters, digits and `_` and not begin with a digit"
     return "is set by the sandbox" if name in SESSION_VARIABLES else ""

@@ -1,4 +1,4 @@
-"""Compare every axis that a bundle claims with what the gate saw; each axis has a module of its own.
+"""Compare every axis that a bundle claims with the gate's evidence; each axis has a module of its own.
 
 A value that cannot be compared is `unchecked`, never right by default: difficulty, a project's own axes and values.
 """
@@ -15,7 +15,7 @@ from curation.scenarios.taxonomy.axes import shipped_taxonomy
 
 @dataclass(frozen=True, slots=True)
 class AxisCheck:
-    """One claimed value, and what the gate found about it. `reason` says what is wrong, or why it is unchecked."""
+    """One claimed value with the gate's finding. `reason` says why it is a mismatch or unchecked."""
 
     axis: str
     value: str

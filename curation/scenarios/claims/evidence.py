@@ -1,4 +1,4 @@
-"""What a claim of an axis is compared with, and what the comparison found."""
+"""The evidence that a claimed axis is compared with, and the findings of the comparison."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9]$")
 
 
 class Finding(models.TextChoices):
-    """What the gate says about one claimed value."""
+    """The gate's finding about one claimed value."""
 
     FITS = "fits", "Fits"
     MISMATCH = "mismatch", "Mismatch"
@@ -45,7 +45,7 @@ def unchecked(reason: str) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A bundle with what the gate saw of it.
+    """A bundle with the gate's observations of it.
 
     `changes` is None if the state is not known, `documentation` if the programs were not called.
     """

@@ -25,7 +25,8 @@ _TIMED = re.compile(r"(?m)^\W*(?:\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d
 
 
 class _Seen(NamedTuple):
-    """The reference's results by what happened to them. `inputs` are data that the provider's programs do not read."""
+    """The paths that the reference changed, by kind of change. `inputs` are data that the provider's programs do not
+    read."""
 
     made: list[str]
     edited: list[str]
@@ -71,7 +72,7 @@ def _seen(evidence: Evidence, changes: Mapping[str, Change]) -> _Seen:
 
 
 def _is_served(path: str, code: str) -> bool:
-    """Whether the provider's programs name a data file or its folder, as a whole word, in what they execute."""
+    """Whether the code of the provider's programs names a data file or its folder as a whole word."""
     folder, name = path.rsplit("/", 1)
     words = [
         re.escape(path),

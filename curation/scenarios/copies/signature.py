@@ -1,7 +1,7 @@
-"""What tells whether two bundles are the same scenario under other names of variables, files and people.
+"""Signatures by which two bundles are the same scenario under other names of variables, files and people.
 
 Compared are the announcement, the fixtures in any order, and the reference solution. In every window of `WINDOW` words
-names, paths and numbers are replaced by their order of appearance; what a shell or a sentence is made of stays.
+names, paths and numbers are replaced by their order of appearance; the shell's words and function words stay.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The form of a bundle: a document as fields and rows, with each error at its field.
 
 It is not a Django form, since a bundle has rows, and invalid input of any shape must be shown again unchanged.
-`curation.scenarios.editor.form_input` reads what it submits.
+`curation.scenarios.editor.form_input` reads the submitted fields.
 """
 
 import json

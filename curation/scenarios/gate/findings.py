@@ -1,6 +1,6 @@
-"""What is plain from the texts of a checker and a reference: a verdict that does not depend on the state alone.
+"""Find in the texts of a checker and a reference that the verdict does not depend on the state alone.
 
-Each finding names the line. What is not plain here is found by experiment (`sandbox.gate.experiments`).
+Each finding names the line. Dependences that the texts do not show are found by `sandbox.gate.experiments`.
 """
 
 import re
@@ -172,7 +172,7 @@ def _programs_run(command: _Command, fixtures: Iterable[str]) -> Iterator[str]:
 
 
 def _background(reference: str) -> Iterator[tuple[int, str]]:
-    """What the reference starts and does not wait for."""
+    """The commands that the reference starts in the background and does not wait for."""
     waits = [command.at for command in _commands(reference) if command.words[:1] == ("wait",)]
     for token in tokens(reference):
         if token.kind == "operator" and token.text == "&" and not any(at > token.start for at in waits):

@@ -195,7 +195,7 @@ def check_structure(scenario: Scenario, run: Run) -> GateResult:
 def save_verdict(job: GateJob, *, run: Run | None, judged: GateResult) -> Json:
     """Save the report and set the scenario's status, unless its bundle was edited meanwhile.
 
-    A claim of an axis that is not what the gate saw holds the scenario back, unless a person cleared it.
+    A claimed axis that the gate's run contradicts holds the scenario back, unless a person cleared it.
     """
     row = Scenario.objects.select_for_update().filter(pk=job.scenario_id).first()
     if row is None:
@@ -240,7 +240,7 @@ def reference_of(bundle: Bundle) -> Reference:
 
 
 def subject_of(bundle: Bundle) -> Subject:
-    """What the gate must know beside the task: the way to the provider, the marks, and what is plain from the texts."""
+    """The gate's input beside the task: the way to the provider, the marks, and the findings in the texts."""
     return Subject(
         told=told(bundle),
         scratch=tuple(bundle.scratch),

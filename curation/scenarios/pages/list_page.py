@@ -1,4 +1,4 @@
-"""What the scenarios list shows: tabs by status, a select per axis, rows with their texts escaped."""
+"""The scenarios list: tabs by status, a select per axis, rows with their texts escaped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -68,7 +68,7 @@ class CheckView:
 
 @dataclass(frozen=True, slots=True)
 class AxisView:
-    """A claimed value and what the gate found. `cleared_by` is the person who says that a mismatch is right."""
+    """A claimed value with the gate's finding. `cleared_by` is the person who says that a mismatch is right."""
 
     axis: str
     value: str

@@ -34,7 +34,7 @@ ADDED = frozenset(
 
 
 class CheckOut(Schema):
-    """What was tried, and whether it came out as it must. `passed` is about the gate, not about the checker.
+    """One attempt of the gate, and whether it ended as it must. `passed` is about the gate, not about the checker.
 
     A check that passed with a reason is a warning. The transcript of a failed one is the terminal of the attempt that
     got in.
