@@ -84,7 +84,7 @@ class Trajectory(models.Model):
     """One rollout of one model through one scenario; `bundle_sha256` is of the bundle at that time.
 
     An episode on a server has no scenario but an `environment` and a `task`; its `bundle_sha256` is
-    of what the server said of the task, its `item_key` is that of the item that played it.
+    of the server's description of the task, its `item_key` is that of the item that played it.
 
     `seconds` is the time of its commands; `repeated_share` (0–1) and `longest_repeat` are the loop check.
     """

@@ -1,4 +1,4 @@
-"""What a run made of trajectories, replays and pairs: what rests on it, and what goes with it."""
+"""Deletion of a run with its trajectories, replays and pairs: rows that block it, and rows deleted with it."""
 
 from collections.abc import Iterable
 from typing import Any

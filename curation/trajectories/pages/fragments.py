@@ -1,4 +1,4 @@
-"""What a trajectory's page loads on demand: steps, more of a text, search results, a sibling, raw messages, files."""
+"""Fragments that a trajectory's page loads: steps, more of a text, search results, a sibling, raw messages, files."""
 
 import json
 

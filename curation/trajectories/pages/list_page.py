@@ -1,4 +1,4 @@
-"""What the trajectories page shows: the rows, and the URL of every link."""
+"""The trajectories list: the rows, and the URL of every link."""
 
 from dataclasses import dataclass, field
 

@@ -1,7 +1,7 @@
 """Save an episode on a server as a trajectory with a sample to review, in the form of a rollout.
 
-The orientation is the task with what the server showed first. What a model wrote is its action, also where it was no
-command and another one ran in its place: such an episode is never kept.
+The orientation is the task with the server's first observation. The model's own text is its action, also where it was
+no command and another one ran in its place: such an episode is never kept.
 """
 
 import hashlib
@@ -86,8 +86,8 @@ def outcome_of(episode: LiveEpisode) -> Outcome:
 
 
 def turns_of(episode: LiveEpisode) -> list[Json]:
-    """The turns as `TrajectoryText` has them. What the server shows after an episode's last action is no turn, unless
-    the step limit cut the episode off."""
+    """The turns as `TrajectoryText` has them. The observation after an episode's last action is no turn, unless the
+    step limit cut the episode off."""
     shown = _shown(episode.opening, episode.task)
     turns = [_turn("orientation", "\n\n".join(filter(None, (episode.task, shown))) or NOTHING_SHOWN)]
     for number, step in enumerate(episode.steps, 1):

@@ -96,7 +96,7 @@ class Session(Transcript[Step]):
         return next((place.number for place in self.places if turn in place.turns), None)
 
     def texts(self, number: int) -> list[tuple[object, object]]:
-        """Return what makes a step equal to another: its command and its output, without exit codes and times."""
+        """Return the texts of a step, by which steps are equal: command and output, without exit codes and times."""
         return [(self.turns[index].get("kind"), self.turns[index].get("text")) for index in self.places[number].turns]
 
     def role(self, turn: int) -> str:
