@@ -27,7 +27,7 @@ _USAGE = re.compile(r"\busage\b|\bsynopsis\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What the programs said. `helps`: calls that print help and succeed; `topics`: calls that print a topic of it;
+    """Calls of the programs. `helps`: calls that print help and succeed; `topics`: calls that print a topic of it;
     `usages`: wrong calls that print the usage and fail."""
 
     helps: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def read_documentation(rooms: Rooms, programs: Sequence[Fixture]) -> Documentati
 
 
 class _Program:
-    """Calls one program and remembers what it said."""
+    """Calls one program and keeps its output."""
 
     def __init__(self, session: Session, path: str, lines: list[Line]) -> None:
         self._session, self.path, self._lines = session, path, lines

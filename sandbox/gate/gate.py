@@ -2,8 +2,8 @@
 
 Each check runs in a fresh session. The checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic`, on
 the reference's own claim without its work, on a full disk and on links under the names that it writes. The reference
-must end as expected and pass, and pass again. Then the checker itself is tested (`experiments`): it must see what the
-reference did, and the same state must get the same verdict.
+must end as expected and pass, and pass again. Then the checker itself is tested (`experiments`): it must see the
+reference's changes, and the same state must get the same verdict.
 """
 
 from collections.abc import Iterator, Mapping

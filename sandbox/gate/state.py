@@ -62,7 +62,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the reference did to a path: None is a path that is not there."""
+    """A path before and after the reference ran; None if the path does not exist."""
 
     before: Entry | None
     after: Entry | None
