@@ -26,16 +26,15 @@ sub check {
     my $begin = 'HOME=' . quoted($home) . ';';
     $begin .= qq{$_() { /usr/bin/perl /proc/self/fd/$STATE_FD $_ "\$@"; };} for qw(asked unchanged);
     my $telling;
-    if ($listener) {
-        socketpair($hearing, $telling, 1, 1, 0) or fail("socketpair: $!");
-        close $listener;
-    }
+    $listener = undef;    # the kernel permits one listener in a line of processes
+    socketpair($hearing, $telling, 1, 1, 0) or fail("socketpair: $!") if $can_listen;
     my $result = run($milliseconds, $own_env, sub {
         pass_descriptor($call{sendmsg}, $telling, listen_by(watching_filter())) if $telling;
         syscall($call{dup3}, fileno $record, $STATE_FD, 0);
         exec { '/bin/sh' } 'sh', '-c', $begin . $text;
     }, $telling || ());
     sweep();
+    $listener = undef;    # or select would return at once: nobody is left to be heard
     fail($head) if !$is_recorded && $result->{code} == 137 && $head =~ /^asked: /m;
     $doubt ||= full_folder() || (shortages() == $shortage ? '' : 'a program found no memory or no process');
     my $is_void = $doubt && !$result->{code};

@@ -134,4 +134,4 @@ sub records_for_checker {
 }
 
 # A C library that makes no such call when it starts is as good as no listener.
-sub is_recorded { return $listener && ($is_heard || !$is_used) ? 1 : 0 }
+sub is_recorded { return $can_listen && ($is_heard || !$is_used) ? 1 : 0 }

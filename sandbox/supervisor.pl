@@ -71,7 +71,7 @@ open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
 my (@fixtures, @fixture_paths);  # [path, mode, content]
-my ($listener, $is_heard);       # where held calls are heard, and whether one was
+my ($listener, $can_listen, $is_heard);    # where held calls are heard, whether this kernel has it, and whether one was
 my %programs;                    # kind of interpreter => [{path, content, options of its first line}]
 my ($is_used, $is_checked, $runs_size, @runs);    # packed pid, path and arguments
 my %held = held_calls();         # of a check
@@ -162,6 +162,7 @@ sub restrict {
     my $filter = pack('S x6 P', length($program) / 8, $program);
     syscall($call{prctl}, 22, 2, $filter, 0, 0) == 0 or fail("seccomp: $!");
     $listener = listen_for_programs();
+    $can_listen = $listener ? 1 : 0;
 }
 
 # ---- fixtures

@@ -42,8 +42,7 @@ sub watching_filter {
     return pack('(SCCL)*', map { @$_ } @program, $allow);
 }
 
-# Receives the filter's listener from the check's process. The kernel permits one listener in a line of processes, so
-# that of the record has ended.
+# Receives the filter's listener from the check's process.
 sub hear_check {
     my $number = pass_descriptor($call{recvmsg}, $hearing, -1);
     open($listener, '+<&=', $number) or fail("listener: $!");

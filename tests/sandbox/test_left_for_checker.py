@@ -2,6 +2,7 @@
 """Attempts to decide the checker's verdict by what is left for it: full disks, links and pipes under the names that it
 writes, memory that is used up. The state is wrong, and the checker is an ordinary one."""
 
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -225,3 +226,11 @@ class TestRightState:
             125,
             "sh: the check does not count: /home/agent/got was there already\n",
         )
+
+    def test_nothing_runs_after_a_check(self, opened: Opener) -> None:
+        session = opened()
+        ticks = [0, 0]
+        for number in range(2):
+            time.sleep(number / 2)
+            ticks[number] = int(session.check("awk '{ print $14 + $15 }' /proc/1/stat", terminal="exit").output)
+        assert ticks[1] - ticks[0] < 10
