@@ -257,7 +257,7 @@ class DuelQuerySet(models.QuerySet["Duel"]):
         return self.filter(project=project)
 
     def with_answers(self) -> "DuelQuerySet":
-        """Return what the REST calls show, in a few queries, without the long history."""
+        """Return duels with the fields of the REST calls, in a few queries, without the long history."""
         rows = self.select_related("prompt__text", "king__text", "challenger__text")
         rows = rows.defer("prompt__text__history", "king__text__thinking", "challenger__text__thinking")
         scores = Score.objects.select_related("panel").order_by("-scored_at", "-pk")
@@ -272,7 +272,7 @@ class DuelQuerySet(models.QuerySet["Duel"]):
         return rows.prefetch_related(models.Prefetch("scores", own, to_attr="of_run"))
 
     def with_texts(self) -> "DuelQuerySet":
-        """Return what a duel's page shows, in a few queries."""
+        """Return duels with the fields of their page, in a few queries."""
         return self.with_answers().defer(None)
 
 
@@ -292,7 +292,7 @@ class Duel(models.Model):
 
     `counting` is the newest score by the panel that counts, and `score` to `flags` are copied from it: they are empty
     until that panel has scored the duel. `run` is the run of that score, before it the run that first scored the duel.
-    `scoring` is what an imported file says of its score and label.
+    `scoring` has the score and label that an imported file gives it.
     A control duel has a known outcome, `expected`: 1 challenger, -1 opponent, 0 draw; of an answer with and without a
     bribe, the side without. It has no score and no sample.
     """

@@ -37,7 +37,7 @@ class AnswerParams(Strict):
 
 
 class JudgeParams(Strict):
-    """`judge`: the panel, and the models whose answers are compared. The project's settings fill what is missing."""
+    """`judge`: the panel, and the models whose answers are compared. Missing fields are the project's settings."""
 
     judges: list[str] | None = None
     swap: bool | None = None

@@ -1,4 +1,4 @@
-"""What a run made of prompts, answers and duels: what rests on it, and what goes with it."""
+"""Deletion of a run with its prompts, answers and duels: rows that block it, and rows deleted with it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,8 +14,8 @@ from curation.runs.models import Run
 
 @rests_on(Run)
 def duels_of_others(run: Run) -> Iterable[Rest]:
-    """Other runs keep the answers, verdicts and calls that they used. An import's turns go with what was made of them
-    (`curation.review.removal` refuses if anything was decided)."""
+    """Other runs keep the answers, verdicts and calls that they used. An import's turns are deleted with the duels
+    made of them (`curation.review.removal` refuses if anything was decided)."""
     duels = Duel.everything.filter(project=run.project_id)
     url = reverse("duel-list", args=[run.project.slug])
     used = duels.filter(Q(king__run=run) | Q(challenger__run=run)).exclude(run=run).count()

@@ -1,4 +1,4 @@
-"""The duels of a run by what one of its judges said, so that each figure of a judge opens what it counts."""
+"""The duels of a run by the replies of one of its judges, so that each figure of a judge opens the duels it counts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ _LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 
 class Reading(NamedTuple):
-    """What a judge said of a duel, and the `PARTS` that it is in; `score` is None unless it parsed in every order."""
+    """A judge's replies on a duel, and the duel's `PARTS`; `score` is None unless a reply parsed in every order."""
 
     duel: int
     replies: tuple[OrderedVerdict, ...]

@@ -178,7 +178,7 @@ def _prompt(job: JudgeJob, attempt: int) -> JudgePrompt:
 
 
 def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool) -> Json:
-    """Save the run's last reading. What each attempt cost is kept in its call."""
+    """Save the run's last reading. The cost of each attempt is kept in its call."""
     last = readings[-1]
     completion = last.answered.completion
     completions = [reading.answered.completion for reading in readings]

@@ -1,4 +1,4 @@
-"""The lists of duels and verdicts: what they can be filtered and sorted by."""
+"""Filters and sort orders of the lists of duels and verdicts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar

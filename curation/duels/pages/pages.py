@@ -50,7 +50,7 @@ class ScoreView:
 
 @dataclass(frozen=True, slots=True)
 class DuelView:
-    """`control` says why the outcome of a control duel is known, and what it is; "" for any other."""
+    """`control` names the right verdict of a control duel, and why it is known; "" for any other duel."""
 
     control: str
     opponent: AnswerView
@@ -139,7 +139,7 @@ def _control_words(duel: Duel) -> str:
 
 
 def _leak_text(span: Mapping[str, str]) -> str:
-    """Return what a finding says: the words, the place in the record, and the rule if it is not a plain copy."""
+    """Return a finding as text: the words, the place in the record, and the rule if it is not a plain copy."""
     found = f"{span['token']} (in the {span['place']})"
     if span["kind"] in PLAIN_COPIES:
         return found

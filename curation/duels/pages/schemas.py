@@ -260,7 +260,7 @@ def _opponent(duel: Duel) -> dict[str, object] | None:
 
 
 def _planted(duel: Duel, side: int) -> dict[str, object]:
-    """Return what a planted fault changes on this side: 0 for the opponent, 1 for the challenger."""
+    """Return the fields that a planted fault changes on this side: 0 for the opponent, 1 for the challenger."""
     text = sides_of(duel)[side] if duel.planted else ""
     if not text or text != duel.planted:
         return {}

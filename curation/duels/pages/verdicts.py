@@ -1,4 +1,4 @@
-"""What the judges said of a duel: a row for each judge, both orders side by side, the answers by their names."""
+"""The verdicts on a duel: a row for each judge, both orders side by side, the answers by their names."""
 
 from collections import defaultdict
 from collections.abc import Iterable

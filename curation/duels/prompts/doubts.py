@@ -22,7 +22,7 @@ LONGEST = 400
 def compare_records(project: Project, instance_ids: Collection[str]) -> int:
     """Compare records with the longest trajectory of their instance, and return how many are doubtful.
 
-    What a curator cleared stays cleared until the reason changes. Needs a transaction.
+    A doubt that a curator cleared stays cleared until its reason changes. Needs a transaction.
     """
     known = PullRequest.objects.of(project).filter(instance_id__in=KeyList(sorted(instance_ids)))
     doubtful = 0

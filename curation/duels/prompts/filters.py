@@ -1,4 +1,4 @@
-"""The lists of prompts, pull-request records and exclusions: what each can be filtered and sorted by; their counts."""
+"""Filters, sort orders and counts of the lists of prompts, pull-request records and exclusions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Read a prompt's history as a transcript, and its reference for who may see it."""
+"""Read a prompt's history as a transcript, and its reference for people who may see it."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def history_of(prompt: Prompt, *, at: Position | None = None) -> Chat:
 
 
 def reference_shown_to(access: Access, prompt: Prompt) -> dict[str, Any] | None:
-    """Return the reference; None for who reviews blind, while it is one side of a pending sample."""
+    """Return the reference; None for a blind reviewer while it is one side of a pending sample."""
     reference: dict[str, Any] | None = prompt.text.reference
     sides = Duel.objects.filter(prompt=prompt, opponent=Opponent.REFERENCE, sample__status=Status.PENDING)
     if reviews_blind(access):

@@ -1,4 +1,4 @@
-"""The version of a contestant: what its endpoint, instructions and parameters are now, and what they were."""
+"""The version of a contestant: its endpoint, instructions and parameters, today and at an earlier time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -53,7 +53,7 @@ def crown(*, access: Access, run: Run, challenger: str = "") -> Reign:
 
 
 def crown_by_setting(run: Run) -> Json:
-    """Crown the challenger of a run that ends now, where the project's setting says so. Return what happened, for the
+    """Crown the challenger of a run that ends now, where the project's setting says so. Return the outcome for the
     run's result: `reign` or `refused`."""
     accepted = [verdict for verdict in run.result.get("verdicts", ()) if verdict["accepted"]]
     if not run.settings.gate.crown or not accepted:

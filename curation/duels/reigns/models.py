@@ -15,7 +15,7 @@ class Reign(models.Model):
 
     It won as a challenger, with the hidden record; as king it answers blind, with the king's instructions. So it has
     two versions: `fingerprint` is of the answers that won, `king_fingerprint` of its answers as king. Only a run
-    against the second is a defence. `target` is what the endpoint was then: `model`, `api_base` and `params`.
+    against the second is a defence. `target` is the endpoint as it was then: `model`, `api_base` and `params`.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="reigns")

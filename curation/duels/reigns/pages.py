@@ -1,4 +1,4 @@
-"""The line of kings: each reign with the runs against its king, and what can be crowned."""
+"""The line of kings: each reign with the runs against its king, and the challengers that can be crowned."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -133,7 +133,7 @@ def _other(opponent: Contestant, reign: Reign) -> str:
 
 
 def _notes(project: Project, row: Reign) -> list[str]:
-    """Return what a reader must know about the crowning verdict and about the king today."""
+    """Return notes on the crowning verdict and on the king today."""
     notes = changes_since(project, row) if row.reigns else []
     if notes and "deleted" not in notes[0]:
         notes = [*notes, "A run against it now is no defence."]

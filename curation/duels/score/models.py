@@ -1,4 +1,4 @@
-"""Scores: what each run's panel gave each duel, and which panel that was."""
+"""The scores that runs give to duels, each with its panel."""
 
 from typing import ClassVar
 

@@ -16,7 +16,7 @@ DIGEST_CHARACTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class PanelRules:
-    """What makes two scores comparable. `judges` are (name, fingerprint), `weights` (dimension, weight); empty: equal.
+    """Scores by equal rules are comparable. `judges` are (name, fingerprint), `weights` (dimension, weight) or empty.
 
     A judge's fingerprint covers its model, address, instructions and parameters. It is empty if it is not known.
     """
@@ -81,7 +81,7 @@ def panel_rows(project_id: int, wanted: Iterable[PanelRules]) -> dict[PanelRules
 
 @dataclass(frozen=True, slots=True)
 class PanelUse:
-    """A panel of the project, what it scored, and whether its scores count."""
+    """A panel of the project, the number of duels that it scored, their runs, and whether its scores count."""
 
     row: ScorePanel
     duels: int

@@ -1,4 +1,4 @@
-"""Thresholds and the counting panel: what a change of them moves, and the move itself."""
+"""Thresholds and the counting panel: the samples that a change of them moves, and the move itself."""
 
 from collections.abc import Collection
 

@@ -126,7 +126,7 @@ def _names(flags: int) -> frozenset[str]:
 
 
 def read_scores(run: Run, ids: Sequence[int]) -> list[Scored]:
-    """Return what the run's stage `score` saved for these duels, with the scores by judge."""
+    """Return the scores that the run's stage `score` saved for these duels, with the scores by judge."""
     columns = ("duel_id", "panel_id", "bucket", "flags", "verdicts", "failed")
     rows = list(Score.objects.filter(run=run, duel__in=IdList(ids)).order_by("duel_id").values_list(*columns))
     panels = ScorePanel.objects.in_bulk({panel for _, panel, *_ in rows})
