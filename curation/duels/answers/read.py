@@ -77,7 +77,7 @@ async def read_answer(
 
 
 def leak_figures(run: Run) -> Json:
-    """Return counts of the findings of lint and second reader in the run's challenger answers, and the reader's cost.
+    """Return what lint and second reader found in the run's challenger answers, and what the reader cost.
 
     `answers`, `lint`, `read`, `reader` (with findings) and `unparsed` count answers, `dropped` counts findings without
     their quotes. `cost` is in dollars, None if the cost of a call is unknown; `reader_calls` counts recorded calls.

@@ -1,4 +1,4 @@
-"""What the page of judges shows: figures by judge, and the verdicts without some judges or with other weights."""
+"""The page of judges: figures by judge, and the verdicts without some judges or with other weights."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

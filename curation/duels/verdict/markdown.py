@@ -42,7 +42,7 @@ def _scores(run: Run) -> Iterator[Score]:
 
 
 def _reasons(run: Run) -> Iterator[str]:
-    """Yield what each judge said about each turn."""
+    """Yield each judge's reasons for each turn."""
     yield "\n## Reasons\n\n"
     waiting: list[Score] = []
     for score in _scores(run):

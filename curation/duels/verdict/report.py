@@ -261,7 +261,7 @@ def _panel(panel: ScorePanel) -> Named:
 
 
 def _clusters(figures: Mapping[str, object]) -> str:
-    """Say what the lower bound resamples, such as "repository, 12 of them"."""
+    """Name the clusters that the lower bound resamples, such as "repository, 12 of them"."""
     name, _ = CLUSTER_NAMES.get(str(figures.get("clustered_by")), CLUSTER_NAMES["instance_id"])
     return f"{name}, {figures['clusters']} of them" if "clusters" in figures else name
 

@@ -218,7 +218,7 @@ def _judges(
     facts: set[JudgeFacts],
     controls: Mapping[str, ControlFigures],
 ) -> list[Json]:
-    """Return each judge's rates, what is unusual about it, what its own calls of this run cost, the instructions of its
+    """Return each judge's rates, its unusual habits, the cost of its own calls in this run, the instructions of its
     verdicts, and whether it judged its own family."""
     paid = {usage.model: usage for usage in usage_of(run) if usage.stage == "judge"}
     readings = panel_readings(judged, panel=names, families={fact.judge: fact.family for fact in sorted(facts)})

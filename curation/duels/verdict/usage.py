@@ -1,4 +1,4 @@
-"""What a run's calls cost, by stage and model. The sum is the run's cost."""
+"""The cost of a run's calls by stage and model. The sum is the run's cost."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
