@@ -1,4 +1,4 @@
-"""One answer under the leak lint, and what a rule may find in it."""
+"""One answer under the leak lint, and the findings of the rules in it."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class LeakedToken:
     spans    every place in the answer, as (start, end)
     place    the record's field: patch, description, files, title or instance_id; `offset` is the character there (for
              `files` in the paths joined by new lines)
-    reveals  what the record says there, if the answer's own words differ from it
+    reveals  the record's words there, if the answer's own words differ from them
     """
 
     token: str
@@ -37,7 +37,7 @@ class LeakedToken:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a rule yields: its words in the answer, and their place in the record."""
+    """A rule's finding: its words in the answer, and their place in the record."""
 
     kind: str
     span: Span

@@ -1,4 +1,4 @@
-"""The text that the agent saw, and what it knows from it."""
+"""The text that the agent saw, and the names and words that it knows from this text."""
 
 import re
 from functools import cached_property

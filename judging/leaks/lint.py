@@ -1,7 +1,7 @@
 """Leak lint: does an answer say something that only the hidden pull request contains?
 
 Every rule is a module of `judging.leaks.rules`. A finding says the rule, the words of the answer and the place in the
-record. What the history shows, what convention suggests and what libraries offer is no leak.
+record. Names that the history shows, convention suggests or libraries offer are no leaks.
 """
 
 import re
@@ -99,7 +99,7 @@ def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -
 
 
 def _tokens(case: Case, found: Iterable[Found]) -> Iterator[LeakedToken]:
-    """Join what is the same but for its place in the answer."""
+    """Join findings that differ only in their place in the answer."""
     spans: dict[tuple[str, str, str, int, str], list[tuple[int, int]]] = {}
     for one in found:
         words = case.answer[one.span[0] : one.span[1]]

@@ -105,7 +105,7 @@ def _decimal(text: str) -> str:
 
 
 def _calculated(text: str) -> int | None:
-    """Return the value of `2**13 - 1` or `1 << 13`; None for what is no sum, is negative or is too large."""
+    """Return the value of `2**13 - 1` or `1 << 13`; None if the text is no sum, or its value negative or too large."""
     try:
         tree = ast.parse(text.replace("^", "**"), mode="eval")
     except SyntaxError:  # `08 - 1`

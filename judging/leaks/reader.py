@@ -20,7 +20,7 @@ _SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class LeakReading:
-    """What a reader found. `dropped` are findings whose quotes are not in the texts."""
+    """A reader's findings. `dropped` counts those whose quotes are not in the texts."""
 
     findings: tuple[LeakedToken, ...]
     dropped: int

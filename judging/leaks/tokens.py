@@ -65,7 +65,7 @@ def answer_tokens(answer: str) -> tuple[AnswerToken, ...]:
     """Return paths, code-like identifiers and string literals in the order of their first place.
 
     A plain word (`code_form` false) is a candidate only where it is written like a name: called, in back-ticks, after a
-    dot, beside the word for what it is ("the Router class"), or capitalised within a sentence.
+    dot, beside the word for its kind ("the Router class"), or capitalised within a sentence.
     """
     # Regex escapes such as the `\b` of `\bName\b` would stick to the name; blanks keep every offset.
     answer = re.sub(r"\\[bBnrtsSdDwW<>]", "  ", answer)

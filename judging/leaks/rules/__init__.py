@@ -1,1 +1,1 @@
-"""The rules of the leak lint. Each module has `find(case)`, which yields what it found."""
+"""The rules of the leak lint. Each module has `find(case)`, which yields its findings."""

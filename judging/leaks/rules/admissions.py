@@ -107,13 +107,13 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _FIELDS = (("description", "description"), ("body", "description"), ("title", "title"), ("file", "files"))
-# What is not told to an agent with its task.
+# Words for texts that an agent is not given with its task.
 _WITHHELD = re.compile(r"\b(?:hidden|merged|diff|patch|author|record|secret)\b")
 _PULL_NAME = re.compile(rf"\b{_PULL}\b", re.IGNORECASE)
 
 
 def find(case: Case) -> Iterator[Found]:
-    """Yield admissions. What the history itself speaks of is none: it may call the task a pull request."""
+    """Yield admissions, except in the words of the history: it may call the task a pull request."""
     if _NAMED.search(case.answer) is None:
         return
     for patterns in (_OF_THE_TASK, _OF_THE_OUTCOME):

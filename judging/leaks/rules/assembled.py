@@ -32,7 +32,7 @@ _REVERSES = re.compile(r"\brev\b|::-1|\breverse")
 class _Quoted:
     """The quoted texts of a script in their order; joined, they can spell a name letter by letter.
 
-    `positions` are those of each text, `rejoined` the span of several words by their letters without what is between.
+    `positions` are those of each text, `rejoined` the span of several words by their letters without the signs between.
     """
 
     texts: list[tuple[str, Span]]

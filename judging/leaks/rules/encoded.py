@@ -1,5 +1,5 @@
-"""What an answer encodes: base64, base32, hex, escapes of shells, URLs, HTML and Unicode, lists of characters, rot13
-and other shifts, reversed text, look-alike letters."""
+"""Encoded texts of an answer: base64, base32, hex, escapes of shells, URLs, HTML and Unicode, lists of characters,
+rot13 and other shifts, reversed text, look-alike letters."""
 
 import base64
 import binascii

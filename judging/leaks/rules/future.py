@@ -52,7 +52,7 @@ _SPECIFIER = re.compile(r"[=<>~!@\[:]")
 
 
 def find(case: Case) -> Iterator[Found]:
-    """Yield the commands that ask for what the repository became later."""
+    """Yield the commands that ask for later states of the repository."""
     own = _own_names(case)
     for words, span in case.programs:
         name, arguments = _program(words)

@@ -1,7 +1,7 @@
 """Paths, identifiers and quoted texts that only the record has.
 
-What a search that the answer proposes would print is no leak in the command, which it takes to print it. In the thought
-before that command it is one: nothing has shown it yet.
+If the answer proposes a search, names that its output would show are no leak in the command, since only running it
+shows them. In the thought before the command they are leaks: nothing has shown them yet.
 """
 
 import re

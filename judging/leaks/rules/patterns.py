@@ -1,7 +1,7 @@
 """Patterns that fit a name of the record: `bind*names`, `spec*til.py`, `bind.\\{3\\}names`, or a name cut short.
 
-A pattern of the answer is run against the record's names. What the history explains is no leak: a pattern of its words,
-of common words, or one that is so broad that it fits anything.
+A pattern of the answer is run against the record's names. A pattern is no leak if it consists of words of the history
+or of common words, or is so broad that it fits anything.
 """
 
 import re
@@ -74,7 +74,7 @@ def _fit(case: Case, text: str, targets: list[tuple[str, Place]]) -> tuple[str, 
 
 
 def _pieces(text: str) -> list[str]:
-    """Return what a pattern says in letters; `b[i]nd` is one piece."""
+    """Return the pieces of a pattern that are letters; `b[i]nd` is one piece."""
     plain = re.sub(r"\[(\w)\]|(?<=\w)\?(?=\w|$)", r"\1", text)
     plain = re.sub(r"\\[bBs<>]|[\^$]", " ", plain)
     return re.findall(r"[A-Za-z_][A-Za-z_0-9]*", _META.sub(" ", plain))
