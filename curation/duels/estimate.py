@@ -26,13 +26,21 @@ def answer_estimate(project: Project, side: Side, model: str, params: AnswerPara
         if without:
             have = f"{counted(without, 'prompt')} {'has' if without == 1 else 'have'}"
             notes.append(f"{have} no pull-request record that can be used, and cannot be challenged.")
-        records = PullRequest.objects.filter(project=project)
-        extra = int((records.aggregate(n=Sum("patch_tokens"))["n"] or 0) / max(1, records.count()))
+        extra = _record_tokens(project)
     count, tokens = _size(prompts)
     calls = count * params.samples
     tokens_in = (tokens + count * (INSTRUCTIONS + extra)) * params.samples
     priced = Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * ANSWER)
     return Estimate.total([priced], *notes)
+
+
+def reader_estimate(project: Project, reader: str, params: AnswerParams | DuelParams) -> Estimate:
+    """Estimate one call per challenger answer. The lint's findings and unparsed replies change the number."""
+    target = targets_named(project, [reader], "leak_reader")[0]
+    count, tokens = _size(prompts_in(project, params.filter).with_record())
+    calls = count * params.samples
+    tokens_in = (tokens + count * (INSTRUCTIONS + _record_tokens(project) + ANSWER)) * params.samples
+    return Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * VERDICT, items=0)
 
 
 def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
@@ -54,6 +62,11 @@ def judge_estimate(project: Project, params: JudgeParams) -> Estimate:
     return Estimate.total(
         Estimate.of_calls(target, calls=calls, tokens_in=tokens_in, tokens_out=calls * VERDICT) for target in targets
     )
+
+
+def _record_tokens(project: Project) -> int:
+    records = PullRequest.objects.filter(project=project)
+    return int((records.aggregate(n=Sum("patch_tokens"))["n"] or 0) / max(1, records.count()))
 
 
 def _size(prompts: QuerySet[Prompt]) -> tuple[int, int]:

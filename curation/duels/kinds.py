@@ -6,15 +6,17 @@ from typing import Any, ClassVar
 
 from django.urls import reverse
 
-from curation.duels.answers.read import leak_figures
+from curation.duels.answers.leak_figures import leak_results, leak_words
+from curation.duels.answers.spare import NONE, reader_note, settle_reader
 from curation.duels.answers.stage import AnswerStage
-from curation.duels.estimate import answer_estimate, judge_estimate
+from curation.duels.estimate import answer_estimate, judge_estimate, reader_estimate
 from curation.duels.filters import AskedFilter, check_filter, check_samples, duels_in
 from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
 from curation.duels.params import (
     AnswerParams,
+    ChallengerParams,
     DuelParams,
     JudgeParams,
     RescoreParams,
@@ -29,6 +31,7 @@ from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.report import conclusion_of
 from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons
+from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Fact, Json, Kind, P, Pipeline, Preset, Stage
@@ -47,7 +50,9 @@ LEAK_WORDS = {
     "lint": "Flagged by the leak lint",
     "read": "Read by the second reader",
     "reader": "With findings of the second reader",
+    "unread": "Not read by a second reader",
     "unparsed": "Replies of the second reader that could not be read",
+    "not_compared": "Without a record to compare with",
     "dropped": "Findings without their quotes, not counted",
 }
 
@@ -69,6 +74,7 @@ class AnswerRun(Kind[AnswerParams]):
                 attempts=params.attempts,
                 fresh=params.fresh,
                 filter=params.filter,
+                reader=params.leak_reader if isinstance(params, ChallengerParams) else NONE,
             )
         ]
 
@@ -79,24 +85,39 @@ class AnswerRun(Kind[AnswerParams]):
             with check():
                 check_filter(params.filter)
             with check():
-                if self.side == Side.CHALLENGER:
-                    _check_reader(project)
+                if isinstance(params, ChallengerParams):
+                    king = king_by_default(project) or project.settings.generation.king_model
+                    params.leak_reader = settle_reader(
+                        project,
+                        params.leak_reader,
+                        judges=project.settings.panel.judges,
+                        generators=[params.model, king],
+                    )
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return _reader_choices(project) if self.side == Side.CHALLENGER else {}
 
     def estimate(self, project: Project, params: AnswerParams) -> Estimate:
-        return answer_estimate(project, self.side, params.model, params)
+        answers = answer_estimate(project, self.side, params.model, params)
+        if not isinstance(params, ChallengerParams):
+            return answers
+        return Estimate.total([answers, *_reading(project, params)], reader_note(params.leak_reader or NONE))
 
     def conclude(self, run: Run) -> str:
         leaks = run.result.get("leak_findings") or {}
         flagged = f"; the leak lint flags {leaks['lint']:,}" if leaks else ""
-        return f"{counted(run.items_done, 'answer')} of {run.params['model']}{flagged}."
+        checked = f"; {words}" if (words := leak_words(run.result)) else ""
+        return f"{counted(run.items_done, 'answer')} of {run.params['model']}{flagged}{checked}."
 
     def results(self, run: Run) -> Sequence[Fact]:
         leaks = run.result.get("leak_findings") or {}
         found = [Fact(words, f"{leaks[name]:,}") for name, words in LEAK_WORDS.items() if leaks.get(name)]
+        if words := leak_words(run.result):
+            found.insert(0, Fact("Leaks", words.removeprefix("leaks: ")))
         return [Fact("Answers", f"{run.items_done:,}"), *found, *skip_facts(run.result.get("skipped", {}))]
 
     def finish(self, run: Run, params: AnswerParams) -> Json:
-        found = {"leak_findings": leak_figures(run)} if self.side == Side.CHALLENGER else {}
+        found = leak_results(run) if self.side == Side.CHALLENGER else {}
         return {"skipped": skip_reasons(run), **found}
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
@@ -119,6 +140,7 @@ class ChallengerRun(AnswerRun):
     needs = NO_TURNS
     title = f"{Side.CHALLENGER.label}: answers to prompts"
     summary = "A model answers prompts with the hidden pull-request record."
+    params = ChallengerParams
     side = Side.CHALLENGER
 
 
@@ -188,6 +210,7 @@ class DuelRun(ScoredRun[DuelParams]):
                 attempts=params.attempts or 3,
                 fresh=params.fresh,
                 filter=params.filter,
+                reader=params.leak_reader if which == Side.CHALLENGER else NONE,
             )
 
         king, challenger = side(Side.KING), side(Side.CHALLENGER)
@@ -213,19 +236,29 @@ class DuelRun(ScoredRun[DuelParams]):
                 targets_named(project, [name], "challenger_model")
                 params.challenger_model = name
             with check():
-                _check_reader(project)
-            with check():
                 if params.mode == 2:
                     default = "" if params.king_model else king_by_default(project) or given.king_model
                     params.king_model = model_name(params.king_model, default, "king_model")
                     targets_named(project, [params.king_model], "king_model")
+            with check():
+                generators = [params.challenger_model or "", params.king_model or "" if params.mode == 2 else ""]
+                params.leak_reader = settle_reader(
+                    project,
+                    params.leak_reader,
+                    judges=params.judges or project.settings.panel.judges,
+                    generators=generators,
+                )
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return _reader_choices(project)
 
     def estimate(self, project: Project, params: DuelParams) -> Estimate:
         sides = [answer_estimate(project, Side.CHALLENGER, params.challenger_model or "", params)]
         if params.mode == 2:
             sides.insert(0, answer_estimate(project, Side.KING, params.king_model or "", params))
         note = king_note(project, params.king_model or "") if params.mode == 2 else ""
-        return Estimate.total([*sides, judge_estimate(project, params)], *filter(None, [note]))
+        parts = [*sides, *_reading(project, params), judge_estimate(project, params)]
+        return Estimate.total(parts, *filter(None, [note, reader_note(params.leak_reader or NONE)]))
 
     def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
         """The king only where the challenger's answer is compared with it."""
@@ -292,9 +325,14 @@ def _judged(params: JudgeParams, entrants: Callable[[Run], Entrants]) -> list[St
     return [JudgeStage(params, entrants), ScoreStage(params, duels_of), VerdictStage(params, duels_scored_by)]
 
 
-def _check_reader(project: Project) -> None:
-    if reader := project.settings.generation.leak_reader:
-        targets_named(project, [reader], "leak_reader")
+def _reading(project: Project, params: ChallengerParams | DuelParams) -> list[Estimate]:
+    reader = params.leak_reader or NONE
+    return [] if reader == NONE else [reader_estimate(project, reader, params)]
+
+
+def _reader_choices(project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+    names = Endpoint.objects.of(project).values_list("name", flat=True)
+    return {"leak_reader": [(NONE, "none: lint only"), *((name, name) for name in names)]}
 
 
 def _check_panel(project: Project, params: JudgeParams) -> None:

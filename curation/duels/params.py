@@ -36,6 +36,12 @@ class AnswerParams(Strict):
     fresh: bool = False
 
 
+class ChallengerParams(AnswerParams):
+    """`challenger`: `leak_reader` is the endpoint that reads the answers for leaks, `none` for the lint only."""
+
+    leak_reader: str | None = None
+
+
 class JudgeParams(Strict):
     """`judge`: the panel, and the models whose answers are compared. Missing fields are the project's settings."""
 
@@ -52,9 +58,10 @@ class JudgeParams(Strict):
 
 
 class DuelParams(JudgeParams):
-    """`duel`: king, challenger and judge one after another."""
+    """`duel`: king, challenger and judge one after another. `leak_reader` as for `challenger`."""
 
     samples: Samples = 1
+    leak_reader: str | None = None
 
 
 class RescoreParams(Strict):

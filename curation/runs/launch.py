@@ -18,7 +18,7 @@ from curation.runs.kinds import Estimate, Kind, kind_of
 from curation.runs.models import Run, RunEvent
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
-from curation.web.text.figures import counted
+from curation.web.text.figures import counted, money
 
 MOST_BUDGET = Decimal(10_000_000)
 
@@ -114,10 +114,13 @@ def check_launch(
     return read
 
 
-def estimate(*, project: Project, kind: str, params: dict[str, Any]) -> Estimate:
+def estimate(*, project: Project, kind: str, params: dict[str, Any], budget: Decimal | None = None) -> Estimate:
     """Estimate a launch with these parameters; raise `Invalid` as `launch` does."""
     found = kind_of(kind)
-    return found.estimate(project, check_launch(project=project, kind=found, params=params))
+    estimated = found.estimate(project, check_launch(project=project, kind=found, params=params))
+    if budget is None or estimated.cost is None or estimated.cost <= budget:
+        return estimated
+    return Estimate.total([estimated], f"The budget of {money(budget)} does not suffice: the run stops unfinished.")
 
 
 def read_params(kind: Kind[Any], params: dict[str, Any]) -> BaseModel:

@@ -122,10 +122,11 @@ def make_arena(
 ) -> tuple[Project, list[Prompt]]:
     """A project with endpoints `king`, `challenger` and judges, and prompts whose pull requests are known.
 
-    Without control duels, unless the settings name a share.
+    Without control duels and without a second reader of leaks, unless the settings ask for them.
     """
-    given = {"panel": {"judges": list(judges)}} | (settings or {})
-    project = make_project(slug, settings_json={**given, "panel": {"controls": 0.0, **given["panel"]}})
+    given = {"panel": {"judges": list(judges)}, "generation": {}} | (settings or {})
+    panel, generation = {"controls": 0.0, **given["panel"]}, {"read_leaks": False, **given["generation"]}
+    project = make_project(slug, settings_json={**given, "panel": panel, "generation": generation})
     for name in ("king", "challenger", *judges):
         make_endpoint(project, name, model=f"fake/{name}")
     made = [

@@ -10,7 +10,8 @@ import orjson
 from django.db.models import Max, Q
 
 from curation.duels.answers.leaks import Lint, lint_answer
-from curation.duels.answers.read import Reader, read_answer
+from curation.duels.answers.read import Patience, Reader, read_answer
+from curation.duels.answers.spare import NONE
 from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
 from curation.llm.client.completion import Completion, Request, Target
@@ -89,10 +90,21 @@ class AnswerStage:
     most_open = MOST_OPEN_CALLS
     lasting: ClassVar = True
 
-    def __init__(self, side: Side, *, model: str, samples: int, attempts: int, fresh: bool, filter: Json) -> None:
+    def __init__(
+        self,
+        side: Side,
+        *,
+        model: str,
+        samples: int,
+        attempts: int,
+        fresh: bool,
+        filter: Json,
+        reader: str | None,
+    ) -> None:
         self.name = side.value
         self._side = side
         self._model = model
+        self._reader_name, self._patience = reader, Patience()
         self._samples, self._attempts, self._fresh, self._filter = samples, attempts, fresh, filter
 
     def read(self, run: Run) -> AnswerPlan:
@@ -106,16 +118,16 @@ class AnswerStage:
             attempts=self._attempts,
             fresh=self._fresh,
             filter=self._filter,
-            reader=self._reader(run) if self._side == Side.CHALLENGER else None,
+            reader=self._reader(run),
         )
 
-    @staticmethod
-    def _reader(run: Run) -> Reader | None:
-        name = run.settings.generation.leak_reader
-        if not name:
+    def _reader(self, run: Run) -> Reader | None:
+        # Runs from before the parameter have the reader of the settings.
+        name = self._reader_name or run.settings.generation.leak_reader or NONE
+        if name == NONE:
             return None
-        limit = run.settings.panel.max_tokens
-        return Reader(targets_named(run.project, [name], "leak_reader")[0], run_instructions(run, READ), limit)
+        target, limit = targets_named(run.project, [name], "leak_reader")[0], run.settings.panel.max_tokens
+        return Reader(target, run_instructions(run, READ), limit, self._patience)
 
     def targets(self, run: Run) -> Sequence[Target]:
         plan = self.read(run)
@@ -126,8 +138,9 @@ class AnswerStage:
         mark = plan.fingerprint(self._side)
         accepted = Answer.objects.filter(prompt__project=run.project, fingerprint=mark, refusal="")
         if plan.reader:
-            # What another reader read, or none, is read now; the answer stays.
-            accepted = accepted.filter(Q(leak_flag=True) | Q(reading__mark=plan.reader.mark))
+            # What another reader read, or none, is read now; the answer stays. What is flagged needs no reader.
+            flagged = Q(leak_flag=True) | Q(reader_flag=True)
+            accepted = accepted.filter(flagged | Q(reading__mark=plan.reader.mark))
         answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
         records = set(PullRequest.objects.of(run.project).usable().values_list("instance_id", flat=True))
         doubtful = dict(PullRequest.objects.of(run.project).doubtful().values_list("instance_id", "doubt"))

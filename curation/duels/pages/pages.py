@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
+from curation.duels.answers.read import READ
 from curation.duels.judge.controls import sides_of
-from curation.duels.models import Answer, Duel, Opponent
+from curation.duels.models import Answer, Duel, Opponent, Side
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel
@@ -151,6 +152,13 @@ def _leak_spans(answer: Answer) -> tuple[Span, ...]:
     return tuple((span["start"], span["end"]) for span in [*answer.leak_spans, *answer.reading.get("findings", ())])
 
 
+def _leak_check(answer: Answer) -> tuple[str, ...]:
+    """Say what was not checked for leaks in a challenger's answer."""
+    if answer.side != Side.CHALLENGER or answer.leak_flag or answer.reading.get("state") == READ:
+        return ()
+    return ("without a record to check for leaks" if answer.leak_score is None else "not read for leaks in meaning",)
+
+
 def _facts(answer: Answer) -> tuple[str, ...]:
     return (
         "THOUGHT" if answer.has_thought else "no THOUGHT",
@@ -158,6 +166,7 @@ def _facts(answer: Answer) -> tuple[str, ...]:
         counted(answer.commands, "command"),
         answer.action_style or "other",
         counted(answer.tokens, "token"),
+        *_leak_check(answer),
     )
 
 

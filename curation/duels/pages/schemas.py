@@ -53,7 +53,8 @@ class ChallengerOut(AnswerOut):
     leak: LeakOut
     reading: dict[str, Any] = Field(
         examples=[{"model": "reader", "state": "read", "findings": [], "dropped": 0, "calls": 1}],
-        description="What the second reader found, as spans like the lint's; empty if it did not read.",
+        description="What the second reader found, as spans like the lint's. `state`: `read`, `unparsed`, `failed` "
+        "or `not_asked`; only with `read` was the answer read. Empty if no reader was named.",
     )
 
 

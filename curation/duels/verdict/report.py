@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from curation.duels.answers.read import leak_lines
+from curation.duels.answers.leak_figures import leak_lines, leak_words
 from curation.duels.models import Exclusion
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.panels import counting_panel
@@ -133,9 +133,11 @@ class RunReport:
 
 def conclusion_of(run: Run) -> str:
     """Return a sentence for each verdict, such as "Accepted: the challenger leads by 38.9 points; the lower bound
-    is 31.8."."""
+    is 31.8.", and how far the answers were checked for leaks."""
     verdicts = _verdicts(run)
-    return " ".join(_sentence(figures, _pair(run, figures), several=len(verdicts) > 1) for figures in verdicts)
+    said = [_sentence(figures, _pair(run, figures), several=len(verdicts) > 1) for figures in verdicts]
+    checked = leak_words(run.result)
+    return " ".join([*said, *([f"{checked[0].upper()}{checked[1:]}."] if said and checked else [])])
 
 
 def _verdicts(run: Run) -> list[Json]:
@@ -179,7 +181,7 @@ def report_of(run: Run) -> RunReport:
             )
             for usage in figures.get("costs", ())
         ),
-        leaks=tuple(leak_lines(figures.get("leak_findings", {}))),
+        leaks=tuple(leak_lines(figures)),
         skipped=tuple(
             SkippedItems(stage, reason, count)
             for stage, reasons in figures.get("skipped", {}).items()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.db.models import Case, Count, F, Q, When
 
-from curation.duels.answers.read import leak_figures
+from curation.duels.answers.leak_figures import leak_results
 from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
@@ -133,7 +133,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         "controls": count,
         "judges": _judges(run, judged, panel.judges, facts, controls),
         "costs": [usage.as_json() for usage in usage_of(run)],
-        "leak_findings": leak_figures(run),
+        **leak_results(run),
         "skipped": skip_reasons(run),
         "exclusions": Exclusion.objects.filter(project=run.project).count(),
     }

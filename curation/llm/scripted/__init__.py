@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from curation.llm.scripted.answers import challenger_answer, king_answer
 from curation.llm.scripted.cli import cli_answer
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
-from curation.llm.scripted.leak_reader import read_leaks
+from curation.llm.scripted.leak_reader import is_reading, read_leaks
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 from curation.llm.scripted.teacher import teacher_reply
 from judging.messages import content_of
@@ -58,8 +58,11 @@ def _last_user(messages: Sequence[Mapping[str, object]]) -> str:
 
 def _judge(judge: Callable[[str, int], tuple[str, str]]) -> Script:
     def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
+        prompt = _last_user(messages)
+        if is_reading(prompt):
+            return Utterance(read_leaks(prompt))
         try:
-            text, finish_reason = judge(_last_user(messages), attempt)
+            text, finish_reason = judge(prompt, attempt)
         except NothingToCompare as reason:  # a text without a verdict, as a model could write
             return Utterance(str(reason))
         return Utterance(text, finish_reason)

@@ -10,6 +10,11 @@ _BEGINNING = 5  # letters that two forms of a word share
 _ENOUGH = 2
 
 
+def is_reading(prompt: str) -> bool:
+    """Whether a judge is asked for leaks instead of a verdict."""
+    return {"history", "patch", "answer"} <= {match[1] for match in _PART.finditer(prompt)}
+
+
 def read_leaks(prompt: str) -> str:
     """Reply with findings as JSON: a sentence of title or description that shares two words with one of the answer,
     by their first five letters, which the history has not."""

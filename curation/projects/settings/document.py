@@ -123,8 +123,14 @@ class Generation(Section):
         "",
         max_length=60,
         title="Leak reader",
-        description="Name of a model endpoint that reads each challenger answer after the leak lint; empty: none.",
+        description="Name of a model endpoint that reads each challenger answer after the leak lint; empty: the first "
+        "judge whose model wrote neither answer.",
         json_schema_extra=OF_MODELS,
+    )
+    read_leaks: bool = Field(
+        True,
+        title="Read for leaks",
+        description="Off: without a leak reader of their own, runs have the leak lint only.",
     )
     max_tokens: TokenLimit = Field(2048, title="Token limit of an answer")
     temperature: Temperature = Field(0.7, title="Temperature")

@@ -53,6 +53,7 @@ class EstimateIn(Schema):
 
     kind: str = Field(examples=["duel"])
     params: dict[str, Any] = {}
+    budget: Decimal | None = Field(None, examples=["5.00"], description="A note says if it does not suffice.")
 
 
 class EstimateOut(Schema):
@@ -159,7 +160,7 @@ def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str
     """Needs the scopes of the launch."""
     access = enter(request, slug, Scope.RUN)
     require_scopes(access, launchable_kind(body.kind).name, body.params)
-    found = estimate(project=access.project, kind=body.kind, params=body.params)
+    found = estimate(project=access.project, kind=body.kind, params=body.params, budget=body.budget)
     return {
         "items": found.items,
         "calls": found.calls,

@@ -24,6 +24,8 @@ from curation.web.text.quotes import quoted
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
 ONE_MODEL = ("model", "king_model", "challenger_model")
 HELP = {
+    "leak_reader": "Reads each challenger answer after the leak lint. Empty: the leak reader of the settings, else the "
+    "first judge whose model wrote neither answer.",
     "samples": "Answers per prompt, or rollouts per scenario.",
     "attempts": "Attempts per answer or verdict, if one is refused or cannot be parsed.",
     "swap": "Every judge reads both orders.",

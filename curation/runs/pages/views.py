@@ -90,7 +90,7 @@ def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     found, problem = None, ""
     if form.is_valid():
         try:
-            found = estimate(project=access.project, kind=kind.name, params=form.params())
+            found = estimate(project=access.project, kind=kind.name, params=form.params(), budget=_budget(form))
         except Problem as refused:
             problem = refused.detail
     return render(request, "runs/_estimate.html", {"estimate": found, "problem": problem})

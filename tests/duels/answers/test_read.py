@@ -73,7 +73,8 @@ def test_a_reply_without_findings_is_asked_for_again_and_then_counted(models: Mo
 def test_existing_answers_are_read_once_and_what_the_lint_flagged_is_not(models: Models) -> None:
     says(models, QUOTE)
     project = make_read_arena(prompts=2)
-    generation = project.settings_json.pop("generation")
+    generation = project.settings_json["generation"]
+    project.settings_json["generation"] = {"read_leaks": False}
     project.save()
     run_to_end(project, "challenger", model="challenger")
     first = Answer.objects.order_by("pk").first()
