@@ -10,6 +10,7 @@ from judging.leaks.history import HistoryText
 from judging.leaks.numbers import Number, numbers
 from judging.leaks.record import Place, RecordText
 from judging.leaks.spelling import name_parts
+from judging.leaks.uses import Use
 from judging.leaks.vocabulary import is_library_root, is_ordinary
 from judging.shell.script import split_commands, stages
 
@@ -94,8 +95,11 @@ class Case:
         return "." not in name or not self.history.knows_path(name)
 
     def is_library_name(self, name: str) -> bool:
+        """Whether a name belongs to a library: one that the history or everyone knows, or one that the patch uses."""
         library = self.record.library_names.get(name)
-        return library is not None and (is_library_root(library.root) or self.history.knows(library.root))
+        if library is not None:
+            return is_library_root(library.root) or self.history.knows(library.root)
+        return self.record.use_of(name) == Use.FOREIGN
 
     def by_convention(self, name: str) -> bool:
         """Whether a name of the record's tests is what everyone would call the test of something in the history.

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from judging.leaks.numbers import digits, significant
 from judging.leaks.spelling import find_bounded, is_same_path, respelled, squash
 from judging.leaks.tokens import is_code_like
+from judging.leaks.uses import Use, uses_of
 from judging.leaks.vocabulary import GENERIC_FILES, is_ordinary
 from judging.shell.words import word_set
 
@@ -197,6 +198,28 @@ class RecordText:
         defined = {match[1] for match in _DEFINED.finditer(patch)}
         return {name: library for name, library in found.items() if name not in defined}
 
+    def use_of(self, name: str) -> Use:
+        """Return how the record uses a name: what its prose or paths name is the repository's own."""
+        return self._uses.get(name, Use.OWN)
+
+    @cached_property
+    def _uses(self) -> dict[str, Use]:
+        prose = f"{self.texts['description']}\n{self.texts['title']}"
+        modules = {part.split(".")[0] for path in self.paths for part in path.split("/")}
+        defined = {match[1] for match in _DEFINED.finditer(self.texts["patch"])}
+        own = modules | defined | set(filter(is_code_like, _NAME.findall(prose)))
+        # A variable has a value of any type.
+        return uses_of(self._lines(), own, {name for name in own if name in modules or name[:1].isupper()})
+
+    def _lines(self) -> Iterator[tuple[str, bool]]:
+        """Yield the lines of the patch without their first sign, each with whether its file is a test."""
+        is_test = False
+        for line in self.texts["patch"].splitlines():
+            if line.startswith(("--- ", "+++ ", "diff ")):
+                is_test = _TEST_FILE.search(line) is not None
+            elif line.startswith((" ", "+", "-")):
+                yield line[1:], is_test
+
     @cached_property
     def libraries(self) -> frozenset[str]:
         """The packages that the patch imports from."""
@@ -240,13 +263,7 @@ class RecordText:
     @cached_property
     def test_names(self) -> frozenset[str]:
         """The names in the record's test files, and the names of these files."""
-        found: set[str] = set()
-        is_test = False
-        for line in self.texts["patch"].splitlines():
-            if line.startswith(("--- ", "+++ ", "diff ")):
-                is_test = _TEST_FILE.search(line) is not None
-            elif is_test:
-                found.update(_NAME.findall(line))
+        found = {name for line, is_test in self._lines() if is_test for name in _NAME.findall(line)}
         for path in self.paths:
             if _TEST_FILE.search(path):
                 name = path.rsplit("/", 1)[-1]

@@ -21,14 +21,14 @@ LINT_ONLY, INCOMPLETE, NOT_COMPARED = "lint only", "incomplete", "not compared"
 
 
 def leak_results(run: Run) -> Json:
-    """Return `leaks`, how far the answers were checked, and `leak_findings`, the figures.
+    """Return `leak_check`, how far the answers were checked, and `leak_findings`, the figures.
 
-    `leaks` is `read` where a model read each answer that the lint passed, `lint only` where none was asked,
+    `leak_check` is `read` where a model read each answer that the lint passed, `lint only` where none was asked,
     `incomplete` where some of them were not read or not compared, `not compared` where no answer has a record, and
     empty without answers.
     """
     figures = _figures(run)
-    return {"leaks": _state(figures), "leak_findings": figures}
+    return {"leak_check": _state(figures), "leak_findings": figures}
 
 
 def _figures(run: Run) -> Json:
@@ -81,7 +81,7 @@ def _state(figures: Json) -> str:
 
 def leak_words(result: Json) -> str:
     """Return how far the run's answers were checked, in a few words; empty without answers."""
-    figures, state = result.get("leak_findings") or {}, result.get("leaks")
+    figures, state = result.get("leak_findings") or {}, result.get("leak_check")
     if state == INCOMPLETE:
         answers = f"{figures['answers']:,}"
         missing = [("not read", figures["unread"]), ("without a record", figures["not_compared"])]

@@ -11,6 +11,7 @@ from judging.leaks.case import Case, Found, Span
 from judging.leaks.record import Place
 from judging.leaks.spelling import is_generic_path, is_same_path, normal_path
 from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, search_patterns
+from judging.leaks.uses import Use
 from judging.leaks.vocabulary import (
     COMMON_FLAGS,
     CONVENTIONAL_FILES,
@@ -84,11 +85,16 @@ class _Names:
             return self._leaked_path(normal_path(token.text))
         if token.kind == LITERAL:
             return self._leaked_literal(token.text)
-        if self.case.is_library_name(token.text) or self.case.by_convention(token.text):
+        if self._is_foreign(token.text) or self.case.by_convention(token.text):
             return None
         if not token.code_form:
             return None if self.history.knows_word(token.text) else self.record.defines(token.text)
         return self._leaked_name(token.text)
+
+    def _is_foreign(self, name: str) -> bool:
+        """Whether a name is a library's. Who searches the repository for a method takes it for the repository's."""
+        is_method = self.record.use_of(name) == Use.METHOD and name not in self.searched
+        return is_method or self.case.is_library_name(name)
 
     def _is_library(self, root: str) -> bool:
         return is_library_root(root) or self.case.is_library_name(root)
@@ -118,7 +124,10 @@ class _Names:
     def _dotted_place(self, name: str) -> Place | None:
         """A dotted name leaks as a whole only if its parts are not all known; a module may be written as a path."""
         parts = [part for part in name.split(".") if not is_ordinary(part)]
-        if all(self.history.knows(part) or part in ("self", "cls", "this") for part in parts):
+        known = (
+            self.history.knows(part) or part in ("self", "cls", "this") or self._is_foreign(part) for part in parts
+        )
+        if all(known):
             return None
         as_path = name.replace(".", "/")
         for known in self.record.paths:
@@ -129,7 +138,9 @@ class _Names:
 
     def _leaked_literal(self, text: str) -> Place | None:
         plain = text.strip()
-        words = [word for word in re.findall(r"[A-Za-z_]{2,}", plain) if not is_ordinary(word)]
+        words = [
+            word for word in re.findall(r"[A-Za-z_]{2,}", plain) if not is_ordinary(word) and not self._is_foreign(word)
+        ]
         if len(plain) < 6 or len(words) < 2 or plain in self.history.text:
             return None
         # A few words that the history knows, in a new combination, are an honest edit or search.

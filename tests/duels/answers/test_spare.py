@@ -56,7 +56,7 @@ def test_a_judge_to_spare_reads_and_its_finding_holds_the_duel_out_of_final(mode
     assert (len(readings(models, "judge-a")), len(readings(models, "judge-b"))) == (1, 0)
     assert Duel.objects.get().flag_names == ["leak_reader"]
     assert (Sample.objects.get().score, Sample.objects.get().bucket) == (100.0, "refined")
-    assert (run.params["leak_reader"], run.result["leaks"], run.result["leak_findings"]["unread"]) == (
+    assert (run.params["leak_reader"], run.result["leak_check"], run.result["leak_findings"]["unread"]) == (
         "judge-a",
         "read",
         0,
@@ -85,21 +85,21 @@ def test_a_run_without_a_model_to_spare_says_that_only_the_lint_read(models: Mod
     assert models.requests("judge-a") and not readings(models, "judge-a")
     page, report, out = report_of(client, run)
     assert "Leaks: lint only." in page and "Leaks: lint only." in report
-    assert (out["result"]["leaks"], out["result"]["leak_findings"]["unread"]) == ("lint only", 1)
+    assert (out["result"]["leak_check"], out["result"]["leak_findings"]["unread"]) == ("lint only", 1)
     assert Duel.objects.get().flag_names == []
 
 
 def test_a_run_may_do_without_a_reader(models: Models) -> None:
     run = run_to_end(make_default_arena(), leak_reader="none")
     assert not readings(models, "judge-a")
-    assert (run.params["leak_reader"], run.result["leaks"]) == ("none", "lint only")
+    assert (run.params["leak_reader"], run.result["leak_check"]) == ("none", "lint only")
 
 
 def test_a_challenger_run_is_read_by_the_projects_panel(models: Models) -> None:
     models.says["judge-a"] = reads(QUOTE)
     run = run_to_end(make_default_arena(), "challenger", model="challenger")
     assert Answer.objects.get().reader_flag
-    assert run.result["leaks"] == "read"
+    assert run.result["leak_check"] == "read"
 
 
 def test_what_a_reader_fails_to_read_is_counted_as_not_read(models: Models, client: Client) -> None:
@@ -112,11 +112,11 @@ def test_what_a_reader_fails_to_read_is_counted_as_not_read(models: Models, clie
     assert "not read for leaks in meaning" in duel
     for text in (page, report):
         assert "Leaks: incomplete, 2 of 2 not read." in text
-    assert (out["result"]["leaks"], out["result"]["leak_findings"]["unread"]) == ("incomplete", 2)
+    assert (out["result"]["leak_check"], out["result"]["leak_findings"]["unread"]) == ("incomplete", 2)
 
     models.says["judge-a"] = reads()
     again = run_to_end(run.project)
-    assert (again.result["leaks"], again.result["leak_findings"]["unread"]) == ("read", 0)
+    assert (again.result["leak_check"], again.result["leak_findings"]["unread"]) == ("read", 0)
 
 
 def test_a_judge_that_answers_every_question_with_a_verdict_is_not_asked_for_ever(models: Models) -> None:
@@ -126,7 +126,11 @@ def test_a_judge_that_answers_every_question_with_a_verdict_is_not_asked_for_eve
     project = make_default_arena(prompts=12)
     Endpoint.objects.filter(project=project).update(max_concurrency=1)
     run = run_to_end(project)
-    assert (run.state, run.result["leaks"], run.result["leak_findings"]["unread"]) == ("succeeded", "incomplete", 12)
+    assert (run.state, run.result["leak_check"], run.result["leak_findings"]["unread"]) == (
+        "succeeded",
+        "incomplete",
+        12,
+    )
     states = list(Answer.objects.filter(side="challenger").values_list("reading__state", flat=True))
     assert set(states) <= {"unparsed", "not_asked"}
     assert max(request.attempt for request in readings(models, "judge-a")) == 3
@@ -145,7 +149,7 @@ def test_answers_that_no_run_read_are_said_by_the_run_that_judges_them(models: M
     project = make_default_arena()
     run_to_end(project, leak_reader="none")
     run = run_to_end(project, "judge", judges=["judge-b"])
-    assert (run.result["leaks"], run.result["leak_findings"]["unread"]) == ("lint only", 1)
+    assert (run.result["leak_check"], run.result["leak_findings"]["unread"]) == ("lint only", 1)
 
 
 def test_the_estimate_counts_the_readings_and_says_who_reads(models: Models) -> None:

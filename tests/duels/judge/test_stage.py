@@ -338,7 +338,7 @@ def test_changes_during_a_run_apply_to_the_next_run(models: Models) -> None:
     admin = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
     run = start(project)
     drive(run.pk)  # the king has answered
-    project.settings_json = {**project.settings_json, "generation": {"temperature": 0.1}}
+    project.settings_json = {**project.settings_json, "generation": {"temperature": 0.1, "read_leaks": False}}
     project.save()
     for name in ("challenger", "judge", "king"):
         text = f"{instructions_for(project, name).text}\nIn one sentence."

@@ -110,8 +110,9 @@ class TestLaunch:
 
     def test_the_estimate_counts_calls(self, curator: Client) -> None:
         fragment = curator.post("/p/acme/runs/new/estimate/?kind=duel", self.FORM).content.decode()
-        # King, challenger, and one judge that reads the duel and two controls in both orders.
-        assert '<span class="figure__value">8</span>' in fragment
+        # King, challenger, and one judge that reads the challenger for leaks, and the duel and two controls in both
+        # orders.
+        assert '<span class="figure__value">9</span>' in fragment
 
     def test_reviewers_may_look_and_not_launch(self, client: Client, project: Project) -> None:
         client.force_login(make_member(project, make_user(), "reviewer"))
