@@ -13,7 +13,7 @@ USER = "agent"
 HOME = "/home/agent"
 # The folders for fixtures. An agent may write to them, each is a small tmpfs; the rest of the root is read-only.
 ROOTS = (HOME, "/srv", "/opt", "/usr/local", "/var")
-# Folders for temporary files. What an agent leaves in them does not stand in a checker's way.
+# Folders for temporary files. Files that an agent leaves in them do not stand in a checker's way.
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108
 MEBIBYTE = 1024 * 1024
 Labels = Mapping[str, str]

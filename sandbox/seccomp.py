@@ -44,7 +44,7 @@ _MACHINES = (
         # mount umount2 pivot_root chroot setns swapon swapoff reboot init_module finit_module delete_module kexec_load
         # kexec_file_load bpf perf_event_open userfaultfd add_key request_key keyctl acct quotactl open_by_handle_at
         # setpriority ioprio_set sched_setparam sched_setscheduler sched_setaffinity sched_setattr
-        # shmget msgget semget: what is made with them outlives its process, so it would take the checker's memory
+        # shmget msgget semget: their objects outlive the process, so they would take the checker's memory
         never=(
             *(165, 166, 155, 161, 308, 167, 168, 169, 175, 313, 176, 246),
             *(320, 321, 298, 323, 248, 249, 250, 163, 179, 304),

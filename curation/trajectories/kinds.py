@@ -28,7 +28,7 @@ from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
-# Tokens of the instructions and the orientation, of a reply, and of what each turn adds to the conversation.
+# Tokens of the instructions and the orientation, of a reply, and of each turn's part of the conversation.
 OPENING_TOKENS, REPLY_TOKENS, TURN_TOKENS = 700, 60, 200
 
 

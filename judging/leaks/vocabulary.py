@@ -9,7 +9,7 @@ from pathlib import Path
 
 from judging.shell.words import word_set
 
-# Lower case. Programs and what they are called with.
+# Lower case. Programs, and the usual words beside them: formats, standards, versions.
 _TOOLS = word_set(
     "bash zsh grep egrep ripgrep awk gawk sed find xargs fdfind git github gitlab svn docker podman kubectl "
     "helm pytest "

@@ -169,7 +169,7 @@ async def run_live_episode(
             doubts.append(step.doubt)
             first_doubt = first_doubt if first_doubt[0] else (step.doubt, len(steps))
         if step.refused or action is None:
-            # Nothing has changed: the model still needs what it saw before.
+            # Nothing has changed: the model still needs the observation before.
             seen = replace(seen, fields={**_without_errors(seen.fields), **step.observation.fields})
             continue
         doubts.clear()

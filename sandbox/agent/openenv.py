@@ -29,7 +29,7 @@ CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
 MAX_MEGABYTES = 16.0
 PROBE_SECONDS = 5.0
-# What a server says of a session that it has no room for, of an action that it refuses, of one that raised an error.
+# A server's error codes: it has no room for a session, refuses an action, or the action raised an error.
 FULL, REFUSED, FAILED = "CAPACITY_REACHED", "VALIDATION_ERROR", "EXECUTION_ERROR"
 # A refusal by a validator of the server's author: openenv-core cannot send it, and ends the session instead.
 UNREADABLE_REFUSAL = re.compile(r"Unable to serialize unknown type: <class '\w*Error'>")

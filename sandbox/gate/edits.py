@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Entry, State
 
-# Path → what it becomes; None removes it.
+# Path → its new entry; None removes it.
 Edits = Mapping[str, Entry | None]
 MAX_SCRIPT = 96 * 1024
 _OWNER_WRITES = 0o200

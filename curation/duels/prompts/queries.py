@@ -1,4 +1,4 @@
-"""Read a prompt's history as a transcript, and its reference for people who may see it."""
+"""Read a prompt's history as a transcript, and its reference unless it is hidden from a blind reviewer."""
 
 from typing import Any
 

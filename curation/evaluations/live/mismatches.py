@@ -13,7 +13,7 @@ from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import Conflict
 from sandbox.errors import OtherTask
 
-# So many in a row end the run: the server does not play what it is asked for.
+# So many in a row end the run: the server does not play the requested tasks.
 IN_A_ROW = 10
 SHOWN, SHOWN_RESET = 20, 400
 

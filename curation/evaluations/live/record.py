@@ -15,7 +15,7 @@ from sandbox.agent.episode import Message
 from sandbox.agent.live import LiveEpisode
 from sandbox.agent.played import TaskFacts
 
-# What a trace has of each step besides its observation.
+# The fields of each step in a trace, besides its observation.
 TRACED = (
     *("prompt", "reply", "thinking", "action", "format_failure", "refused"),
     *("hint", "reward", "progress", "done"),

@@ -76,7 +76,7 @@ class TierTable:
     figures: tuple[tuple[Column, tuple[ModelCells, ...]], ...]
 
 
-# What a narrow page drops: the highest class first.
+# The columns that a narrow page drops: the highest class first.
 DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4", "lat": "col-2", "len": "col-2"}
 SCREEN_COLUMNS = tuple(Column(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
 LIVE_COLUMNS = (

@@ -62,7 +62,7 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
     if status >= 400:
         progress.refusal = refusal_of(status, response.headers, content)
     if status == 200:
-        with suppress(ValueError, RecursionError):  # LiteLLM says what is wrong with one that is not JSON
+        with suppress(ValueError, RecursionError):  # LiteLLM reports invalid JSON
             found = json.loads(content)
             progress.cost = reported_cost(found, response.headers)
             check_answer(found)

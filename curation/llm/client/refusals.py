@@ -56,7 +56,7 @@ def _read(content: bytes) -> tuple[str, set[str]]:
     codes = {str(error.get(name)).lower() for name in ("code", "type", "status") if error.get(name)}
     words = next((text for name in ("message", "detail", "msg", "error") if (text := _text(error.get(name)))), "")
     metadata = error.get("metadata")
-    behind = _text(metadata.get("raw")) if isinstance(metadata, dict) else ""  # what a gateway was told
+    behind = _text(metadata.get("raw")) if isinstance(metadata, dict) else ""  # the upstream error of a gateway
     return ": ".join(part for part in (words, behind) if part), codes
 
 

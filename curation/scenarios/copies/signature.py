@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from judging.likeness.minima import minima_of
 from judging.shell.words import word_set
 
-# Raise it with every change of what a signature is made of: stored signatures of another version are made again.
+# Raise it with every change of the signature's input: stored signatures of another version are made again.
 VERSION = 1
 WINDOW = 6
 # With fewer windows, one changed word is most of the bundle: such bundles are only compared as a whole.

@@ -13,7 +13,7 @@ from curation.scenarios.pages.measured import Measured
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.scenarios.taxonomy.coverage import Coverage
 
-# What the server adds to a bundle; a client may send it back.
+# Fields that the server adds to a bundle; a client may send them back.
 ADDED = frozenset(
     {
         "id",

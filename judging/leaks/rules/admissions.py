@@ -94,7 +94,7 @@ _OF_THE_OUTCOME = tuple(
         rf"\bfollowing\s+the\s+(?:merged\s+)?(?:{_CHANGE}|change|commit)\b(?!\s+(?:I|we|above|in|that\s+I|made)\b)",
     )
 )
-# Doubt before a phrase: nobody doubts what a record says.
+# Doubt before a phrase: nobody doubts the text of a record.
 _DOUBT = re.compile(
     r"\b(?:maybe|perhaps|might|may|could|whether|if(?!\s+I\s+(?:recall|remember))|unless|would|possibly|probably|likely|"
     r"not\s+know|n['’]t\s+know|wonder|check|unclear|unknown|until)\b[^.;\n]*\Z",

@@ -133,7 +133,7 @@ def _spelled(name: str, fragments: dict[str, Span], script: str) -> Span | None:
     if not spans or len(spans) > 6:
         return None
     if all(is_word_of(script[a:b], name) for a, b in spans):
-        # Words side by side (`Retry`, `Budget`) are put together only by what is between them.
+        # Words side by side (`Retry`, `Budget`) are put together only by the signs between them.
         gaps = [script[one[1] : other[0]] for one, other in pairwise(spans)]
         if not all(_GLUE.fullmatch(gap) for gap in gaps):
             return None

@@ -25,7 +25,7 @@ _REMOTE = re.compile(
     r"(?:^|\.\.)(?:origin|upstream|refs/remotes)/|FETCH_HEAD|@\{u(?:pstream)?\}|(?:^|\.\.)(?:origin|upstream)$"
 )
 _COMMIT = re.compile(r"(?:^|\.\.|[=\s])([0-9a-f]{7,40})(?=$|[\s^~:.@])")
-# The command lines of code forges, with what they read from the server.
+# The command lines of code forges, with their subcommands that read from the server.
 _FORGES = {
     "gh": word_set("pr api search browse issue release repo run"),
     "glab": word_set("mr api issue repo release"),

@@ -21,7 +21,7 @@ _COUNT = re.compile(
     r"|\b(?:head|tail|timeout|sleep|seq|nice|split|ulimit|kill|chmod|fold|column|shuf)\s+(?:-\w+\s*)?-?(?P<b>\d{1,7})"
     r"(?:\s+\d{1,7})?(?![\d,:;.a-z])|-(?:[ABCUmn]|j|w|maxdepth|depth|O|std=\w+)\s?\d{1,7}(?![\d,:;.a-z])|\|\s*(?:head|tail)\s+-\d{1,7}\b"
 )
-# What a number is in: `head -n 60 … | tail -5`, `tail -n +60 … | head -5`; each with a length `n`.
+# Commands that a number is in: `head -n 60 … | tail -5`, `tail -n +60 … | head -5`; each with a length `n`.
 _HEAD_TAIL = re.compile(
     r"\bhead\s+(?:-n\s*|--lines=|-)(?P<b>\d{1,7})\b[^\n|]{0,200}\|\s*tail\s+(?:-n\s*|--lines=|-)(?P<n>\d{1,5})\b"
 )

@@ -41,7 +41,7 @@ def find(case: Case) -> Iterator[Found]:
         if len(squashed) < 12 or not (specific or replaced) or case.history.has_source(squashed):
             continue
         for whole, place, line in old:
-            # What an edit replaces must be in the file, so there a plain line is enough, as a whole.
+            # Text that an edit replaces must be in the file, so there a plain line is enough, as a whole.
             if whole not in told and (squashed in whole if specific else squashed == whole):
                 yield Found(SOURCE, span, place, line[:120])
                 break
