@@ -153,7 +153,7 @@ def _leak_spans(answer: Answer) -> tuple[Span, ...]:
 
 
 def _leak_check(answer: Answer) -> tuple[str, ...]:
-    """Say what was not checked for leaks in a challenger's answer."""
+    """Name the leak checks that a challenger's answer lacks."""
     if answer.side != Side.CHALLENGER or answer.leak_flag or answer.reading.get("state") == READ:
         return ()
     return ("without a record to check for leaks" if answer.leak_score is None else "not read for leaks in meaning",)
