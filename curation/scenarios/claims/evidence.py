@@ -1,6 +1,9 @@
 """The evidence that a claimed axis is compared with, and the findings of the comparison."""
 
+import gzip
+import io
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +18,10 @@ from sandbox.protocol import Fixture
 _MAN_HEADING = re.compile(
     r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS)\s*$"
 )
-_MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9]$")
+_MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9](?:\.gz)?$")
+# The source of a page, in the macros of man or of mdoc: its title, and a section.
+_MAN_SOURCE = re.compile(r"(?ms)^[.']\s*(?:TH|Dt)\s+\S.*^[.']\s*S[Hh]\s+\S")
+MAX_PAGE = 1024 * 1024
 
 
 class Finding(models.TextChoices):
@@ -84,9 +90,17 @@ def told(bundle: Bundle) -> str:
 
 
 def text_of(file: Fixture) -> str:
-    return file.content.decode(errors="replace")
+    """The text of a file, of a packed one what is in it."""
+    if not file.content.startswith(b"\x1f\x8b"):
+        return file.content.decode(errors="replace")
+    try:
+        with gzip.open(io.BytesIO(file.content)) as packed:
+            return packed.read(MAX_PAGE).decode(errors="replace")
+    except (OSError, EOFError, zlib.error):
+        return ""
 
 
 def _is_page(file: Fixture) -> bool:
-    headings = len(set(_MAN_HEADING.findall(text_of(file))))
-    return headings > 1 or (headings == 1 and bool(_MAN_PATH.search(file.path)))
+    text = text_of(file)
+    headings = len(set(_MAN_HEADING.findall(text)))
+    return bool(_MAN_SOURCE.search(text)) or headings > 1 or (headings == 1 and bool(_MAN_PATH.search(file.path)))

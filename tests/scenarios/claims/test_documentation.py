@@ -1,10 +1,16 @@
 """The axis `doc_depth`: programs are called in a real sandbox, and their output is compared with the claim."""
 
+import base64
+import gzip
+
 import pytest
 
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.claims.check import check_axes
+from curation.scenarios.claims.documentation import check_documentation
+from curation.scenarios.claims.evidence import FITS, Evidence
 from sandbox.choose import choose_backend
+from sandbox.gate.documentation import Documentation
 from sandbox.protocol import Backend
 from tests.factories import BUNDLE
 from tests.scenarios.bundles.test_shipped import bundle_named
@@ -53,3 +59,19 @@ def test_a_shipped_scenario_is_what_it_claims(name: str, rooms: Backend) -> None
         "difficulty": "unchecked",
     }
     assert accepted(seen, "doc_depth") == {seen.bundle.axes["doc_depth"]}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '.TH TODO 1 "2026" "Desk"\n.SH NAME\ntodo \\- lists the work\n',
+        ".Dd June 1, 2026\n.Dt TODO 1\n.Os\n.Sh NAME\n.Nm todo\n.Nd lists the work\n",
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_source_of_a_page_is_a_page(source: str, packed: bool) -> None:
+    content = gzip.compress(source.encode()) if packed else source.encode()
+    path = f"/usr/local/share/man/man1/todo.1{'.gz' if packed else ''}"
+    fixture = {"path": path, "base64": base64.b64encode(content).decode()}
+    bundle = parse_bundle({**BUNDLE, "name": "todo", "fixtures": [fixture], "reference_solution": "man todo\nexit"})
+    assert check_documentation("man-page", Evidence(bundle, documentation=Documentation())) == FITS
