@@ -87,16 +87,16 @@ def write_bundle(combination: Words, lot: int) -> dict[str, Any]:
         },
         "provider": {"name": "@TOOL@", "doc": doc["read"]},
         "reference_solution": "\n".join(line for line in solution if line) + "\n",
-        "checker": _checker(task, noise, given),
+        "checker": _checker(task, noise, given, provider["fetch"].split(";")[0]),
         "expected_terminal": terminal.split()[0],
     }
     filled: dict[str, Any] = _fill(bundle, words)
     return filled
 
 
-def _checker(task: Mapping[str, Any], noise: Sequence[Words], given: bool) -> str:
+def _checker(task: Mapping[str, Any], noise: Sequence[Words], given: bool, fetch: str) -> str:
     """The task's own check, after the common ones: the provider was asked and got its answer."""
-    lines = ['[ -s /var/@TOOL@/asked ] || { echo "the provider was not asked"; exit 1; }']
+    lines = [f'asked {fetch} || {{ echo "the provider was not asked"; exit 1; }}']
     if given:
         lines.append('[ -e /var/@TOOL@/given ] || { echo "nothing was given back"; exit 1; }')
     for item in noise:
