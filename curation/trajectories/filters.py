@@ -11,6 +11,8 @@ from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.scenarios.models import Scenario, Terminal
 from curation.trajectories.models import (
+    RECORDED,
+    Known,
     Outcome,
     Pair,
     PairQuerySet,
@@ -54,6 +56,7 @@ class TrajectoryFilter(RowFilter):
         "name": "Scenario",
         "model": "Model",
         "run": "Run",
+        **RECORDED,
         "axes": "Axes",
         "scenario": "Scenario id",
         "id": "Trajectory",
@@ -65,6 +68,7 @@ class TrajectoryFilter(RowFilter):
         "keep": [("true", "Kept"), ("false", "Not kept")],
         "terminal": [*Terminal.choices, (NO_TERMINAL, "No terminal")],
         "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
+        **dict.fromkeys(RECORDED, Known.choices),
         "status": Status.choices,
     }
 
@@ -77,6 +81,12 @@ class TrajectoryFilter(RowFilter):
     model: Words = Field(default=(), description="Names of endpoints.")
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of rollout runs.")
     replay: Annotated[Words, one_of([NOT_REPLAYED, *filter(None, ReplayState.values)])] = ()
+    documentation_read: Annotated[Words, one_of(Known.values)] = Field(
+        default=(), description="Whether the provider's documentation was read, by the sandbox's record."
+    )
+    provider_asked: Annotated[Words, one_of(Known.values)] = Field(
+        default=(), description="Whether the provider was asked, by the sandbox's record."
+    )
     status: Annotated[Words, one_of(Status.values)] = Field(default=(), description="The review status of its sample.")
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
@@ -100,6 +110,9 @@ class TrajectoryFilter(RowFilter):
             rows = rows.filter(terminal__in=["" if word == NO_TERMINAL else word for word in group])
         for group in self.replay:
             rows = rows.filter(replay__in=["" if word == NOT_REPLAYED else word for word in group])
+        for fact in RECORDED:
+            for group in getattr(self, fact):
+                rows = rows.recorded(fact, group)
         for group in self.axes:
             rows = rows.filter(scenario__in=_with_axes(group))
         return rows

@@ -1,5 +1,6 @@
 """Trajectories; their texts, replays and pairs have tables of their own."""
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from django.db import models
@@ -44,6 +45,17 @@ class ReplayState(models.TextChoices):
         return {"agrees": "good", "differs": "bad"}.get(self.value, "muted")
 
 
+READ, ASKED = "documentation_read", "provider_asked"
+# The facts of a rollout in `axes`, by the sandbox's record of executed programs. Rows from before it have none.
+RECORDED = {READ: "Documentation read", ASKED: "Provider asked"}
+
+
+class Known(models.TextChoices):
+    YES = "yes", "Yes"
+    NO = "no", "No"
+    UNKNOWN = "unknown", "Unknown"
+
+
 class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
     def of(self, project: Project) -> "TrajectoryQuerySet":
         return self.filter(project=project)
@@ -66,6 +78,13 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
 
+    def recorded(self, fact: str, known: Collection[str]) -> "TrajectoryQuerySet":
+        """Those of which a fact of `RECORDED` is one of these words of `Known`."""
+        wanted = models.Q(**{f"axes__{fact}__in": list(known)})
+        if Known.UNKNOWN in known:
+            wanted |= models.Q(**{f"axes__{fact}__isnull": True})
+        return self.filter(wanted)
+
     def outcome_counts(self) -> dict[str, int]:
         return dict(self.order_by().values_list("outcome").annotate(n=models.Count("id")))
 
@@ -85,6 +104,8 @@ class Trajectory(models.Model):
 
     An episode on a server has no scenario but an `environment` and a `task`; its `bundle_sha256` is
     of the server's description of the task, its `item_key` is that of the item that played it.
+
+    A rollout's `axes` are what the sandbox recorded (`rollout/asked.py`); its scenario has the others.
 
     `seconds` is the time of its commands; `repeated_share` (0–1) and `longest_repeat` are the loop check.
     """
@@ -151,7 +172,8 @@ class Trajectory(models.Model):
 
     @property
     def labels(self) -> dict[str, object]:
-        return dict(self.scenario.axes if self.scenario else self.axes)
+        """The scenario's axes, and the facts of a rollout or the axes of an episode on a server."""
+        return {**(self.scenario.axes if self.scenario else {}), **self.axes}
 
     @property
     def call_items(self) -> dict[str, str]:

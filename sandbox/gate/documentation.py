@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sandbox.agent.terminal import exit_code_of
 from sandbox.gate.play import Rooms
 from sandbox.gate.report import Line
-from sandbox.protocol import ExecResult, Fixture, Session
+from sandbox.protocol import ExecResult, Fixture, ProgramRun, Session
 
 MAX_PROGRAMS = 4
 MAX_TOPICS = 24
@@ -41,6 +41,13 @@ def read_documentation(rooms: Rooms, programs: Sequence[Fixture]) -> Documentati
     if not programs:
         return Documentation()
     return rooms.fresh(lambda session: _ask_all(session, programs[:MAX_PROGRAMS]))
+
+
+def is_call_for_help(run: ProgramRun) -> bool:
+    """Whether a program was run for its documentation: by its first argument, or as a reader of pages."""
+    words = ("help", "h", "?", "usage", *ASKING)
+    first = run.arguments[0].lstrip("-").lower() if run.arguments else ""
+    return first in words or run.path.rsplit("/", 1)[1] in ("man", "help")
 
 
 class _Program:

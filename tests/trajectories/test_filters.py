@@ -23,8 +23,10 @@ def rows() -> dict[str, Trajectory]:
     easy = make_scenario(project, "easy", bundle={"axes": {"task": "cleanup", "difficulty": 1}})
     hard = make_scenario(project, "hard", bundle={"axes": {"task": "blocked", "difficulty": 5}})
     made = {
-        "a": make_trajectory(project, easy, sample={"status": "approved"}),
-        "b": make_trajectory(project, easy, outcome="no_terminal", terminal="", model="operator-b"),
+        "a": make_trajectory(project, easy, sample={"status": "approved"}, axes={"provider_asked": "yes"}),
+        "b": make_trajectory(
+            project, easy, outcome="no_terminal", terminal="", model="operator-b", axes={"provider_asked": "no"}
+        ),
         "c": make_trajectory(project, hard, outcome="correct_panic", terminal="panic no key", replay="agrees"),
     }
     make_trajectory(make_project())  # of another project
@@ -47,6 +49,9 @@ def rows() -> dict[str, Trajectory]:
         ({"status": "approved"}, "a"),
         ({"axes": {"task": ["cleanup", "blocked"], "difficulty": "5"}}, "c"),
         ({"axes": "task=cleanup"}, "ab"),
+        ({"provider_asked": "yes"}, "a"),
+        ({"provider_asked": ["no", "unknown"]}, "bc"),
+        ({"documentation_read": "unknown"}, "abc"),
         ({"created_after": "2100-01-01"}, ""),
         ({"created_before": "2100-01-01"}, "abc"),
     ],

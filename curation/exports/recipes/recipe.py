@@ -48,7 +48,8 @@ class Recipe(BaseModel):
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
       revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
-    - `metadata`: rows also have `id, source, instance_id, scenario, repo, tier, task, score, bucket, reviewers, run`.
+    - `metadata`: rows also have `id, source, instance_id, scenario, repo, tier, task, documentation_read,
+      provider_asked, score, bucket, reviewers, run`.
     - `reasoning`: `keep` leaves thinking text in `reasoning_content` of its message, `drop` leaves it out.
     - `gzip`, `parquet`: how data files are stored; by default as lines of JSON.
     """

@@ -33,6 +33,7 @@ from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
 from curation.review.models import Decision, Pick
 from curation.samples.models import UNSCORED, Kind
+from curation.trajectories.models import RECORDED
 from judging.scan.scan import rule_set_version
 
 _TRAJECTORY = Kind.TRAJECTORY.value
@@ -268,6 +269,7 @@ def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout |
         "repo": sample.repo,
         "tier": str(axes.get("tier", axes.get("difficulty", ""))),
         "task": str(axes.get("task", "")),
+        **{name: str(axes.get(name, "")) for name in RECORDED},
         "score": UNSCORED if sample.score is None else float(sample.score),
         "bucket": sample.bucket,
         "reviewers": list(reviewers),
@@ -277,7 +279,7 @@ def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout |
 
 # Beside these, a row has the columns of the project's questions (`LabelColumns`).
 METADATA: Columns = {
-    **dict.fromkeys(("id", "source", "instance_id", "scenario", "repo", "tier", "task"), "string"),
+    **dict.fromkeys(("id", "source", "instance_id", "scenario", "repo", "tier", "task", *RECORDED), "string"),
     "score": "float64",
     "bucket": "string",
     "reviewers": ["string"],

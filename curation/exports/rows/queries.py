@@ -79,8 +79,8 @@ def _king_or_reference(text: str | None, thinking: str, calls: str, reference: s
 
 
 class Rollout(NamedTuple):
-    """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON. An episode on a
-    server has no scenario but a `server_task` and `own_axes`."""
+    """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON. `own_axes`
+    are what the sandbox recorded. An episode on a server has no scenario but a `server_task`; all axes are its own."""
 
     sample_id: int
     trajectory_id: int
@@ -103,7 +103,7 @@ class Rollout(NamedTuple):
 
     @property
     def labels(self) -> dict[str, object]:
-        return self.own_axes if self.axes is None else self.axes
+        return {**(self.axes or {}), **self.own_axes}
 
     @property
     def task(self) -> str:

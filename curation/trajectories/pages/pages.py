@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from curation.projects.access import Access
 from curation.runs.models import Call
 from curation.runs.pages.results import why_hidden
-from curation.trajectories.models import Replay, Trajectory
+from curation.trajectories.models import RECORDED, Replay, Trajectory
 from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.trajectories.session.steps import Session
 from curation.web.text.markup import visible, with_signs, without_colours
@@ -85,7 +85,9 @@ def trajectory_view(
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
         calls_url=_calls_url(access, trajectory),
         costs=_costs(trajectory),
-        axes=[(with_signs(axis), with_signs(str(value))) for axis, value in trajectory.labels.items()],
+        axes=[
+            (with_signs(RECORDED.get(axis, axis)), with_signs(str(value))) for axis, value in trajectory.labels.items()
+        ],
     )
 
 

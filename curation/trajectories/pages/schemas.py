@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ninja import Schema
 from pydantic import Field
 
-from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.models import RECORDED, Known, Pair, Trajectory
 
 
 class ScenarioRef(Schema):
@@ -30,12 +30,14 @@ class CheckerOut(Schema):
     output: str | None = Field(None, examples=[""])
 
 
-class LoopFactsOut(Schema):
-    """Computed: the loop check. `repeated_share` is 0–1."""
+class FactsOut(Schema):
+    """Computed: the loop check, and which programs of the provider were really executed. `repeated_share` is 0–1."""
 
     commands: int = Field(examples=[4])
     repeated_share: float = Field(examples=[0.25])
     longest_repeat: int = Field(examples=[2])
+    documentation_read: bool | None = Field(examples=[True], description="By the sandbox's record; null if unknown.")
+    provider_asked: bool | None = Field(examples=[True], description="By the sandbox's record; null if unknown.")
 
 
 class TrajectorySlim(Schema):
@@ -53,7 +55,7 @@ class TrajectorySlim(Schema):
     checker: CheckerOut
     outcome: str = Field(examples=["solved"])
     keep: bool = Field(examples=[True])
-    facts: LoopFactsOut
+    facts: FactsOut
     replay: str | None = Field(examples=["agrees"])
     sample: str | None = Field(examples=["4711"])
 
@@ -97,6 +99,9 @@ class PairPage(Schema):
     total: int | None = None
 
 
+_ANSWERS = {Known.YES: True, Known.NO: False}
+
+
 def scenario_ref(row: Trajectory | Pair) -> dict[str, object] | None:
     return {"id": str(row.scenario_id), "name": row.scenario.name} if row.scenario else None
 
@@ -121,6 +126,7 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
             "commands": trajectory.commands,
             "repeated_share": trajectory.repeated_share,
             "longest_repeat": trajectory.longest_repeat,
+            **{name: _ANSWERS.get(trajectory.axes.get(name)) for name in RECORDED},
         },
         "replay": trajectory.replay or None,
         "sample": None if trajectory.sample_id is None else str(trajectory.sample_id),

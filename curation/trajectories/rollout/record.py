@@ -9,8 +9,10 @@ from curation.runs.models import Run
 from curation.samples.models import Flag, Kind
 from curation.samples.scores.priority import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
+from curation.trajectories.rollout.asked import asked_facts
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.episode import Episode
 from sandbox.agent.loops import LoopFacts, loop_facts
@@ -25,6 +27,7 @@ class RolledOut:
 
     run: Run
     scenario: Scenario
+    bundle: Bundle
     sample_index: int
     model: str
     instructions_hash: str
@@ -78,6 +81,7 @@ def _columns(rolled: RolledOut, loops: LoopFacts) -> Json:
         "instructions_hash": rolled.instructions_hash,
         "bundle_sha256": rolled.scenario.bundle_sha256,
         "backend": rolled.backend,
+        "axes": asked_facts(rolled.bundle, episode.checker.runs if episode.checker else None),
         "terminal": episode.terminal,
         "panic_reason": storable(episode.panic_reason)[:MOST_REASON],
         "outcome": episode.outcome,
@@ -116,7 +120,7 @@ def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleR
         preview="; ".join(commands),
         body="\n".join([scenario.title, *(turn.text for turn in episode.turns)]),
         texts=[turn.text for turn in episode.turns],
-        axes={axis: str(value) for axis, value in scenario.axes.items()},
+        axes={axis: str(value) for axis, value in {**scenario.axes, **row.axes}.items()},
     )
 
 

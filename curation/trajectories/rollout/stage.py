@@ -107,6 +107,7 @@ class RolloutStage:
             RolledOut(
                 run=context.run,
                 scenario=job.scenario,
+                bundle=job.bundle,
                 sample_index=index,
                 model=plan.target.name,
                 instructions_hash=plan.instructions.sha256,

@@ -61,7 +61,7 @@ def test_a_panic_keeps_its_reason() -> None:
 
 def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
     project, user = make_project(), make_user("ada")
-    trajectory = make_kept(project, by=user)
+    trajectory = make_kept(project, by=user, axes={"provider_asked": "yes"})
     row = rows(run_export(project, {**SFT, "metadata": True}), FILE)[0]
     del row["messages"]
     assert row == {
@@ -72,6 +72,8 @@ def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
         "repo": "",
         "tier": "1",
         "task": "file-edit",
+        "documentation_read": "",
+        "provider_asked": "yes",
         "score": -1.0,
         "bucket": "",
         "reviewers": ["ada"],

@@ -17,6 +17,8 @@ from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.gate.stage import reference_of, subject_of, task_of
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
+from curation.trajectories.models import ASKED, READ, Known
+from curation.trajectories.rollout.asked import asked_facts
 from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment
 from sandbox.choose import choose_backend
@@ -160,6 +162,9 @@ def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -
     episode = played("operator-solver", bundle, rooms, EpisodeLimits(max_turns=30))
     outputs = "\n".join(turn.text for turn in episode.turns)
     assert episode.outcome == ("correct_panic" if bundle.expected_terminal == "panic" else "solved"), outputs
+    runs = episode.checker.runs if episode.checker else None
+    facts = asked_facts(bundle, runs)
+    assert facts[ASKED] == Known.YES and facts[READ] != Known.NO, runs
     steps = next(steps for said, steps in written_steps().items() if said in bundle.announcement.text)
     assert episode.commands[-len(steps) + 1 :] == list(steps[:-1])
 

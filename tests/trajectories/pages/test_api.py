@@ -44,13 +44,21 @@ def ids(client: Client, bearer: dict[str, str], query: str) -> list[int]:
 
 def test_one_trajectory_has_the_documented_fields(client: Client, project: Project, bearer: dict[str, str]) -> None:
     run = make_run(project, "rollout")
-    row = make_trajectory(project, run=run, checker_output="fine\n", repeated_share=0.25, longest_repeat=2)
+    row = make_trajectory(
+        project, run=run, checker_output="fine\n", repeated_share=0.25, longest_repeat=2, axes={"provider_asked": "yes"}
+    )
     shown = get(client, bearer, f"/trajectories/{row.pk}")
     assert set(shown) == KEYS and all(set(turn) == TURN for turn in shown["turns"])
     assert shown["scenario"] == {"id": str(row.scenario_id), "name": row.subject}
     assert (shown["run"], shown["sample"]) == (str(run.pk), str(row.sample_id))
     assert shown["checker"] == {"passed": True, "output": "fine\n"}
-    assert shown["facts"] == {"commands": 3, "repeated_share": 0.25, "longest_repeat": 2}
+    assert shown["facts"] == {
+        "commands": 3,
+        "repeated_share": 0.25,
+        "longest_repeat": 2,
+        "documentation_read": None,
+        "provider_asked": True,
+    }
     assert [turn["kind"] for turn in shown["turns"]][:3] == ["orientation", "action", "output"]
     assert (shown["terminal"], shown["panic_reason"], shown["replay"]) == ("exit", None, None)
     assert "You operate a shell" not in str(shown)

@@ -81,6 +81,8 @@ def test_its_sample_waits_for_review(operators: Operators, rooms: FakeBackend) -
     assert (sample.kind, sample.status, sample.score, sample.bucket) == (Kind.TRAJECTORY, Status.PENDING, None, "")
     assert (sample.source, sample.model, sample.flags) == ("scenarios", "operator-a", 0)
     assert sample.axes == {
+        "documentation_read": "unknown",
+        "provider_asked": "unknown",
         "task": "file-edit",
         "provider": "script",
         "announcement": "motd",
