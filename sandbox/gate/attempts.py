@@ -86,9 +86,11 @@ def must_be(session: Session, checker: str, state: State, differ: Differ) -> Non
         raise SandboxFailed(f"After an attempt, {lost[0]} could not be put back.")
 
 
-def fresh_player(rooms: Rooms, body: str, state: State, ending: Ending | None) -> Callable[[Attempt], Played]:
-    """Return what shows an attempt in a sandbox of its own, after the reference's `body`, which leaves `state`."""
-    return lambda attempt: rooms.play(body=body, ending=ending, after=scripts_of(attempt.edits, state))
+def fresh_player(
+    rooms: Rooms, commands: Sequence[str], state: State, ending: Ending | None
+) -> Callable[[Attempt], Played]:
+    """Return what shows an attempt in a sandbox of its own, after the reference's commands, which leave `state`."""
+    return lambda attempt: rooms.play(commands=commands, ending=ending, after=scripts_of(attempt.edits, state))
 
 
 def _way_back(edits: Edits, state: State) -> Edits:
@@ -104,6 +106,8 @@ def _edited(state: State, edits: Edits) -> State:
 
 
 def _advice(attempt: Attempt) -> str:
+    if attempt.advice:
+        return attempt.advice
     if not attempt.path:
         return "Compare results exactly, as files with their whole content."
     return (

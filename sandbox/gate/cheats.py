@@ -24,6 +24,7 @@ from sandbox.gate.foreign import (
     without_line,
     words_of,
 )
+from sandbox.gate.misread import texts_as_code, tolerated
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
 
 # Lines that are tried alone, over all results; of each result at least one.
@@ -45,13 +46,14 @@ _COMMENT = re.compile(r"\s*(?:[#;]|//|--)")
 class Attempt:
     """A state that must not pass: `edits` of the state that it starts from. `says` completes "the checker passes …".
 
-    `path` is where it belongs in the report. `warns` if it is only doubtful.
+    `path` is where it belongs in the report. `warns` if it is only doubtful. `advice` replaces the usual one.
     """
 
     path: str
     says: str
     edits: Edits
     warns: bool = False
+    advice: str = ""
 
 
 def left_out(
@@ -277,6 +279,10 @@ def _wrong_content(
         yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
         for says, wrong in longer_line(text, number):
             yield attempt(f"{says} line {number + 1} of {path}", wrong, warns=lenient and number > 0)
+    for says, wrong in texts_as_code(text):
+        yield attempt(f"{says} in {path}", wrong)
+    for says, wrong, is_doubtful in tolerated(text):
+        yield attempt(f"{says} in {path}", wrong, warns=is_doubtful or _only_comments(text, wrong))
 
 
 def _half_modes(before: int, after: int) -> Iterator[tuple[str, int]]:

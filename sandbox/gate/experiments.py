@@ -20,8 +20,10 @@ from sandbox.gate.cheats import (
     swapped,
     taken_for_another,
 )
-from sandbox.gate.edits import scripts_of
+from sandbox.gate.documentation import read_documentation
+from sandbox.gate.edits import can_make, scripts_of
 from sandbox.gate.foreign import literals_of, scrambled, stuffed
+from sandbox.gate.neighbours import damaged
 from sandbox.gate.play import (
     REFERENCE_SECONDS,
     Played,
@@ -30,15 +32,16 @@ from sandbox.gate.play import (
     snapshot_after,
     snapshot_in,
 )
-from sandbox.gate.provider import Traces, find_traces
+from sandbox.gate.provider import Traces, find_traces, programs_of
 from sandbox.gate.report import Check, Finding, Line
 from sandbox.gate.stability import background_work, check_stability, differing
 from sandbox.gate.state import Change, Changes, Entry, State, changes_between, is_temporary
-from sandbox.protocol import HOME, ROOTS, Session
+from sandbox.protocol import HOME, ROOTS, Fixture, Session
 
 MAX_NAMES = 12
 MAX_SOURCES = 8
 WAIT_SECONDS = 2.0
+RECORD = "A file proves nothing that the agent can write: `asked` tells which programs were really run."
 _PATH = re.compile(rf"(?:~|{'|'.join(ROOTS)})(?:/[\w.+@%,:=-]+)+")
 _CHMODS = re.compile(r"\b(?:chmod|install|umask|setfacl)\b")
 
@@ -67,9 +70,12 @@ class _Base(NamedTuple):
     after: State
     changes: dict[str, Change]
     traces: Traces
-    body: str
-    ending: Ending
+    reference: Reference
     left_alone: list[str]
+
+    @property
+    def ending(self) -> Ending:
+        return self.reference.ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +93,14 @@ def experiments(rooms: Rooms, reference: Reference, subject: Subject) -> Experim
 
 def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subject) -> Experiments:
     """All that needs the reference's final state, in one session."""
-    checker, body, ending = rooms.task.checker, reference.body, reference.ending
+    checker, ending = rooms.task.checker, reference.ending
     before = snapshot_in(session).paths
     lines: list[Line] = []
-    if body.strip():
-        result = session.exec(body, REFERENCE_SECONDS)
-        lines.append(Line(body, result.output, exit_code_of(result), result.duration))
+    for command in reference.commands:
+        result = session.exec(command, REFERENCE_SECONDS)
+        lines.append(Line(command, result.output, exit_code_of(result), result.duration))
+        if result.left:
+            break
     ended = snapshot_in(session)
     base = _base(rooms, reference, subject, before, ended.paths)
     changes = base.changes if ended.paths else None
@@ -112,14 +120,15 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     lies = [lie for source in sources for lie in believed(source, state[source], base.changes, stuffing)]
     tried += try_all(session, checker, [lie for lie in lies if not is_right(lie, state, base.changes)], state, ending)
     must_be(session, checker, state, differing)
-    again = fresh_player(rooms, body, base.after, ending)
+    again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
-    return Experiments([shown, *found, stable, *_reports(tried, again), *first, *_claims(rooms, base)], changes)
+    claims = _claims(rooms, subject, base)
+    return Experiments([shown, *found, stable, *_reports(tried, again), *first, *claims], changes)
 
 
 def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> _Base:
     changes = changes_between(before, after)
-    traces = find_traces(rooms, reference.body, changes, subject.told)
+    traces = find_traces(rooms, reference.commands, changes, subject.told)
     named = set(_named_paths(rooms.task.checker))
     counted = {
         path: change
@@ -127,13 +136,13 @@ def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, a
         if path not in traces.paths and not subject.is_scratch(path) and (not is_temporary(path) or path in named)
     }
     alone = sorted(changes.keys() - counted.keys())
-    return _Base(before, after, counted, traces, reference.body, reference.ending, alone)
+    return _Base(before, after, counted, traces, reference, alone)
 
 
 def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iterator[Attempt]:
     stuffing = _stuffing(rooms, base)
     most = max(1, MAX_LINES // max(1, len(base.changes)))
-    chmods = bool(_CHMODS.search(base.body))
+    chmods = bool(_CHMODS.search(base.reference.text))
     for path, change in base.changes.items():
         ordered = path not in subject.free_order
         is_folder = change.after is not None and change.after.kind == "folder"
@@ -145,6 +154,8 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
         ):
             if attempt.warns or not is_right(attempt, state, base.changes):
                 yield attempt
+    fixtures = [file.path for file in rooms.task.setup.fixtures if not _is_left_alone(file.path, subject, base)]
+    yield from damaged(base.changes, fixtures, state, _served(rooms, subject))
     beside = {path: entry for path, entry in state.items() if path not in base.left_alone}
     for attempt in (
         *swapped(base.changes),
@@ -155,6 +166,16 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
     ):
         if base.changes and not is_right(attempt, state, base.changes):
             yield attempt
+
+
+def _is_left_alone(path: str, subject: Subject, base: _Base) -> bool:
+    return subject.is_scratch(path) or path in base.traces.paths
+
+
+def _served(rooms: Rooms, subject: Subject) -> str:
+    """The texts of the provider's programs."""
+    programs = programs_of(rooms.task.setup.fixtures, subject.told)
+    return "\n".join(f"{file.path}\n{file.content.decode(errors='replace')}" for file in programs)
 
 
 def _sources(session: Session, rooms: Rooms, base: _Base, state: State) -> list[str]:
@@ -178,7 +199,8 @@ def _changed_first(rooms: Rooms, reference: Reference, source: str, base: _Base)
     if text is not None and len(text.splitlines()) > 1:
         variants["cut to its first line"] = replace(entry, data=text.splitlines(keepends=True)[0].encode())
     for says, changed in variants.items():
-        played = rooms.play(before=scripts_of({source: changed}, base.before), body=reference.body, ending=base.ending)
+        before = scripts_of({source: changed}, base.before)
+        played = rooms.play(before=before, commands=reference.commands, ending=base.ending)
         if played.passed:
             reason = (
                 f"the checker passes when {source} is {says} before the work: it takes the right result from a file"
@@ -189,7 +211,7 @@ def _changed_first(rooms: Rooms, reference: Reference, source: str, base: _Base)
             return
 
 
-def _claims(rooms: Rooms, base: _Base) -> Iterator[Check]:
+def _claims(rooms: Rooms, subject: Subject, base: _Base) -> Iterator[Check]:
     """Attempts without the reference, on untouched fixtures: pretences, programs that do nothing, claims in words."""
     stuffing = _stuffing(rooms, base)
     attempts = list(pretended(base.changes, _more_names(rooms, base), stuffing, asked=False))
@@ -201,18 +223,60 @@ def _claims(rooms: Rooms, base: _Base) -> Iterator[Check]:
     if programs:
         attempts.append(Attempt("", f"when {', '.join(programs)} only says that all is well", programs))
     attempts = [attempt for attempt in attempts if not is_right(attempt, base.before, base.changes)]
+    forged = _forgeries(base)
+    attempts += forged
 
     def work(session: Session) -> list[Tried]:
         state = snapshot_after(session, rooms.task.checker).paths
         return try_all(session, rooms.task.checker, attempts, state, base.ending)
 
     tried = rooms.fresh(work, setup=rooms.roomy())
-    yield report_on("pretences on untouched fixtures", tried, fresh_player(rooms, "", base.before, base.ending))
+    again = fresh_player(rooms, (), base.before, base.ending)
+    yield report_on("pretences on untouched fixtures", [entry for entry in tried if entry.attempt not in forged], again)
+    if forged:
+        yield _forged_traces([entry for entry in tried if entry.attempt in forged], again)
+    if not base.changes:
+        yield from _only_read(rooms, programs_of(rooms.task.setup.fixtures, subject.told), base.ending)
     words = Ending("panic", " ".join(stuffing.split())[:8000])
     said = "echo 'All that was asked is done; the result is as expected.'"
     played = rooms.play(after=[said], ending=words)
     reason = "the checker passes when nothing was done and the reason of the panic names everything: it believes words"
     yield Check("claims in words", not played.passed, reason if played.passed else "", tuple(played.lines))
+
+
+def _forgeries(base: _Base) -> list[Attempt]:
+    """The provider's traces written by hand: alone, and with all results; and the results without them."""
+    traces: dict[str, Entry | None] = {
+        path: base.after[path] for path in sorted(base.traces.paths & base.after.keys()) if can_make(base.after[path])
+    }
+    results = {path: change.after for path, change in base.changes.items()}
+    if not traces:
+        return []
+    shown = ", ".join(list(traces)[:4])
+    alone = Attempt("", f"when nothing was done but write {shown} by hand", traces, advice=RECORD)
+    if not results:
+        return [alone]
+    both = Attempt("", f"when {shown} was written by hand and the provider never asked", {**traces, **results}, True)
+    return [alone, both, Attempt("", "without a trace", results, True)]
+
+
+def _forged_traces(tried: list[Tried], again: Callable[[Attempt], Played]) -> Check:
+    """Fails if a trace in a file is all that the checker wants, warns if it is a part of that."""
+    is_proof = len(tried) == 3 and tried[1].passed and not tried[2].passed
+    return report_on("forged traces", tried[:2] if is_proof else tried[:1], again)
+
+
+def _only_read(rooms: Rooms, programs: list[Fixture], ending: Ending) -> Iterator[Check]:
+    """Where there is nothing to do, to have read the documentation is not to have asked."""
+    found = read_documentation(rooms, programs)
+    calls = "\n".join([*found.helps, *found.topics, *found.usages])
+    if calls:
+        played = rooms.play(after=[calls], ending=ending)
+        reason = (
+            "the checker passes when the provider's documentation was read and it was never asked: let `asked` want"
+            " the arguments that ask for directives"
+        )
+        yield Check("only the documentation", not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
 def _reports(tried: list[Tried], again: Callable[[Attempt], Played]) -> Iterator[Check]:

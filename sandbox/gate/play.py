@@ -21,10 +21,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference solution: `body` runs as one command, then `ending` ends the session."""
+    """A reference solution: its commands run one by one, as an agent types them, then `ending` ends the session.
 
-    body: str
+    `lost` says what one of the commands sets for itself alone and a later one uses.
+    """
+
+    commands: tuple[str, ...]
     ending: Ending
+    lost: str = ""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.commands)
 
 
 @dataclass
@@ -69,34 +77,55 @@ class Rooms:
         return replace(setup, limits=limits, fixtures=setup.fixtures if fixtures is None else fixtures)
 
     def play(
-        self, *, body: str = "", ending: Ending | None, before: Sequence[str] = (), after: Sequence[str] = ()
+        self,
+        *,
+        commands: Sequence[str] = (),
+        ending: Ending | None,
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
     ) -> Played:
-        """Run `before`, the body, `after`, the terminal and the checker in a fresh sandbox."""
+        """Run `before`, the reference's commands, `after`, the terminal and the checker in a fresh sandbox."""
         try:
-            return self.fresh(lambda session: play(session, self.task.checker, [*before, body, *after], body, ending))
+            return self.fresh(lambda session: _play(session, self.task.checker, before, commands, after, ending))
         except SetupRefused as refused:
             return Played(ending, stopped=f"the sandbox does not take the scenario: {refused}")
 
 
-def play(session: Session, checker: str, scripts: Sequence[str], body: str, ending: Ending | None) -> Played:
-    """Run the scripts, of which `body` is the reference's, then end the session and run the checker."""
+def _play(
+    session: Session,
+    checker: str,
+    before: Sequence[str],
+    commands: Sequence[str],
+    after: Sequence[str],
+    ending: Ending | None,
+) -> Played:
     played = Played(ending)
-    for script in filter(str.strip, scripts):
-        result = session.exec(script, REFERENCE_SECONDS)
-        played.lines.append(Line(script, result.output, exit_code_of(result), result.duration))
-        if script is body and result.timed_out:
-            played.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
-        elif script is body and result.left and result.exit_code != 0:
-            played.stopped = f"the reference broke off with status {result.exit_code} before its last line"
-        elif script is body and result.left:
-            played.ending = Ending("exit")
-        if played.stopped:
-            return played
+    _run(session, played, before)
+    left = _run(session, played, commands, is_reference=True)
+    if played.stopped:
+        return played
+    if left:
+        played.ending = Ending("exit")
+    _run(session, played, after)
     if played.ending is not None:
         played.lines.append(Line(played.ending.line))
     played.check = check_in(session, checker, played.ending)
     played.lines.append(checker_line(played.check))
     return played
+
+
+def _run(session: Session, played: Played, scripts: Sequence[str], *, is_reference: bool = False) -> bool:
+    """Run scripts and note their lines; True if one of the reference left early. Then the rest is not run."""
+    for script in filter(str.strip, scripts):
+        result = session.exec(script, REFERENCE_SECONDS)
+        played.lines.append(Line(script, result.output, exit_code_of(result), result.duration))
+        if is_reference and result.timed_out:
+            played.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
+        elif is_reference and result.left and result.exit_code != 0:
+            played.stopped = f"the reference broke off with status {result.exit_code} before its last line"
+        if played.stopped or (is_reference and result.left):
+            return True
+    return False
 
 
 def check_in(session: Session, checker: str, ending: Ending | None) -> CheckResult:

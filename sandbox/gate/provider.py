@@ -48,7 +48,7 @@ def programs_of(fixtures: Sequence[Fixture], told: str) -> list[Fixture]:
     return named or [file for file in scripts if file.mode & 0o111]
 
 
-def find_traces(rooms: Rooms, body: str, changes: Changes, told: str) -> Traces:
+def find_traces(rooms: Rooms, commands: Sequence[str], changes: Changes, told: str) -> Traces:
     """Raises `SandboxFailed`."""
     fixtures = rooms.task.setup.fixtures
     programs = programs_of(fixtures, told)
@@ -56,7 +56,7 @@ def find_traces(rooms: Rooms, body: str, changes: Changes, told: str) -> Traces:
         return Traces(frozenset(), ())
     rest = [file for file in fixtures if file not in programs]
     recorders = [file for program in programs for file in _recording(program)]
-    recorded, after, _ = rooms.fresh(lambda session: _run(session, body), setup=rooms.roomy([*rest, *recorders]))
+    recorded, after, _ = rooms.fresh(lambda session: _run(session, commands), setup=rooms.roomy([*rest, *recorders]))
     calls = {path: entry for path, entry in after.items() if path.startswith(f"{CALLS}/")}
     said = tuple(entry.text or "" for path, entry in calls.items() if path.endswith(("/out", "/err")))
     answers = [
@@ -71,19 +71,23 @@ def find_traces(rooms: Rooms, body: str, changes: Changes, told: str) -> Traces:
         for file in programs
     ]
     own, _, ended = rooms.fresh(
-        lambda session: _run(session, body, REPLAY_SECONDS), setup=rooms.roomy([*rest, *players, *answers])
+        lambda session: _run(session, commands, REPLAY_SECONDS), setup=rooms.roomy([*rest, *players, *answers])
     )
-    theirs = changes.keys() - own if ended and recorded >= changes.keys() else _unnamed(changes, body)
+    theirs = changes.keys() - own if ended and recorded >= changes.keys() else _unnamed(changes, "\n".join(commands))
     scripts = "\n".join(file.content.decode(errors="replace") for file in fixtures if file.content.startswith(b"#!"))
     return Traces(frozenset(path for path in theirs if _names(scripts, path)), said)
 
 
-def _run(session: Session, body: str, seconds: float = REFERENCE_SECONDS) -> tuple[set[str], State, bool]:
+def _run(session: Session, commands: Sequence[str], seconds: float = REFERENCE_SECONDS) -> tuple[set[str], State, bool]:
     """The paths that a run changed, its state, and whether it came to its end."""
     before = snapshot_in(session).paths
-    result = session.exec(body, seconds) if body.strip() else None
+    broke_off = False
+    for command in commands:
+        result = session.exec(command, seconds)
+        broke_off = result.timed_out or (result.left and result.exit_code != 0)
+        if broke_off or result.left:
+            break
     after = snapshot_in(session).paths
-    broke_off = result is not None and (result.timed_out or (result.left and result.exit_code != 0))
     return set(changes_between(before, after)), after, not broke_off
 
 

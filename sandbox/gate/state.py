@@ -41,11 +41,11 @@ class Entry:
             return None
 
     def same_content(self, other: "Entry | None") -> bool:
-        """Whether kind and content are equal; white space does not count in text."""
+        """Whether kind and content are equal; blanks and empty lines do not count in text."""
         if other is None or self.kind != other.kind:
             return False
         if self.kind == "file" and self.text is not None and other.text is not None:
-            return self.text.split() == other.text.split()
+            return _words(self.text) == _words(other.text)
         return (self.data, self.digest, self.runs) == (other.data, other.digest, other.runs)
 
 
@@ -106,6 +106,10 @@ def changes_between(before: State, after: State) -> dict[str, Change]:
 def is_temporary(path: str) -> bool:
     """Temporary folders belong to nobody's result: their paths count only if the checker names them."""
     return any(path == folder or path.startswith(f"{folder}/") for folder in TEMPORARY)
+
+
+def _words(text: str) -> list[list[str]]:
+    return [words for line in text.splitlines() if (words := line.split())]
 
 
 def _read_line(line: str) -> tuple[str, Entry]:

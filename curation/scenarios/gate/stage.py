@@ -30,6 +30,7 @@ from curation.scenarios.bundles.document import Bundle, parse_bundle, setup_of, 
 from curation.scenarios.claims.check import AxisCheck, check_axes, reason_of
 from curation.scenarios.claims.evidence import Evidence, Finding, told
 from curation.scenarios.gate.findings import findings_of
+from curation.scenarios.gate.typed import commands_of, lost_between
 from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Invalid
@@ -236,7 +237,8 @@ def reference_of(bundle: Bundle) -> Reference:
     found = terminal_of(bundle.reference_solution)
     if found is None:  # only a row that was not saved through `parse_bundle`
         raise ItemFailed("its reference solution does not end in `exit` or `panic`")
-    return Reference(found.body, Ending(found.terminal, found.reason))
+    commands = commands_of(found.body)
+    return Reference(commands, Ending(found.terminal, found.reason), lost_between(commands))
 
 
 def subject_of(bundle: Bundle) -> Subject:

@@ -34,7 +34,7 @@ def gate(
     rooms = FakeBackend(answers, passes=passes, opening=opening)
     verdict = run_gate(
         task=Task(Setup(), "test -e greeting.txt", expected),
-        reference=Reference(body, ending),
+        reference=Reference((body,), ending),
         open_session=rooms.session,
         repeats=repeats,
     )

@@ -17,16 +17,17 @@ from sandbox.protocol import Backend, Session
 def evidence_of(bundle: Bundle, backend: Backend) -> Evidence:
     """Run the reference, find the provider's traces, and call the provider's programs."""
     rooms = Rooms(task_of(bundle, labels={}), backend.session)
-    body = reference_of(bundle).body
+    commands = reference_of(bundle).commands
 
     def run(session: Session) -> object:
         before = snapshot_in(session).paths
-        session.exec(body, 30)
+        for command in commands:
+            session.exec(command, 30)
         return changes_between(before, snapshot_in(session).paths)
 
     changes = rooms.fresh(run, setup=rooms.roomy())
     assert isinstance(changes, dict)
-    traces = find_traces(rooms, body, changes, subject_of(bundle).told).paths
+    traces = find_traces(rooms, commands, changes, subject_of(bundle).told).paths
     kept = {path: change for path, change in changes.items() if path not in traces and not is_temporary(path)}
     seen = Evidence(bundle, changes=kept)
     return replace(seen, documentation=read_documentation(rooms, seen.programs))

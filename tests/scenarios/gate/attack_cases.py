@@ -103,15 +103,15 @@ SOUND_ATTACKED = [
     Case(
         "nothing at the desk",
         SPEAK + "todo say BYE",
-        SPOKEN + "grep -qx 'BYE ' /var/desk/log && [ \"$TERMINAL\" = exit ] && [ ! -e team.txt ]",
+        'asked todo say NEXT && asked todo say BYE && [ "$TERMINAL" = exit ] && [ ! -e team.txt ]',
         {**AT_DESK, "/var/desk/order": "Nothing today.\n"},
         DESK_MODES,
     ),
     Case(
-        "a reason with the trace",
+        "a reason with the record",
         "ls /srv/vault || true\ntodo done 1",
         'test "$TERMINAL" = panic -a -n "$PANIC_REASON" || exit 1\n'
-        "test -f /var/spool/todo/1 && test ! -d /srv/vault && grep -qx 'show 1' /var/log/todo.log",
+        "test -f /var/spool/todo/1 && test ! -d /srv/vault && asked todo show 1",
         ending=Ending("panic", "no vault"),
     ),
     Case(

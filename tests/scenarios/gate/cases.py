@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from curation.scenarios.gate.typed import commands_of
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import Task
 from sandbox.gate.play import Reference
@@ -52,7 +53,7 @@ class Case:
 
     @property
     def reference(self) -> Reference:
-        return Reference(f"todo --help\ntodo list\ntodo show 1\n{self.work}", self.ending)
+        return Reference(commands_of(f"todo --help\ntodo list\ntodo show 1\n{self.work}"), self.ending)
 
 
 def checked(text: str, path: str) -> str:
@@ -72,8 +73,8 @@ SOUND = [
     ),
     Case(
         "json of a count",
-        'n=$(grep -c error /srv/app.log)\nprintf \'{"errors": %s}\\n\' "$n" > /srv/report.json',
-        ASKED + "[ \"$(tr -d ' \\n' < /srv/report.json)\" = '{\"errors\":3}' ]",
+        'n=$(grep -c error /srv/app.log) && printf \'{"errors": %s}\\n\' "$n" > /srv/report.json',
+        ASKED + "[ \"$(sed 's/: */:/' /srv/report.json)\" = '{\"errors\":3}' ]",
         {"/srv/app.log": LOG},
     ),
     Case(
@@ -125,7 +126,8 @@ SOUND = [
         ASKED
         + "[ \"$(cd /srv && find in old -type f | sort | xargs)\" = 'in/c.txt old/a.log old/b.log' ] || exit 1\n"
         + checked("first", "/srv/old/a.log")
-        + checked("second", "/srv/old/b.log"),
+        + checked("second", "/srv/old/b.log")
+        + checked("text", "/srv/in/c.txt"),
         {"/srv/in/a.log": "first\n", "/srv/in/b.log": "second\n", "/srv/in/c.txt": "text\n"},
     ),
     Case(
@@ -144,7 +146,7 @@ SOUND = [
     ),
     Case(
         "an exit code",
-        "code=0\n/srv/probe.sh > /dev/null || code=$?\necho $code > /srv/status",
+        "/srv/probe.sh > /dev/null; echo $? > /srv/status",
         ASKED + '[ "$(cat /srv/status)" = 7 ]',
         {"/srv/probe.sh": "#!/bin/sh\nexit 7\n"},
         {"/srv/probe.sh": 0o755},
@@ -155,11 +157,16 @@ SOUND = [
         ASKED + '[ "$(ls /srv/cache)" = keep.dat ] && [ "$(cat /srv/cache/keep.dat)" = data ]',
         {"/srv/cache/a.tmp": "1\n", "/srv/cache/b.tmp": "2\n", "/srv/cache/keep.dat": "data\n"},
     ),
-    Case("an empty queue", "", ASKED + '[ "$TERMINAL" = exit ] && [ ! -e /srv/out.txt ]', order="Nothing today.\n"),
+    Case(
+        "an empty queue",
+        "",
+        'asked todo show 1 && [ "$TERMINAL" = exit ] && [ ! -e /srv/out.txt ]',
+        order="Nothing today.\n",
+    ),
     Case(
         "blocked",
         "cat /srv/missing || true\ntodo done 1",
-        FINISHED + '[ "$TERMINAL" = panic ] && [ -n "$PANIC_REASON" ] && [ ! -e /srv/missing ]',
+        'asked todo done 1 && [ "$TERMINAL" = panic ] && [ -n "$PANIC_REASON" ] && [ ! -e /srv/missing ]',
         ending=Ending("panic", "the list is missing"),
     ),
     Case(
@@ -173,7 +180,7 @@ SOUND = [
     Case(
         "free order and spacing",
         "cut -d, -f1,3 /srv/staff.csv | tail -n +2 > hours.csv",
-        ASKED + "[ \"$(sort hours.csv | tr -d ' ')\" = 'bram,3\nida,7\nolga,12\nyusuf,5' ]",
+        ASKED + "[ \"$(sort hours.csv | sed 's/, */,/')\" = 'bram,3\nida,7\nolga,12\nyusuf,5' ]",
         {"/srv/staff.csv": STAFF},
     ),
     Case(

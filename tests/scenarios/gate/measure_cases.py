@@ -99,13 +99,19 @@ COMPARED = [
         FLAGS,
         ASKED + "[ \"$(find flags -type f -empty | sort | tr '\\n' ' ')\" = 'flags/ida flags/olga ' ]",
     ),
-    Case("what is left by name", CLEAN, ASKED + "[ \"$(ls /srv/box | tr '\\n' ' ')\" = 'c.txt e.txt ' ]", BOX),
+    Case(
+        "what is left by name and text",
+        CLEAN,
+        ASKED + "[ \"$(cd /srv/box && ls && cat *)\" = 'c.txt\ne.txt\nc.txt\ne.txt' ]",
+        BOX,
+    ),
     Case(
         "private files by name",
         LOCK,
         ASKED
         + "[ \"$(cd /srv/keys && find . -perm 600 | sort | tr '\\n' ' ')\" = './bram.key ./ida.key ' ] || exit 1\n"
-        "[ \"$(cat /srv/keys/bram.key /srv/keys/ida.key | tr '\\n' ' ')\" = 'bram.key ida.key ' ]",
+        "[ \"$(cat /srv/keys/bram.key /srv/keys/ida.key | tr '\\n' ' ')\" = 'bram.key ida.key ' ] || exit 1\n"
+        "unchanged --except /srv/keys/bram.key /srv/keys/ida.key /var",
         KEYS,
     ),
     Case("a link's whole target", LINK, ASKED + '[ "$(readlink current)" = /srv/releases/2 ]', RELEASES),

@@ -1,29 +1,38 @@
 """The gate on checkers that can be cheated or are flaky, and on sound ones."""
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from curation.scenarios.gate.findings import findings_of
+from sandbox.agent.action import Ending
+from sandbox.agent.shell_environment import Task
 from sandbox.choose import choose_backend
 from sandbox.gate.experiments import Subject
 from sandbox.gate.gate import run_gate
+from sandbox.gate.play import Reference
 from sandbox.gate.report import CHECKER, GateVerdict
-from sandbox.protocol import Backend
+from sandbox.protocol import Backend, Fixture, Setup
 from tests.scenarios.gate import cases
 from tests.scenarios.gate.answer_cases import LENIENT, SOUND_ANSWERS
 from tests.scenarios.gate.attack_cases import ATTACKED, SOUND_ATTACKED
 from tests.scenarios.gate.cases import Case
 from tests.scenarios.gate.measure_cases import COMPARED, MEASURED
+from tests.scenarios.gate.neighbour_cases import DAMAGED, SOUND_BESIDE
 
 # These were admitted when the attack was first made.
 ADMITTED_FIRST = {
     *("sorted letters", "a private file in any way", "one member of the archive", "links by their inside"),
     *("a link that resolves", "touched today", "numbers of the inode"),
 }
-SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS)
-BAD = (*cases.BAD, *MEASURED, *ATTACKED, *LENIENT)
+SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS, *SOUND_BESIDE)
+BAD = (*cases.BAD, *MEASURED, *ATTACKED, *LENIENT, *DAMAGED)
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "cases" / "checkers.jsonl"
+GIVEN = [json.loads(line) for line in SHARED.read_text().splitlines()] if SHARED.exists() else []
 
 
 @pytest.fixture(
@@ -34,7 +43,7 @@ def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def gated(case: Case, rooms: Backend, *, scratch: tuple[str, ...] = ()) -> GateVerdict:
-    findings = findings_of(case.checker, case.reference.body, case.task.setup)
+    findings = findings_of(case.checker, case.reference.text, case.task.setup)
     return run_gate(
         task=case.task,
         reference=case.reference,
@@ -63,7 +72,23 @@ def wrong_verdicts(cases: Sequence[Case], rooms: Backend) -> dict[str, str]:
 def test_sound_checkers_are_admitted_and_others_refused(rooms: Backend) -> None:
     attack = [*SOUND_ATTACKED[::4], *(case for case in ATTACKED if case.name in ADMITTED_FIRST)]
     every = (*cases.SOUND, *COMPARED, *SOUND_ANSWERS, *cases.BAD, *MEASURED, *attack, *LENIENT[::3])
+    every = (*every, *SOUND_BESIDE[::3], *DAMAGED[::3])
     assert wrong_verdicts(every if rooms.name == "bubblewrap" else every[::8], rooms) == {}
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["name"])
+def test_the_given_checkers_get_the_right_verdict(given: dict[str, Any], rooms: Backend) -> None:
+    files = [Fixture(file["path"], file["content"].encode(), int(file["mode"], 8)) for file in given["fixtures"]]
+    setup = Setup(fixtures=files, motd="Work is announced by: todo\n")
+    *commands, ending = given["reference_solution"].strip().splitlines()
+    verdict = run_gate(
+        task=Task(setup, given["checker"], ending),
+        reference=Reference(tuple(commands), Ending(ending)),
+        subject=Subject(told=setup.motd),
+        open_session=rooms.session,
+        repeats=1,
+    )
+    assert verdict.admitted is (given["label"] == "sound"), verdict.reason
 
 
 @pytest.mark.slow

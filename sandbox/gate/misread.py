@@ -1,0 +1,42 @@
+"""Texts that a checker takes for the right one because it reads them as code, or tolerates too much."""
+
+import re
+from collections.abc import Iterator
+
+_NUMBER = re.compile(r"[1-9]\d{0,14}\Z")
+_BETWEEN_WORDS = re.compile(r"(?<=\w)[ \t]+(?=\w)")
+_LONG_WORD = re.compile(r"(?<!\w)(\w)(\w+)")
+# How a text of these begins.
+_MARKUP = "{[<"
+
+
+def texts_as_code(text: str) -> Iterator[tuple[str, str]]:
+    """Return what to call it, and a wrong text that makes a checker pass that executes it: in a test without quotes, in
+    arithmetic, as a pattern or as commands."""
+    value = text.strip()
+    if "\n" not in value and value:
+        yield "a text that is true in a test without quotes", f"{value} = {value} -o x\n"
+        yield "a text that is true in a test without quotes, by its beginning", f"{value} -o x\n"
+    if _NUMBER.match(value):
+        yield "a sum of the same value", f"{int(value) - 1}+1\n"
+        yield "a sum that is true in any arithmetic", "1 || 0\n"
+        yield "the number with letters behind it", f"{value}zq\n"
+    yield "a text that is true in any test without quotes", "-n 1 -o 2\n"
+    yield "a pattern that fits everything", ".*\n"
+    yield "a pattern of the shell that fits everything", "*\n"
+    yield "a command that ends the checker", "exit 0\n"
+
+
+def tolerated(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Return what to call it, a text that only a tolerant comparison takes for `text`, and whether it is only doubtful:
+    how lines are broken, and blanks in a markup, may be free."""
+    is_markup = text.lstrip()[:1] in _MARKUP
+    lines = text.strip().splitlines()
+    found = [
+        ("letters of the other case", text.swapcase(), False),
+        ("a blank inside of each word", _LONG_WORD.sub(r"\1 \2", text), is_markup),
+        ("no blank between words", _BETWEEN_WORDS.sub("", text), is_markup),
+        ("each line twice", "".join(f"{line}\n{line}\n" for line in lines) if len(lines) > 1 else text, False),
+        ("all lines in one", f"{' '.join(lines)}\n" if len(lines) > 1 else text, True),
+    ]
+    return (entry for entry in found if entry[1] != text)
