@@ -12,15 +12,21 @@ _MARKUP = "{[<"
 
 def texts_as_code(text: str) -> Iterator[tuple[str, str]]:
     """Return what to call it, and a wrong text that makes a checker pass that executes it: in a test without quotes, in
-    arithmetic, as a pattern or as commands."""
+    arithmetic, as a pattern, a path, an address or commands."""
     value = text.strip()
     if "\n" not in value and value:
         yield "a text that is true in a test without quotes", f"{value} = {value} -o x\n"
         yield "a text that is true in a test without quotes, by its beginning", f"{value} -o x\n"
+    if "\n" not in value and len(value) > 1:
+        yield "a part of its text", f"{value[:-1]}\n"
+    if value.startswith("/") and "\n" not in value:
+        yield "the path of another file", "/etc/passwd\n"
     if _NUMBER.match(value):
-        yield "a sum of the same value", f"{int(value) - 1}+1\n"
+        yield "a sum of the same value", f"{int(value) - 1} + 1\n"
         yield "a sum that is true in any arithmetic", "1 || 0\n"
+        yield "a range of lines that ends at its number", f"1,{value}\n"
         yield "the number with letters behind it", f"{value}zq\n"
+    yield "an empty line", "\n"
     yield "a text that is true in any test without quotes", "-n 1 -o 2\n"
     yield "a pattern that fits everything", ".*\n"
     yield "a pattern of the shell that fits everything", "*\n"
@@ -36,6 +42,9 @@ def tolerated(text: str) -> Iterator[tuple[str, str, bool]]:
         ("letters of the other case", text.swapcase(), False),
         ("a blank inside of each word", _LONG_WORD.sub(r"\1 \2", text), is_markup),
         ("no blank between words", _BETWEEN_WORDS.sub("", text), is_markup),
+        ("a mark inside of each word", _LONG_WORD.sub(r"\1-\2", text), False),
+        ("more words behind each line", "".join(f"{line} zq\n" for line in lines), False),
+        ("more words before each line", "".join(f"zq {line}\n" for line in lines), False),
         ("each line twice", "".join(f"{line}\n{line}\n" for line in lines) if len(lines) > 1 else text, False),
         ("all lines in one", f"{' '.join(lines)}\n" if len(lines) > 1 else text, True),
     ]

@@ -1,6 +1,7 @@
 """Collateral damage: the results are right, and fixtures beside them are not what they were."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -42,10 +43,12 @@ def damaged(changes: Changes, fixtures: Iterable[str], state: State, served: str
                 damages["edited alike"] = replace(entry, data=text.encode())
         for says, damage in damages.items():
             yield Attempt(path, f"with {path} {says}", {path: damage}, advice=ADVICE)
+    more = beside[MAX_NEIGHBOURS:]
+    if more:
+        yield Attempt(more[0], f"with {_shown(more)} removed", dict.fromkeys(more), advice=ADVICE)
     others = [path for path in _beside(changes, kept) if path not in beside]
     if others:
-        shown = ", ".join(others[:4]) + (", …" if len(others) > 4 else "")
-        yield Attempt(others[0], f"with {shown} removed", dict.fromkeys(others), warns=True, advice=ADVICE)
+        yield Attempt(others[0], f"with {_shown(others)} removed", dict.fromkeys(others), warns=True, advice=ADVICE)
 
 
 def _beside(changes: Changes, paths: Iterable[str]) -> list[str]:
@@ -55,12 +58,19 @@ def _beside(changes: Changes, paths: Iterable[str]) -> list[str]:
     return [path for path in paths if path.rsplit("/", 1)[0] in folders or path.startswith(deep)]
 
 
+def _shown(paths: list[str]) -> str:
+    return ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
+
+
 def _is_file(state: State, path: str) -> bool:
     return path in state and state[path].kind == "file" and not path.endswith(NOTICE)
 
 
 def _is_served(path: str, served: str) -> bool:
-    return path in served or path.rsplit("/", 1)[0] in served
+    """Whether a program names the file, or its folder as a whole."""
+    folder = path.rsplit("/", 1)[0]
+    is_named = re.search(rf"{re.escape(path)}(?![\w.-])", served)
+    return bool(is_named or (folder not in ROOTS and re.search(rf"{re.escape(folder)}/?(?![\w./-])", served)))
 
 
 def _edits(changes: Changes) -> Iterator[_Edit]:

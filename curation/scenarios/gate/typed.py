@@ -64,6 +64,8 @@ def _lost(command: str, later: tuple[str, ...]) -> Iterator[str]:
     for name in _FUNCTION.findall(command):
         if any(word.text == name for text in later for word in tokens(text)):
             yield f"the function `{name}` is known in `{_shown(command)}` alone"
+    if words and words[0].text == "umask" and later:
+        yield f"`{_shown(command)}` ends with its command"
     if words and words[0].text == "alias":
         for name in (word.text.split("=")[0] for word in words[1:]):
             if any(word.text == name for text in later for word in tokens(text)):

@@ -31,6 +31,7 @@ def test_a_command_of_several_lines_stays_whole(command: str) -> None:
         ("read -r n < f\necho ${n}", "`n` is set in"),
         ("f() { a; }\nf b", "the function `f`"),
         ("alias ll='ls -l'\nll", "the alias `ll`"),
+        ("umask 077\ntouch f", "`umask 077` ends"),
         ("export n=1\necho $n", ""),
         ("n=1; echo $n", ""),
         ("LC_ALL=C sort f\necho $LC_ALL", ""),
