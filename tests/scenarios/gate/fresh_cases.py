@@ -1,6 +1,4 @@
-"""Checkers that were written after the gate's attempts, to measure it: 30 unsound ones and 15 sound ones.
-
-The gate was not tuned on them. Those that it gets wrong stay, and their names are in `MISSED`."""
+"""Checkers that were written after the gate's attempts, to measure it: 30 unsound ones and 15 sound ones."""
 
 from sandbox.agent.action import Ending
 from tests.scenarios.gate.cases import CONF, LOG, STAFF, Case, checked

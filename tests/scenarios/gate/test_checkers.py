@@ -21,6 +21,7 @@ from tests.scenarios.gate import cases
 from tests.scenarios.gate.answer_cases import LENIENT, SOUND_ANSWERS
 from tests.scenarios.gate.attack_cases import ATTACKED, SOUND_ATTACKED
 from tests.scenarios.gate.cases import Case
+from tests.scenarios.gate.fresh_cases import FRESH_BAD, FRESH_SOUND
 from tests.scenarios.gate.measure_cases import COMPARED, MEASURED
 from tests.scenarios.gate.neighbour_cases import DAMAGED, SOUND_BESIDE
 
@@ -29,8 +30,8 @@ ADMITTED_FIRST = {
     *("sorted letters", "a private file in any way", "one member of the archive", "links by their inside"),
     *("a link that resolves", "touched today", "numbers of the inode"),
 }
-SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS, *SOUND_BESIDE)
-BAD = (*cases.BAD, *MEASURED, *ATTACKED, *LENIENT, *DAMAGED)
+SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS, *SOUND_BESIDE, *FRESH_SOUND)
+BAD = (*cases.BAD, *MEASURED, *ATTACKED, *LENIENT, *DAMAGED, *FRESH_BAD)
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "cases" / "checkers.jsonl"
 GIVEN = [json.loads(line) for line in SHARED.read_text().splitlines()] if SHARED.exists() else []
 
