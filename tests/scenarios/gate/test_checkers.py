@@ -115,8 +115,8 @@ def test_the_report_shows_the_attempt_that_got_in_with_its_terminal(rooms: Backe
     check = next(check for check in verdict.checks if not check.passed)
     assert check.name == "cheats on /home/agent/o.txt"
     assert check.reason.startswith("the checker passes with /home/agent/o.txt removed.")
-    reference, attempt, ending, checker = check.transcript
-    assert reference.command.startswith("todo --help") and "usage: todo" in reference.output
+    *reference, attempt, ending, checker = check.transcript
+    assert reference[0].command == "todo --help" and "usage: todo" in reference[0].output
     assert (attempt.command, attempt.exit_code) == ("rm -rf -- /home/agent/o.txt\n", 0)
     assert (ending.command, checker.command, checker.exit_code) == ("exit", CHECKER, 0)
     assert checker.seconds > 0
