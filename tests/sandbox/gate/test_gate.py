@@ -154,7 +154,7 @@ def test_a_checker_that_a_full_disk_or_a_link_lets_pass_is_refused() -> None:
         return worked(session) or any("zq-" in command for command in session.commands)
 
     rooms = FakeBackend(lambda session, command: "", passes=passes, written=("/home/agent/got", "/tmp/want"))  # noqa: S108
-    task, reference = Task(Setup(), "sort greeting.txt > ~/got; cmp ~/got /srv/want", "exit"), Reference(WORK, EXIT)
+    task, reference = Task(Setup(), "sort greeting.txt > ~/got; cmp ~/got /srv/want", "exit"), Reference((WORK,), EXIT)
     verdict = run_gate(task=task, reference=reference, open_session=rooms.session, repeats=0)
     refused = {check.name: check.reason for check in verdict.checks if not check.passed}
     assert refused["full disk"].startswith("the checker passes when nothing was done and every folder is full.")

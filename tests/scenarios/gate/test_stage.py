@@ -72,10 +72,10 @@ def test_a_proven_scenario_is_admitted_with_its_report(rooms: FakeBackend) -> No
     assert [check["name"] for check in report.checks] == [
         *("untouched", "bare exit", "bare panic", "reference"),
         *("full disk", "repeat 1", "repeat 2", "what the reference changed", "same state, same verdict"),
-        *("pretences on untouched fixtures", "claims in words"),
+        *("pretences on untouched fixtures", "only the documentation", "claims in words"),
     ]
     commands = [line["command"] for line in report.checks[3]["transcript"]]
-    assert commands == ["todo > /dev/null\necho 'hello world' > greeting.txt", "exit", "(the checker)"]
+    assert commands == ["todo > /dev/null", "echo 'hello world' > greeting.txt", "exit", "(the checker)"]
     assert run.result == {"admitted": 1, "rejected": 0, "dry_run": 0}
     assert rooms.sessions[0].setup.labels["item"] == str(Item.objects.get().pk)
 
