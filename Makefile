@@ -67,8 +67,8 @@ test: install-dev ## Run the tests, in parallel (PYTEST_ARGS="-k lease -x")
 check: install-dev ## Lint, types, imports, migrations, deployment settings, file lengths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec .ci/check
 
-bench: install-dev ## Measure throughput against the machine's limits
-	@exec $(BIN)/python -m benchmarks
+bench: install-dev ## Measure throughput against the machine's limits (SMALL=1: only whether each benchmark works)
+	@exec $(BIN)/python -m benchmarks $(if $(filter-out 0,$(SMALL)),--small)
 
 soak: consumers ## The long tests: kills, restarted servers, images, compose, trainers, the newest LiteLLM
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
