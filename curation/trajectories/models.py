@@ -105,7 +105,7 @@ class Trajectory(models.Model):
     An episode on a server has no scenario but an `environment` and a `task`; its `bundle_sha256` is
     of the server's description of the task, its `item_key` is that of the item that played it.
 
-    A rollout's `axes` are what the sandbox recorded (`rollout/asked.py`); its scenario has the others.
+    A rollout's `axes` come from the sandbox's record (`rollout/asked.py`); its scenario has the others.
 
     `seconds` is the time of its commands; `repeated_share` (0–1) and `longest_repeat` are the loop check.
     """

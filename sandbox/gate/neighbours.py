@@ -1,4 +1,4 @@
-"""Collateral damage: the results are right, and fixtures beside them are not what they were."""
+"""Collateral damage: the results are right, and fixtures beside them have changed."""
 
 import difflib
 import re
@@ -23,9 +23,9 @@ _Edit = Callable[[str], str]
 def damaged(changes: Changes, fixtures: Iterable[str], state: State, served: str) -> Iterator[Attempt]:
     """Fixtures beside results removed, emptied, edited alike and with other modes, one by one.
 
-    Where the reference changed or removed fixtures of a folder, a checker must see what else happened in it. Beside
-    results that were only made, damage is doubtful: their folder may be nobody's. `served` are the texts of the
-    provider's programs: what they name is the provider's own.
+    Where the reference changed or removed fixtures of a folder, a checker must see the other changes in that folder.
+    Beside results that were only made, damage is doubtful: their folder may be nobody's. `served` are the texts of the
+    provider's programs: the paths in them are the provider's own.
     """
     kept = [path for path in fixtures if path not in changes and _is_file(state, path) and not _is_served(path, served)]
     in_place = {path: change for path, change in changes.items() if change.before is not None}
@@ -74,7 +74,7 @@ def _is_served(path: str, served: str) -> bool:
 
 
 def _edits(changes: Changes) -> Iterator[_Edit]:
-    """What the reference did to texts, as edits of other texts."""
+    """The reference's changes of texts, as edits of other texts."""
     for change in changes.values():
         before = change.before.text if change.before else None
         after = change.after.text if change.after else None

@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Reference:
     """A reference solution: its commands run one by one, as an agent types them, then `ending` ends the session.
 
-    `lost` says what one of the commands sets for itself alone and a later one uses.
+    `lost` names the variables, functions and aliases that one command sets for itself alone and a later one uses.
     """
 
     commands: tuple[str, ...]

@@ -80,7 +80,7 @@ def _king_or_reference(text: str | None, thinking: str, calls: str, reference: s
 
 class Rollout(NamedTuple):
     """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON. `own_axes`
-    are what the sandbox recorded. An episode on a server has no scenario but a `server_task`; all axes are its own."""
+    come from the sandbox's record. An episode on a server has no scenario but a `server_task`; all axes are its own."""
 
     sample_id: int
     trajectory_id: int

@@ -90,7 +90,7 @@ def told(bundle: Bundle) -> str:
 
 
 def text_of(file: Fixture) -> str:
-    """The text of a file, of a packed one what is in it."""
+    """The text of a file; a packed file is unpacked."""
     if not file.content.startswith(b"\x1f\x8b"):
         return file.content.decode(errors="replace")
     try:

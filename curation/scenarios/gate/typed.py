@@ -28,7 +28,7 @@ def commands_of(script: str) -> tuple[str, ...]:
 
 
 def lost_between(commands: tuple[str, ...]) -> str:
-    """What one command sets for itself alone and a later one uses, as a sentence; empty if there is nothing."""
+    """A sentence on the names that one command sets for itself alone and a later one uses; empty if there are none."""
     lost = [text for number, command in enumerate(commands) for text in _lost(command, commands[number + 1 :])]
     if not lost:
         return ""

@@ -1,7 +1,7 @@
-"""What the supervisor's record of executed programs says: was the documentation read, was the provider asked?
+"""Facts from the supervisor's record of executed programs: was the documentation read, was the provider asked?
 
 The agent's own text is no source. A page that is a file is read by programs that are not recorded, and a program
-without arguments may print its usage or what it has to do: then nobody knows.
+without arguments may print its usage or do its work: then the fact is unknown.
 """
 
 from collections.abc import Sequence
