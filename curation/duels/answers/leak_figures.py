@@ -7,8 +7,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from curation.duels.answers.read import READ, UNPARSED
 from curation.duels.answers.spare import NONE
-from curation.duels.models import Answer, Side
-from curation.duels.score.models import Score
+from curation.duels.models import Answer, Duel, Side
 from curation.runs.calls.targets import run_instructions
 from curation.runs.kinds import Json
 from curation.runs.models import Call, Item, ItemState, Run
@@ -62,7 +61,7 @@ def _figures(run: Run) -> Json:
 def _answers(run: Run) -> QuerySet[Answer]:
     """Return the challenger answers of the run's duels; of a run without duels, those that it made or had read."""
     if run.kind != Side.CHALLENGER:
-        return Answer.objects.filter(pk__in=Score.objects.filter(run=run).values("duel__challenger"))
+        return Answer.objects.filter(pk__in=Duel.objects.filter(scores__run=run).values("challenger"))
     done = Item.objects.filter(run=run, stage=Side.CHALLENGER.value, state=ItemState.DONE)
     results = done.values_list("result", flat=True).iterator(CHUNK)
     return Answer.objects.filter(pk__in=IdList([result["answer"] for result in results if "answer" in result]))

@@ -136,7 +136,7 @@ def test_an_interrupted_start_continues(monkeypatch: pytest.MonkeyPatch, drives:
     project = make_demo_project(quiet)
     after = counts()
     answerable = Prompt.objects.of(project).answerable().with_record().count()
-    controls = 10
+    controls = 30
     assert (after["Duel"], after["Sample"]) == (answerable, answerable)
     assert after["Verdict"] == 6 * (answerable + controls)
     assert Run.objects.filter(kind="duel").count() == 1
