@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from django.urls import reverse
 
-from curation.duels.answers.leak_figures import leak_results, leak_words
 from curation.duels.answers.spare import NONE, reader_note, settle_reader
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate, reader_estimate
@@ -28,6 +27,7 @@ from curation.duels.params import (
 from curation.duels.reigns.crown import crown_by_setting, king_by_default, king_note, reigning
 from curation.duels.reigns.pages import crownings
 from curation.duels.score.stage import ScoreStage
+from curation.duels.verdict.leak_figures import leak_results, leak_words
 from curation.duels.verdict.report import conclusion_of
 from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from curation.duels.answers.leak_figures import leak_lines, leak_words
 from curation.duels.models import Exclusion
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.panels import counting_panel
+from curation.duels.verdict.leak_figures import leak_lines, leak_words
 from curation.projects.instructions.texts import history_of, instructions_for
 from curation.projects.models import Project
 from curation.runs.kinds import Json

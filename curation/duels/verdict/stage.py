@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from django.db.models import Case, Count, F, Q, When
 
-from curation.duels.answers.leak_figures import leak_results
 from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.facts import AnswerFacts, DuelFacts
 from curation.duels.score.stage import Scored, read_scores
 from curation.duels.verdict.controls import gate_settings, on_controls
+from curation.duels.verdict.leak_figures import leak_results
 from curation.duels.verdict.usage import Usage, usage_of
 from curation.runs.kinds import Fact, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
