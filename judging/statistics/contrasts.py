@@ -40,8 +40,11 @@ def two_sided(zs: Sequence[float]) -> float:
     return min(1.0, 2 * min(majority([upper(z) for z in zs]), majority([upper(-z) for z in zs])))
 
 
-def regress(judge: Readings, other: Readings, panel: PanelReadings) -> dict[str, tuple[float, float]]:
-    """Return (z, coefficient) of each regressor of the difference of scores; instances are clusters."""
+def regress(
+    judge: Readings, other: Readings, panel: PanelReadings, place: Floats | None = None
+) -> dict[str, tuple[float, float]]:
+    """Return (z, coefficient) of each regressor of the difference of scores, `place` one of them; instances are
+    clusters."""
     known = ~np.isnan(judge.score) & ~np.isnan(other.score)
     y = (judge.score - other.score)[known]
     low, high = np.quantile(panel.ratio[known], [0.05, 0.95]) if known.any() else (0.0, 0.0)
@@ -50,8 +53,11 @@ def regress(judge: Readings, other: Readings, panel: PanelReadings) -> dict[str,
         "mean": np.ones(len(y)),
         "length": np.asarray(np.clip(panel.ratio[known], low, high), dtype=np.float64),
         "leak": panel.leak[known].astype(np.float64),
+        **{f"style {kind}": signs[known] for kind, signs in panel.styles.items()},
         "time": np.asarray(np.linspace(-0.5, 0.5, panel.count)[known], dtype=np.float64),
     }
+    if place is not None:
+        candidates["place"] = place[known] - (place[known].mean() if known.any() else 0.0)
     chosen: dict[str, Floats] = {}
     for name, column in candidates.items():
         # Where all duels have the same families, the mean is the preference for one of them.
@@ -63,11 +69,11 @@ def regress(judge: Readings, other: Readings, panel: PanelReadings) -> dict[str,
     x = np.stack(list(chosen.values()), axis=1)
     inverse = np.linalg.inv(x.T @ x)
     found = {}
-    for place, name in enumerate(chosen):
-        weights = x @ inverse[:, place]
+    for at, name in enumerate(chosen):
+        weights = x @ inverse[:, at]
         effect = float(weights @ y)
         # The score under the null: what is left of y by all other regressors.
-        rest = np.delete(x, place, axis=1)
+        rest = np.delete(x, at, axis=1)
         left = y - (rest @ np.linalg.lstsq(rest, y, rcond=None)[0] if rest.size else 0.0)
         found[name] = (signed(weights * left, panel.clusters[known]), effect)
     return found
@@ -89,3 +95,24 @@ def consistency(judge: Readings) -> Floats:
     columns = [agreement(judge.sides[:, 0, place], judge.sides[:, 1, place]) for place in range(judge.sides.shape[2])]
     consistency: Floats = np.mean(columns, axis=0)
     return consistency
+
+
+def usual(values: Floats) -> Floats:
+    """Return by duel how often the judge said what it says most; NaN where nothing was read."""
+    rows = values.reshape(len(values), -1, values.shape[-1])
+    known = ~np.isnan(rows[:, :, 0])
+    if not known.any():
+        return np.full(len(values), np.nan)
+    # Each of the values is one of -1, -0.5, 0, 0.5 and 1: what was said is a number with base 5.
+    codes = (2 * np.nan_to_num(rows) + 2).astype(np.int64) @ 5 ** np.arange(rows.shape[-1])
+    often = np.bincount(codes[known])
+    usual = codes[known][np.argmax(often[codes[known]] == often.max())]  # of equals, the first
+    same = (codes == usual) & known
+    with np.errstate(invalid="ignore"):
+        shares: Floats = same.sum(axis=1) / known.sum(axis=1)
+    return shares
+
+
+def repeats(judge: Readings) -> float:
+    sides = judge.sides[judge.both]
+    return float((sides[:, 0] == sides[:, 1]).mean()) if len(sides) else 0.0

@@ -108,6 +108,18 @@ def control_figures(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> tu
     return tuple(_figures(readings.judges[judge], duels) for judge in panel)
 
 
+def outcomes(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> list[tuple[str, dict[str, bool]]]:
+    """Return the kind of each control duel and whether each judge that parsed it is right."""
+    readings = panel_readings([duel.judged for duel in duels], panel=panel)
+    found: list[tuple[str, dict[str, bool]]] = [(duel.kind.value, {}) for duel in duels]
+    for judge in readings.judges.values():
+        leads = np.sign(judge.sides.sum(axis=2))
+        for (_, right), duel, side, lead in zip(found, duels, preferred(judge.score), leads, strict=True):
+            if not np.isnan(side):
+                right[judge.judge] = _is_right(duel, float(side), lead)
+    return found
+
+
 def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
     """Return κ of two raters' values for the same things.
 

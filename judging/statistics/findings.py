@@ -11,15 +11,25 @@ chance of any wrong sentence at 0.05 (S. Holm, Scandinavian Journal of Statistic
 large enough to matter; the floors are the constants below.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.statistics.contrasts import agreement, consistency, majority, regress, signed, two_sided, upper
+from judging.statistics.contrasts import (
+    agreement,
+    consistency,
+    majority,
+    regress,
+    repeats,
+    signed,
+    two_sided,
+    upper,
+    usual,
+)
 from judging.statistics.distributions import binomial_tail
 from judging.statistics.judges import first_share, own_family_rate, preferred, win_rate
 from judging.statistics.readings import Floats, PanelReadings, Readings
@@ -48,7 +58,19 @@ class Flaw(StrEnum):
     UNPARSED = "unparsed"
     DRIFT = "drift"
     LEAK = "leak"
+    MARKDOWN = "markdown"
+    COURTESY = "courtesy"
+    REPOSITORY = "repository"
+    HOURS = "hours"
     SIDE = "side"
+
+
+# More of it, and less.
+DRESS = {
+    Flaw.MARKDOWN: ("Markdown", "less Markdown"),
+    Flaw.COURTESY: ("courtesies", "fewer courtesies"),
+}
+Fit = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +213,10 @@ class _Judge:
 
         def sentence() -> str:
             if by_itself <= by_others:
-                repeats = [_repeats(each) for each in (judge, *self.others)]
+                shares = [repeats(each) for each in (judge, *self.others)]
                 return (
-                    f"decides at random: with the answers exchanged it repeats its choice in {_percent(repeats[0])} of"
-                    f" the dimensions, the others in {_percent(float(np.mean(repeats[1:])))}"
+                    f"decides at random: with the answers exchanged it repeats its choice in {_percent(shares[0])} of"
+                    f" the dimensions, the others in {_percent(float(np.mean(shares[1:])))}"
                 )
             agreed = [_same_side(judge, other) for other in self.others]
             rest = [_same_side(a, b) for n, a in enumerate(self.others) for b in self.others[n + 1 :]]
@@ -215,14 +237,14 @@ class _Judge:
 
     def _constant(self) -> _Test:
         """The same reply as ever, or the same merged verdict, although the others tell the duels apart."""
-        replies, verdicts = _usual(self.judge.seats), _usual(self.judge.merged)
+        replies, verdicts = usual(self.judge.seats), usual(self.judge.merged)
         ps = [
-            majority([upper(self._z(replies - _usual(other.seats))) for other in self.others]),
-            majority([upper(self._z(verdicts - _usual(other.merged))) for other in self.others]),
+            majority([upper(self._z(replies - usual(other.seats))) for other in self.others]),
+            majority([upper(self._z(verdicts - usual(other.merged))) for other in self.others]),
         ]
         shares = [float(np.nanmean(replies)), float(np.nanmean(verdicts))]
         which = int(shares[0] < NEARLY_ALL)
-        rest = float(np.mean([np.nanmean(_usual(other.merged if which else other.seats)) for other in self.others]))
+        rest = float(np.mean([np.nanmean(usual(other.merged if which else other.seats)) for other in self.others]))
         what = ["replies", "duels"][which]
         sentence = f"gives the same verdict in {_percent(shares[which])} of its {what}, the others {_percent(rest)}"
         # Nothing but draws is said above.
@@ -278,7 +300,10 @@ class _Judge:
         fits = [regress(judge, other, panel) for other in self.others]
         if all("length" in fit for fit in fits):
             z = [fit["length"] for fit in fits]
-            mine, rest = _longer(judge, panel), float(np.mean([_longer(other, panel) for other in self.others]))
+            mine, rest = (
+                _share_of(judge, panel.ratio),
+                float(np.mean([_share_of(other, panel.ratio) for other in self.others])),
+            )
             what, shown = ("longer", (mine, rest)) if mine >= rest else ("shorter", (1 - mine, 1 - rest))
             text = f"prefers the {what} answer: {_percent(shown[0])}, the others {_percent(shown[1])}"
             large = abs(float(np.median([slope for _, slope in z]))) >= SLOPE
@@ -309,6 +334,41 @@ class _Judge:
             )
             large = float(np.median([shift for _, shift in z])) >= SHIFT
             yield self._test(Flaw.LEAK, majority([upper(each) for each, _ in z]), large, lambda: leaked)
+        yield from self._dressed(fits)
+        for flaw in (Flaw.REPOSITORY, Flaw.HOURS):
+            tests = [test for test in self._placed() if test.flaw == flaw]
+            surest = min(tests, key=lambda test: test.p, default=None)
+            # Beside it, the other places seem to be preferred less.
+            yield from (test if test is surest else replace(test, large=False) for test in tests)
+
+    def _dressed(self, fits: Sequence[Fit]) -> Iterator[_Test]:
+        """Markdown and courtesies."""
+        for kind, signs in self.panel.styles.items():
+            if all((name := f"style {kind}") in fit for fit in fits):
+                z = [fit[name] for fit in fits]
+                mine, rest = _share_of(self.judge, signs), [_share_of(other, signs) for other in self.others]
+                more = mine >= float(np.mean(rest))
+                shown = [share if more else 1 - share for share in (mine, float(np.mean(rest)))]
+                what = DRESS[Flaw(kind)][not more]
+                said = f"prefers answers with {what}: {_percent(shown[0])}, the others {_percent(shown[1])}"
+                large = abs(float(np.median([shift for _, shift in z]))) >= SHIFT
+                yield self._test(Flaw(kind), two_sided([each for each, _ in z]), large, partial(str, said))
+
+    def _placed(self) -> Iterator[_Test]:
+        """A preference that it has in one repository, or at one time of the day."""
+        for place, inside in self.panel.places.items():
+            fits = [regress(self.judge, other, self.panel, inside) for other in self.others]
+            if all("place" in fit for fit in fits):
+                z, here = [fit["place"] for fit in fits], inside > 0
+                mine, away = (win_rate(self.judge.score[rows]) or 0.0 for rows in (here, ~here))
+                rest = float(np.mean([win_rate(other.score[here]) or 0.0 for other in self.others]))
+                where = f"in {place[1]}" if place[0] == "repository" else f"from {place[1]}"
+                said = (
+                    f"prefers the challenger {where} in {_percent(mine)} of the duels, the others {_percent(rest)};"
+                    f" elsewhere {_percent(away)}"
+                )
+                large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT
+                yield self._test(Flaw(place[0]), two_sided([each for each, _ in z]), large, partial(str, said))
 
 
 def _same_seats(one: Readings, two: Readings) -> Floats:
@@ -330,35 +390,14 @@ def _is_copy(one: Readings, two: Readings, panel: PanelReadings) -> bool:
     return len(same) >= FEW_DUELS and float(same.mean()) >= 0.95 and _copy_p(one, two) <= LEVEL / len(panel.judges)
 
 
-def _repeats(judge: Readings) -> float:
-    sides = judge.sides[judge.both]
-    return float((sides[:, 0] == sides[:, 1]).mean()) if len(sides) else 0.0
-
-
 def _same_side(one: Readings, two: Readings) -> float:
     known = ~np.isnan(one.score) & ~np.isnan(two.score)
     return float((preferred(one.score[known]) == preferred(two.score[known])).mean()) if known.any() else 0.0
 
 
-def _usual(values: Floats) -> Floats:
-    """Return by duel how often the judge said what it says most; NaN where nothing was read."""
-    rows = values.reshape(len(values), -1, values.shape[-1])
-    known = ~np.isnan(rows[:, :, 0])
-    if not known.any():
-        return np.full(len(values), np.nan)
-    # Each of the values is one of -1, -0.5, 0, 0.5 and 1: what was said is a number with base 5.
-    codes = (2 * np.nan_to_num(rows) + 2).astype(np.int64) @ 5 ** np.arange(rows.shape[-1])
-    often = np.bincount(codes[known])
-    usual = codes[known][np.argmax(often[codes[known]] == often.max())]  # of equals, the first
-    same = (codes == usual) & known
-    with np.errstate(invalid="ignore"):
-        shares: Floats = same.sum(axis=1) / known.sum(axis=1)
-    return shares
-
-
-def _longer(judge: Readings, panel: PanelReadings) -> float:
-    """Return the share of the longer answer in the judge's preferences between answers of different lengths."""
-    sides = preferred(judge.score) * np.sign(panel.ratio)
+def _share_of(judge: Readings, leads: Floats) -> float:
+    """Return how often the judge's preferences are those of `leads`, where there is one: 1 is the challenger's."""
+    sides = preferred(judge.score) * np.sign(leads)
     known = sides[~np.isnan(sides) & (sides != 0)]
     return float((known > 0).mean()) if len(known) else 0.5
 

@@ -1,5 +1,6 @@
 """The readings of a panel as arrays."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from judging.panel.scoring import ORDERS, DuelScore, OrderedVerdict
 
 Floats = NDArray[np.float64]
 
+# Repositories and parts of the day that are looked at, and the duels that each needs.
+MOST_PLACES, FEW_IN_PLACE = 6, 10
 _CHALLENGER_FIRST = ORDERS.index("challenger_first")
 
 
@@ -19,7 +22,8 @@ class JudgedDuel:
     """One judged duel: the replies that were asked for (unparsed ones included) and the score made of them.
 
     `lengths` and `families` are of the king (or reference) and the challenger, lengths in any one unit; `leak`: the
-    challenger's answer is flagged as leaking the record.
+    challenger's answer is flagged as leaking the record; `hour` (UTC) is when it was read; `style` counts marks of
+    both answers by their kind.
     """
 
     verdicts: tuple[OrderedVerdict, ...]
@@ -28,6 +32,9 @@ class JudgedDuel:
     leak: bool = False
     lengths: tuple[int, int] | None = None
     families: tuple[str, str] = ("", "")
+    repo: str = ""
+    hour: int | None = None
+    style: tuple[Mapping[str, int], Mapping[str, int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +78,19 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class PanelReadings:
-    """`ratio` (N,) is log2 of challenger's by opponent's length, 0 if unknown; `clusters` (N,) numbers of instances."""
+    """`ratio` (N,) is log2 of challenger's by opponent's length, 0 if unknown; `clusters` (N,) numbers of instances.
+
+    `styles` are 1 where only the challenger's answer, or more of it, has marks of a kind, -1 where its opponent's, else
+    0. `places` are 1 for the duels of a repository or of six hours of the day, else 0, by ("repository", name).
+    """
 
     judges: Mapping[str, Readings]
     leak: NDArray[np.bool_]
     ratio: Floats
     clusters: NDArray[np.intp]
     count: int
+    styles: Mapping[str, Floats]
+    places: Mapping[tuple[str, str], Floats]
 
 
 def panel_readings(
@@ -103,7 +116,32 @@ def panel_readings(
     names: dict[str, int] = {}
     clusters = [names.setdefault(duel.instance_id or f"\0{row}", len(names)) for row, duel in enumerate(duels)]
     leak = np.array([duel.leak for duel in duels], dtype=bool)
-    return PanelReadings(judges, leak, ratio, np.array(clusters, dtype=np.intp), len(duels))
+    numbers = np.array(clusters, dtype=np.intp)
+    return PanelReadings(judges, leak, ratio, numbers, len(duels), _styles(duels), _places(duels))
+
+
+def _styles(duels: Sequence[JudgedDuel]) -> dict[str, Floats]:
+    kinds = sorted({kind for duel in duels if duel.style for kind in duel.style[0]})
+    more = {
+        kind: [np.sign(duel.style[1][kind] - duel.style[0][kind]) if duel.style else 0 for duel in duels]
+        for kind in kinds
+    }
+    return {kind: np.array(signs, dtype=np.float64) for kind, signs in more.items()}
+
+
+def _places(duels: Sequence[JudgedDuel]) -> dict[tuple[str, str], Floats]:
+    """The largest repositories and parts of the day, with enough duels in them and elsewhere."""
+    names = [("repository", duel.repo) for duel in duels if duel.repo]
+    names += [("hours", _quarter(duel.hour)) for duel in duels if duel.hour is not None]
+    chosen = [(name, n) for name, n in Counter(names).most_common() if FEW_IN_PLACE <= n <= len(duels) - FEW_IN_PLACE]
+    return {
+        name: np.array([name[1] in (duel.repo, _quarter(duel.hour)) for duel in duels], dtype=np.float64)
+        for name, _ in chosen[:MOST_PLACES]
+    }
+
+
+def _quarter(hour: int | None) -> str:
+    return "" if hour is None else f"{hour // 6 * 6:02}:00 to {hour // 6 * 6 + 6:02}:00 UTC"
 
 
 def _empty(judge: str, rows: int) -> Readings:

@@ -77,7 +77,7 @@ def gates_without(
     settings = gate_settings(run, min_judges=needed)
     read = [pk for row in rows for pk in row.verdicts]
     orders = tuple(rows[0].panel.orders) if rows else BOTH_ORDERS
-    _, controls = on_controls(run, judges, verdicts=read, orders=orders)
+    controls = on_controls(run, judges, verdicts=read, orders=orders).figures
     return [
         (pair, acceptance(gated[keys_of(pair)], panel=judges, controls=controls, settings=settings))
         for pair in sorted(pairs.values())

@@ -1,6 +1,7 @@
 """The judges of a run on its control duels, and the rules of its gate."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.readings import VerdictRow, readings_of_run
@@ -8,15 +9,23 @@ from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
 from judging.controls.faults import Control
 from judging.panel.scoring import score_duel
-from judging.statistics.controls import ControlDuel, ControlFigures, control_figures
+from judging.statistics.controls import ControlDuel, ControlFigures, control_figures, outcomes
 from judging.statistics.gate import GateSettings
+from judging.statistics.pairs import JointErrors, pairs_of
 from judging.statistics.readings import JudgedDuel
 
 
-def on_controls(
-    run: Run, judges: Sequence[str], *, verdicts: Iterable[int], orders: tuple[str, ...]
-) -> tuple[int, dict[str, ControlFigures]]:
-    """Return the number of control duels that the judges read, and each judge's figures on them.
+@dataclass(frozen=True, slots=True)
+class OnControls:
+    """`count` control duels that the judges read, each judge's figures on them, and pairs that are wrong together."""
+
+    count: int
+    figures: Mapping[str, ControlFigures]
+    pairs: tuple[JointErrors, ...]
+
+
+def on_controls(run: Run, judges: Sequence[str], *, verdicts: Iterable[int], orders: tuple[str, ...]) -> OnControls:
+    """Return what the judges said of control duels.
 
     They are those of the run, and of the runs that made these `verdicts`: a rescore asks no judge anything. `orders`
     are those in which the duels were read.
@@ -36,7 +45,8 @@ def on_controls(
         ordered = tuple(row.ordered() for row in rows)
         score = score_duel(ordered, panel=judges, orders=orders)
         found.append(ControlDuel(Control(duels[pk].control), duels[pk].expected or 0, JudgedDuel(ordered, score)))
-    return len(found), {figures.judge: figures for figures in control_figures(found, panel=judges)}
+    figures = {figures.judge: figures for figures in control_figures(found, panel=judges)}
+    return OnControls(len(found), figures, pairs_of(outcomes(found, panel=judges), judges))
 
 
 def gate_settings(run: Run, *, min_judges: int | None) -> GateSettings:

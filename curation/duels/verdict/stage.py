@@ -1,7 +1,7 @@
 """Stage `verdict`: accept each challenger against its opponent or not, and compute how the judges behaved."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from typing import NamedTuple
@@ -13,7 +13,8 @@ from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.facts import AnswerFacts, DuelFacts
 from curation.duels.score.stage import Scored, read_scores
-from curation.duels.verdict.controls import gate_settings, on_controls
+from curation.duels.verdict.causes import Causes, causes_of
+from curation.duels.verdict.controls import OnControls, gate_settings, on_controls
 from curation.duels.verdict.leak_figures import leak_results
 from curation.duels.verdict.usage import Usage, usage_of
 from curation.runs.kinds import Fact, Json, PlannedItem, WorkContext, Write
@@ -27,6 +28,7 @@ from judging.statistics.controls import ControlFigures
 from judging.statistics.findings import findings
 from judging.statistics.gate import GateDuel
 from judging.statistics.judges import mean_lengths, summarise
+from judging.statistics.pairs import JointErrors
 from judging.statistics.readings import JudgedDuel, panel_readings
 
 CHUNK = 1000
@@ -108,13 +110,15 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         context.checkpoint()
         scored = read_scores(run, chunk)
         _count(pairs, scored)
-        judged += [_judged(entry) for entry in scored]
+        known = causes_of([entry.duel.pk for entry in scored], [pk for entry in scored for pk in entry.verdict_ids])
+        judged += [_judged(entry, known[entry.duel.pk]) for entry in scored if entry.duel.pk in known]
         panels.update(entry.panel.digest for entry in scored)
         orders.update(entry.panel.orders for entry in scored)
         verdict_ids += [pk for entry in scored for pk in entry.verdict_ids]
         facts |= _facts(scored)
     read_in = orders.most_common(1)[0][0] if orders else panel.orders
-    count, controls = on_controls(run, panel.judges, verdicts=verdict_ids, orders=read_in)
+    known_duels = on_controls(run, panel.judges, verdicts=verdict_ids, orders=read_in)
+    controls = known_duels.figures
     verdicts = [_verdict(run, panel, figures, controls) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
     total = Counter({"done": 0, "parsed": 0})
     buckets = Counter(dict.fromkeys(Bucket.values, 0))
@@ -130,8 +134,8 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         **single,
         "verdicts": verdicts,
         "panels": [digest for digest, _ in panels.most_common()],
-        "controls": count,
-        "judges": _judges(run, judged, panel.judges, facts, controls),
+        "controls": known_duels.count,
+        "judges": _judges(run, judged, panel.judges, facts, known_duels),
         "costs": [usage.as_json() for usage in usage_of(run)],
         **leak_results(run),
         "skipped": skip_reasons(run),
@@ -172,12 +176,22 @@ def _count(pairs: dict[tuple[str, str], _Figures], scored: list[Scored]) -> None
             figures.losers.append(lost)
 
 
-def _judged(entry: Scored) -> JudgedDuel:
+def _judged(entry: Scored, causes: Causes) -> JudgedDuel:
     king, challenger = entry.duel.king, entry.duel.challenger
     lengths = (king.tokens if king else 0), challenger.tokens
     families = (king.family if king else ""), challenger.family
     leak = entry.duel.leak or entry.duel.read
-    return JudgedDuel(entry.verdicts, entry.score, entry.duel.cluster, leak, lengths, families)
+    return JudgedDuel(
+        entry.verdicts,
+        entry.score,
+        entry.duel.cluster,
+        leak,
+        lengths,
+        families,
+        entry.duel.repo,
+        causes.hour,
+        causes.style,
+    )
 
 
 def contestants_of(duel: DuelFacts) -> Pair:
@@ -216,7 +230,7 @@ def _judges(
     judged: list[JudgedDuel],
     names: tuple[str, ...],
     facts: set[JudgeFacts],
-    controls: Mapping[str, ControlFigures],
+    known: OnControls,
 ) -> list[Json]:
     """Return each judge's rates, its unusual habits, the cost of its own calls in this run, the instructions of its
     verdicts, and whether it judged its own family."""
@@ -234,12 +248,25 @@ def _judges(
                 "name": name,
                 **{key: value for key, value in asdict(summary).items() if key != "judge"},
                 **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
-                **_control_columns(controls[name]),
-                "findings": [*said[name], *_bribe_findings(controls[name])],
+                **_control_columns(known.figures[name]),
+                "findings": [*said[name], *_bribe_findings(known.figures[name]), *_pair_findings(known.pairs, name)],
                 "same_family": any(fact.own for fact in facts if fact.judge == name),
                 "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
             }
         )
+    return found
+
+
+def _pair_findings(pairs: Sequence[JointErrors], judge: str) -> list[Json]:
+    found = []
+    for pair in pairs:
+        if judge in pair.judges:
+            other = pair.judges[pair.judges[0] == judge]
+            sentence = (
+                f"is wrong together with {other} in {pair.both} of {counted(pair.duels, 'control duel')}, "
+                f"{pair.expected:.1f} are expected of independent judges: the two count as a pair"
+            )
+            found.append({"flaw": "pair", "sentence": sentence, "p": pair.p})
     return found
 
 

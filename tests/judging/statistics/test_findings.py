@@ -24,6 +24,10 @@ SENTENCES = {
     Flaw.COPY: r"repeats sound-a: its replies are the same in 9\d % of the dimensions; with the others \d+ %",
     Flaw.UNPARSED: r"does not give a verdict that can be read: [34]\d % of \d+ replies",
     Flaw.DRIFT: r"changes over the run: prefers the challenger in \d+ % of the first half and \d+ % of the second.*",
+    Flaw.MARKDOWN: r"prefers answers with Markdown: \d+ %, the others \d+ %",
+    Flaw.COURTESY: r"prefers answers with courtesies: \d+ %, the others \d+ %",
+    Flaw.REPOSITORY: r"prefers the challenger in r1 in \d+ % of the duels, the others \d+ %; elsewhere \d+ %",
+    Flaw.HOURS: r"prefers the challenger from 06:00 to 12:00 UTC in \d+ % of the duels, the others .*",
     Flaw.LEAK: r"prefers answers with a leak: \d+ % of them, the others \d+ %; without one \d+ %",
 }
 

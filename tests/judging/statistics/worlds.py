@@ -35,6 +35,10 @@ class World:
         effect += rng.normal(0, 0.35, self.instance.max() + 1)[self.instance]
         self.quality = pull + effect + rng.normal(0, 0.8, duels)
         self.leak = rng.random(duels) < 0.2
+        # Of a generator of its own, so that older worlds stay as they are.
+        (apart,) = rng.spawn(1)
+        self.markdown, self.courtesy = apart.binomial(1, [[0.3, 0.5], [0.3, 0.3]], (duels, 2, 2)).transpose(1, 0, 2)
+        self.hour = np.arange(duels) * 24 // duels
         self.lengths = np.round(np.exp(rng.normal([5.0, 5.2], 0.4, (duels, 2)))).astype(int)
         # The challenger is of the family alpha, its opponent of beta.
         own = "alpha" if flaw == Flaw.OWN_FAMILY else "epsilon"
@@ -69,6 +73,9 @@ class World:
             GateDuel(duel.score, f"r{self.repo[row]}", duel.instance_id, duel.leak) for row, duel in enumerate(judged)
         ]
 
+    def _style(self, row: int, side: int) -> dict[str, int]:
+        return {"markdown": int(self.markdown[row, side]), "courtesy": int(self.courtesy[row, side])}
+
     def _judged(self, row: int) -> JudgedDuel:
         verdicts, judges = [], []
         for name in PANEL:
@@ -89,6 +96,9 @@ class World:
             leak=bool(self.leak[row]),
             lengths=(king, challenger),
             families=("beta", "alpha"),
+            repo=f"r{self.repo[row]}",
+            hour=int(self.hour[row]),
+            style=(self._style(row, 0), self._style(row, 1)),
         )
 
 
@@ -148,6 +158,11 @@ def _same(*values: int) -> Callable[[World], Ints]:
     return lambda world: np.tile(np.array(values), (world.n, 2, 1))
 
 
+def _one_repository(world: World) -> Ints:
+    world.repo = world.instance // 1000 % 3
+    return world.shifted(2.0 * (world.repo == 1))
+
+
 FLAWED: dict[Flaw, Callable[[World], Ints]] = {
     Flaw.POSITION: _first_seat,
     Flaw.LENGTH: lambda world: world.shifted(1.5 * np.log2(world.lengths[:, 1] / world.lengths[:, 0])),
@@ -159,5 +174,9 @@ FLAWED: dict[Flaw, Callable[[World], Ints]] = {
     Flaw.COPY: _copied,
     Flaw.UNPARSED: World.sound,
     Flaw.DRIFT: lambda world: world.shifted(np.linspace(0, 2.5, world.n)),
+    Flaw.MARKDOWN: lambda world: world.shifted(1.2 * (world.markdown[:, 1] - world.markdown[:, 0])),
+    Flaw.COURTESY: lambda world: world.shifted(1.2 * (world.courtesy[:, 1] - world.courtesy[:, 0])),
+    Flaw.REPOSITORY: _one_repository,
+    Flaw.HOURS: lambda world: world.shifted(2.0 * (world.hour // 6 == 1)),
     Flaw.LEAK: lambda world: world.shifted(2.5 * world.leak),
 }
