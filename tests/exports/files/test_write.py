@@ -76,6 +76,8 @@ def test_metadata_is_in_each_row_if_the_recipe_wants_it() -> None:
         "repo": sample.repo,
         "tier": "",
         "task": "",
+        "documentation_read": "",
+        "provider_asked": "",
         "score": 81.5,
         "bucket": "final",
         "reviewers": ["ada"],
