@@ -61,7 +61,9 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
 
 
 def judged_project() -> Project:
-    project = make_project(settings_json={"panel": {"judges": list(JUDGES), "controls": 0.0}})
+    project = make_project(
+        settings_json={"panel": {"judges": list(JUDGES), "controls": 0.0}, "generation": {"read_leaks": False}}
+    )
     for name in ("king", "challenger", *JUDGES):
         make_endpoint(project, name, model=f"fake/{name}")
     assert bring(project, "turns", [ROW]).result["prompts"] == 2

@@ -44,7 +44,7 @@ def test_the_samples_list_offers_no_filter_and_no_order_that_it_refuses(
 def test_a_refused_filter_keeps_the_list_and_can_be_left(client: Client, me: Access, project: Project) -> None:
     make_duel(project)
     page = samples(client, "?bucket=final&sort=priority")
-    assert "You review blind: bucket, sort would tell" in page and "<h1>Samples</h1>" in page
+    assert "You review blind: bucket, sort would reveal" in page and "<h1>Samples</h1>" in page
     assert 'name="bucket"' not in page and 'name="sort"' not in page
 
 

@@ -30,7 +30,7 @@ class CheckerOut(Schema):
     output: str | None = Field(None, examples=[""])
 
 
-class FactsOut(Schema):
+class TrajectoryFactsOut(Schema):
     """Computed: the loop check, and which programs of the provider were really executed. `repeated_share` is 0–1."""
 
     commands: int = Field(examples=[4])
@@ -55,7 +55,7 @@ class TrajectorySlim(Schema):
     checker: CheckerOut
     outcome: str = Field(examples=["solved"])
     keep: bool = Field(examples=[True])
-    facts: FactsOut
+    facts: TrajectoryFactsOut
     replay: str | None = Field(examples=["agrees"])
     sample: str | None = Field(examples=["4711"])
 

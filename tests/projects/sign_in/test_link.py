@@ -44,7 +44,7 @@ def gets_in(client: Client) -> str:
 
 def test_a_link_that_somebody_sent_links_nothing(client: Client, victim: User, attackers: Provider) -> None:
     page = sign_in(client)  # the victim follows <img src=/login/oidc/> and every redirect
-    assert "mallory@example.org" in page and "Link it only if that is you" in page
+    assert "mallory@example.org" in page and "Link it only if that account is yours" in page
     client.get(LINK)
     assert not Identity.objects.exists()
     assert client.session["_auth_user_id"] == str(victim.pk)
