@@ -1,13 +1,16 @@
 """`make bench`: every benchmark in turn, each in its own process and data folder; fails where one falls short.
 
 `--small` runs those that take a size at a small one and fails only where one ends with an error: what is measured then
-says nothing. CI does that, so that no benchmark stops working unseen.
+says nothing. CI does that, so that no benchmark stops working unseen. Both list at the end the written figures that are
+older than their code, and fail where one names no commit.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+
+from benchmarks import stale
 
 NAMES = ("install", "start", "runs", "rollouts", "imports", "exports", "review", "samples", "sandbox", "evaluations")
 SMALL = {
@@ -30,7 +33,8 @@ def main(small: bool) -> int:
             short.append(name)
     word = "work" if small else "hold"
     print(f"\n{len(names) - len(short)} of {len(names)} {word}" + (f"; not: {', '.join(short)}" if short else ""))
-    return 1 if short else 0
+    print("\n== benchmarks.stale", flush=True)
+    return max(stale.main(), int(bool(short)))
 
 
 def _holds(name: str) -> bool:

@@ -1,0 +1,77 @@
+"""The figures of docs/measurements.md whose code has changed since the commit that measured them.
+
+    python -m benchmarks.stale
+
+`Code:` under a heading of the page names the paths that the section's figures depend on; the last column of each table
+is the commit. Exits with 1 where a row names no commit of the history; a stale row is only listed.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = "docs/measurements.md"
+COMMIT = re.compile(r"[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    what: str
+    commit: str
+    code: tuple[str, ...]
+
+
+def figures(page: str) -> list[Figure]:
+    """Return the rows of all tables, each with the paths of its section."""
+    found: list[Figure] = []
+    code: tuple[str, ...] = ()
+    for line, below in pairwise([*page.splitlines(), ""]):
+        if line.startswith("#"):
+            code = ()
+        elif line.startswith("Code:"):
+            code = tuple(re.findall(r"`([^`]+)`", line))
+        elif line.startswith("|") and not line.startswith("| ---") and not below.startswith("| ---"):
+            cells = [cell.strip() for cell in line.strip().removesuffix("|").split("|")]
+            found.append(Figure(cells[1], cells[-1], code))
+    return found
+
+
+def main(root: Path = ROOT) -> int:
+    if not (root / ".git").exists() or _git(root, "rev-parse", "--is-shallow-repository").stdout != "false\n":
+        print("Whether figures are older than their code was not checked: this copy has no complete history.")
+        return 0
+    known = figures((root / PAGE).read_text(encoding="utf-8"))
+    lost = [figure for figure in known if not _in_history(root, figure.commit)]
+    stale = 0
+    for figure in known:
+        if figure in lost:
+            print(f"no commit of the history: {figure.commit!r}, in the row {figure.what!r}")
+        elif changes := _changes(root, figure.commit, figure.code):
+            stale += 1
+            print(f"{figure.commit}  {changes:4} changes since  {figure.what[:80]}")
+    print(f"{stale} of {len(known)} figures are older than the code that they depend on")
+    return int(bool(lost))
+
+
+@cache
+def _in_history(root: Path, commit: str) -> bool:
+    return bool(COMMIT.fullmatch(commit)) and not _git(root, "merge-base", "--is-ancestor", commit, "HEAD").returncode
+
+
+@cache
+def _changes(root: Path, commit: str, code: tuple[str, ...]) -> int:
+    """Count the commits since that one which touch the code; without paths each commit counts."""
+    return int(_git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *code).stdout)
+
+
+def _git(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

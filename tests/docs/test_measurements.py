@@ -1,0 +1,82 @@
+"""Each figure of docs/measurements.md names its commit, and a figure that is older than its code is listed."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.stale import COMMIT, PAGE, ROOT, figures, main
+
+TABLE = "# Page\n\n## Fast\n\nCode: `fast.py`, `folder`\n\n| what | measured | commit |\n| --- | --- | --- |\n{}\n"
+ME = {f"GIT_{who}_{what}": "me" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def git(folder: Path, *words: str) -> str:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | ME
+    return subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def commit(folder: Path, name: str, text: str) -> str:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", name)
+    return git(folder, "rev-parse", "HEAD")[:8]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    return folder
+
+
+def test_every_figure_names_a_commit_and_code_that_exists() -> None:
+    found = figures((ROOT / PAGE).read_text(encoding="utf-8"))
+    assert len(found) > 90
+    assert [figure.what for figure in found if not COMMIT.fullmatch(figure.commit)] == []
+    assert [figure.what for figure in found if not figure.code] == []
+    assert {path for figure in found for path in figure.code if not (ROOT / path).exists()} == set()
+
+
+def test_a_figure_is_stale_once_its_code_has_changed(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = commit(repository, "fast.py", "1")
+    commit(repository, "folder/part.py", "1")
+    new = commit(repository, "fast.py", "2")
+    commit(repository, "other.py", "1")
+    commit(repository, PAGE, TABLE.format(f"| first | 5 ms | {old} |\n| second | 4 ms | {new} |"))
+
+    assert main(repository) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{old}     2 changes since  first",
+        "1 of 2 figures are older than the code that they depend on",
+    ]
+
+
+@pytest.mark.parametrize("named", ["", "4 ms", "HEAD", "00000000"])
+def test_a_figure_without_a_commit_of_the_history_fails(
+    repository: Path, capsys: pytest.CaptureFixture[str], named: str
+) -> None:
+    commit(repository, PAGE, TABLE.format(f"| first | 5 ms | {named} |"))
+
+    assert main(repository) == 1
+    assert f"no commit of the history: {named!r}, in the row 'first'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shallow", [True, False])
+def test_without_a_complete_history_nothing_counts_as_checked(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], shallow: bool
+) -> None:
+    commit(repository, "fast.py", "1")
+    commit(repository, PAGE, TABLE.format("| first | 5 ms | 00000000 |"))
+    copy = tmp_path / "copy"
+    if shallow:
+        git(tmp_path, "clone", "--quiet", "--depth", "1", repository.as_uri(), str(copy))
+    else:
+        (copy / "docs").mkdir(parents=True)
+        (copy / PAGE).write_text((repository / PAGE).read_text())
+
+    assert main(copy) == 0
+    assert "was not checked: this copy has no complete history" in capsys.readouterr().out
