@@ -1,34 +1,49 @@
 """Tails and quantiles of the normal, Student's t and the binomial distribution: those of SciPy, as Python's floats."""
 
-from scipy import special
+import math
+from functools import cache
+from types import ModuleType
+
+
+@cache
+def _special() -> ModuleType:
+    # Importing it takes a third of a second and memory in each process, and most need no distribution.
+    from scipy import special
+
+    return special
 
 
 def normal_cdf(z: float) -> float:
-    return float(special.ndtr(z))
+    return float(_special().ndtr(z))
 
 
 def normal_quantile(p: float) -> float:
     """Return the z below which a standard normal variable is with the probability p, 0 < p < 1."""
-    return float(special.ndtri(p))
+    return float(_special().ndtri(p))
 
 
 def t_cdf(freedom: float, t: float) -> float:
-    return float(special.stdtr(freedom, t))
+    return float(_special().stdtr(freedom, t))
 
 
 def t_quantile(freedom: float, p: float) -> float:
     """Return the t below which Student's t is with the probability p, 0 < p < 1."""
-    return float(special.stdtrit(freedom, p))
+    return float(_special().stdtrit(freedom, p))
 
 
 def binomial_cdf(count: int, of: int, chance: float) -> float:
     """Return the probability of at most `count` successes, 0 ≤ count ≤ of and 0 < chance < 1."""
-    return float(special.bdtr(count, of, chance))
+    return float(_special().bdtr(count, of, chance))
 
 
 def binomial_tail(count: int, of: int, chance: float) -> float:
     """Return the probability of at least `count` successes, 0 ≤ count ≤ of and 0 < chance < 1."""
-    return float(special.bdtrc(count - 1, of, chance))
+    return float(_special().bdtrc(count - 1, of, chance))
+
+
+def hypergeometric(count: int, of: int, marked: int, drawn: int) -> float:
+    """Return the probability that `count` of `drawn` are marked, where `marked` of `of` are and none is drawn twice."""
+    return math.comb(marked, count) * math.comb(of - marked, drawn - count) / math.comb(of, drawn)
 
 
 def unseen_share(count: int, alpha: float) -> float:

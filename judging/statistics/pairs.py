@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
+from judging.statistics.distributions import hypergeometric
 from judging.statistics.sign_flip import Floats, holm
 
 LEVEL = 0.05
@@ -56,5 +56,5 @@ def _pair(outcomes: Sequence[tuple[str, Mapping[str, bool]]], two: tuple[str, st
         count = seen.total()
         wrong = seen[False, False] + seen[False, True], seen[False, False] + seen[True, False]
         both, duels, expected = both + seen[False, False], duels + count, expected + wrong[0] * wrong[1] / count
-        chances = np.convolve(chances, stats.hypergeom.pmf(np.arange(min(wrong) + 1), count, *wrong))
+        chances = np.convolve(chances, [hypergeometric(k, count, *wrong) for k in range(min(wrong) + 1)])
     return JointErrors(two, both, duels, expected, min(1.0, float(chances[both:].sum())))
