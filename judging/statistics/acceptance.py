@@ -11,9 +11,13 @@ from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore
 from judging.statistics.controls import ControlFigures
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
-from judging.statistics.informative import ENOUGH_INFORMATIVE, not_informative
 from judging.statistics.paired import Said
 
+# A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.
+MIN_PARSED = 0.5
+MAX_FLIPS = 0.9
+# A verdict needs as many informative judges.
+ENOUGH_INFORMATIVE = 2
 # A judge is left out to check the verdict only where two others remain.
 ENOUGH_JUDGES = 3
 # Judges that give the same reply this often are one judge with two votes.
@@ -151,6 +155,33 @@ def acceptance(
     )
 
 
+def not_informative(
+    duels: Sequence[DuelScore], panel: Sequence[str], controls: Mapping[str, ControlFigures]
+) -> dict[str, str]:
+    """Return why each judge that is not informative is none, such as "parsed in 3 of 10 duels".
+
+    `controls` are by judge; of one without figures nothing is known.
+    """
+    parsed, flips = dict.fromkeys(panel, 0), dict.fromkeys(panel, 0)
+    for duel in duels:
+        for said in duel.judges:
+            parsed[said.judge] += 1
+            flips[said.judge] += len(said.flips)
+    found = {}
+    for judge in panel:
+        read = parsed[judge] * len(DIMENSIONS)
+        if not read or parsed[judge] < MIN_PARSED * len(duels):
+            found[judge] = f"parsed in {parsed[judge]} of {len(duels)} duels"
+        # By dimension: at least one of five flips in nearly every duel of a sound judge that is not sure.
+        elif flips[judge] >= MAX_FLIPS * read:
+            found[judge] = f"flips in {100 * flips[judge] / read:.0f} % of its dimensions"
+        elif judge not in controls:
+            found[judge] = "read no control duel"
+        elif controls[judge].objection:
+            found[judge] = controls[judge].objection
+    return found
+
+
 def same_replies(duels: Iterable[DuelScore], panel: Sequence[str]) -> dict[tuple[str, str], float]:
     """Return for each two judges the share of dimensions on which they agree, over the duels that both parsed."""
     agreed: dict[tuple[str, str], tuple[int, int]] = {}
@@ -191,7 +222,7 @@ def _margins(votes: Floats, panel: Sequence[str], judges: Sequence[str], needed:
 def _left_out_groups(
     duels: Sequence[GateDuel], panel: Sequence[str], informative: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Return what is left out in turn: each informative judge, together with those that give the same replies."""
+    """Return the groups to leave out in turn: an informative judge and those that give the same replies."""
     if len(informative) < ENOUGH_JUDGES:
         return []
     same = {pair for pair, share in same_replies((d.score for d in duels), panel).items() if share >= SAME_REPLIES}
@@ -218,7 +249,7 @@ class _Turn:
 
 
 def _turned(left_out: Sequence[LeftOut], gate: PanelGate, groups: int) -> list[_Turn]:
-    """Return what is undecided: the gate turns without one judge, or an acceptance turns without two.
+    """Return the reasons for undecided: the gate turns without one judge, or an acceptance turns without two.
 
     Of three judges, two against one is a split: either side may be the one that is wrong.
     """
@@ -265,7 +296,7 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
         each = "each of them and without each two" if len(groups) >= ENOUGH_JUDGES else "each of them"
         return f"{said}. It was computed again without {each}.{same}"
     if informative >= ENOUGH_JUDGES:
-        return f"{said}, which all give the same replies, so that they count as one."
+        return f"{said}, which all give the same replies, so none was left out to check it."
     return f"{said}. With fewer than {ENOUGH_JUDGES}, none was left out to check it."
 
 
