@@ -42,11 +42,12 @@ def figures(page: str) -> list[Figure]:
 
 
 def main(root: Path = ROOT) -> int:
-    if not (root / ".git").exists() or _git(root, "rev-parse", "--is-shallow-repository").stdout != "false\n":
-        print("Whether figures are older than their code was not checked: this copy has no complete history.")
-        return 0
     known = figures((root / PAGE).read_text(encoding="utf-8"))
     lost = [figure for figure in known if not _in_history(root, figure.commit)]
+    is_shallow = _git(root, "rev-parse", "--is-shallow-repository").stdout != "false\n"
+    if not (root / ".git").exists() or is_shallow or lost == known:
+        print("Whether figures are older than their code was not checked: this copy has no complete history.")
+        return 0
     stale = 0
     for figure in known:
         if figure in lost:

@@ -59,22 +59,23 @@ def test_a_figure_is_stale_once_its_code_has_changed(repository: Path, capsys: p
 def test_a_figure_without_a_commit_of_the_history_fails(
     repository: Path, capsys: pytest.CaptureFixture[str], named: str
 ) -> None:
-    commit(repository, PAGE, TABLE.format(f"| first | 5 ms | {named} |"))
+    known = commit(repository, "fast.py", "1")
+    commit(repository, PAGE, TABLE.format(f"| first | 5 ms | {named} |\n| second | 4 ms | {known} |"))
 
     assert main(repository) == 1
     assert f"no commit of the history: {named!r}, in the row 'first'" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("shallow", [True, False])
+@pytest.mark.parametrize("kind", ["shallow", "begun anew", "without git"])
 def test_without_a_complete_history_nothing_counts_as_checked(
-    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], shallow: bool
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     commit(repository, "fast.py", "1")
     commit(repository, PAGE, TABLE.format("| first | 5 ms | 00000000 |"))
-    copy = tmp_path / "copy"
-    if shallow:
+    copy = repository if kind == "begun anew" else tmp_path / "copy"
+    if kind == "shallow":
         git(tmp_path, "clone", "--quiet", "--depth", "1", repository.as_uri(), str(copy))
-    else:
+    elif kind == "without git":
         (copy / "docs").mkdir(parents=True)
         (copy / PAGE).write_text((repository / PAGE).read_text())
 
