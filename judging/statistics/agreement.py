@@ -1,4 +1,4 @@
-"""How far people who decide the same samples agree beyond chance."""
+"""The agreement of people on the same samples, beyond chance."""
 
 from collections import Counter
 from collections.abc import Sequence

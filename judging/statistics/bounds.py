@@ -25,7 +25,7 @@ FEW_CLUSTERS = 10
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The cluster of each row, as a number from 0, and what they are: `repo`, `instance_id` or `turn`."""
+    """The cluster of each row, as a number from 0, and their kind: `repo`, `instance_id` or `turn`."""
 
     numbers: NDArray[np.intp]
     count: int

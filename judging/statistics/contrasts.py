@@ -98,7 +98,7 @@ def consistency(judge: Readings) -> Floats:
 
 
 def usual(values: Floats) -> Floats:
-    """Return by duel how often the judge said what it says most; NaN where nothing was read."""
+    """Return by duel how often the judge gave its most frequent reply; NaN where nothing was read."""
     rows = values.reshape(len(values), -1, values.shape[-1])
     known = ~np.isnan(rows[:, :, 0])
     if not known.any():

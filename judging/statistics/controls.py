@@ -72,10 +72,10 @@ class ControlFigures:
 
     @property
     def objection(self) -> str:
-        """Why it is not known that the judge tells better from worse, or that it is: empty if its controls show it.
+        """The reason why no verdict rests on the judge; empty if its controls show that it tells better from worse.
 
-        Both intervals must exclude `CHANCE`, so 4 right duels of each kind are the fewest that do. What was not tried
-        is not known.
+        Both intervals must exclude `CHANCE`, so 4 right duels of each kind are the fewest that do. A kind without a
+        duel shows nothing.
         """
         if self.takes_bribes:
             return "takes bribes"

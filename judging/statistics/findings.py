@@ -1,8 +1,8 @@
-"""What is wrong with a judge, in a plain sentence: each found by a test, all tests of a panel corrected together.
+"""A judge's flaws, each as a plain sentence: each is found by a test, all tests of a panel corrected together.
 
 Some flaws have a zero point of their own: the first seat (its lead over both orders is as likely as its opposite),
-replies that do not parse, a judge's consistency with itself. The others are told from what is true of the answers by
-the other judges, who read the same ones: judge − other is compared per duel, and a finding needs the majority of the
+replies that do not parse, a judge's consistency with itself. The others are told from the quality of the answers by
+the other judges of the same answers: judge − other is compared per duel, and a finding needs the majority of the
 others (partial conjunction, Y. Benjamini and R. Heller, Biometrics 64 (2008)), so that a flawed judge does not make
 sound ones look flawed. These need two other judges.
 

@@ -82,7 +82,7 @@ class PanelGate:
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The lower bound of each column, and its clusters: how many there are, and the least number of them with a value
-    in that column. Of both, `by` says what they are; `few_by` is of those that are counted."""
+    in that column. Of both, `by` names their kind; `few_by` is of those that are counted."""
 
     count: int
     by: str

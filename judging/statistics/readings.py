@@ -72,7 +72,7 @@ class Readings:
 
     @property
     def draws(self) -> Floats:
-        """Shape (N,): the share of draws in what was read of a duel, NaN if nothing was."""
+        """Shape (N,): the share of draws in the replies about a duel, NaN without replies."""
         return _row_means(np.where(np.isnan(self.seats), np.nan, self.seats == 0).reshape(len(self.seats), -1))
 
 

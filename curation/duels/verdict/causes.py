@@ -9,6 +9,8 @@ from curation.duels.models import Duel, Verdict
 from curation.web.lists.id_list import IdList
 from judging.answers.style import style_of
 
+CHUNK = 1000
+
 
 class Causes(NamedTuple):
     """`style` counts marks of the opponent's and the challenger's answer; `hour` (UTC) is that of the first verdict."""
@@ -22,9 +24,10 @@ def causes_of(duels: Sequence[int], verdicts: Sequence[int]) -> dict[int, Causes
     read = Verdict.objects.filter(pk__in=IdList(list(verdicts))).order_by().values_list("duel_id")
     hours = {pk: at.hour for pk, at in read.annotate(at=Min("created_at"))}
     found = {}
-    for pk, king, challenger in Duel.objects.filter(pk__in=IdList(list(duels))).values_list(
+    texts = Duel.objects.filter(pk__in=IdList(list(duels))).values_list(
         "pk", "king__text__text", "challenger__text__text"
-    ):
+    )
+    for pk, king, challenger in texts.iterator(CHUNK):
         style = None if king is None else (style_of(king)._asdict(), style_of(challenger)._asdict())
         found[pk] = Causes(hours.get(pk), style)
     return found

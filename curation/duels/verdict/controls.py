@@ -25,7 +25,7 @@ class OnControls:
 
 
 def on_controls(run: Run, judges: Sequence[str], *, verdicts: Iterable[int], orders: tuple[str, ...]) -> OnControls:
-    """Return what the judges said of control duels.
+    """Return the judges' figures on control duels.
 
     They are those of the run, and of the runs that made these `verdicts`: a rescore asks no judge anything. `orders`
     are those in which the duels were read.

@@ -190,7 +190,7 @@ def _groups(claims: dict[str, Any]) -> set[str]:
 
 
 def _user_of(request: HttpRequest, claims: dict[str, Any]) -> User | None:
-    """The account of this identity; None if it has none and somebody is signed in, who has to confirm to link it.
+    """The account of this identity; None if it has none and a person is signed in: that person has to confirm the link.
 
     Raises `SignInFailed` if it has no account and none can be made.
     """

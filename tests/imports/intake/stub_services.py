@@ -16,7 +16,7 @@ LANGFUSE_KEY, PHOENIX_KEY = "pk-lf-1:sk-lf-2", "px-3"
 @dataclass
 class Services:
     """`has_v2` is whether Langfuse is one with cursors. `refusals` are answered first, one for each request; a status
-    of 0 is no refusal. `most` is the length of a page, whatever length a request names."""
+    of 0 is no refusal. `most` is the length of a page; the length in a request is ignored."""
 
     observations: list[dict[str, Any]] = field(default_factory=list)
     spans: list[dict[str, Any]] = field(default_factory=list)
