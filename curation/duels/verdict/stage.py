@@ -264,7 +264,7 @@ def _pair_findings(pairs: Sequence[JointErrors], judge: str) -> list[Json]:
             other = pair.judges[pair.judges[0] == judge]
             sentence = (
                 f"is wrong together with {other} in {pair.both} of {counted(pair.duels, 'control duel')}, "
-                f"{pair.expected:.1f} are expected of independent judges: the two count as a pair"
+                f"{pair.expected:.1f} are expected of independent judges"
             )
             found.append({"flaw": "pair", "sentence": sentence, "p": pair.p})
     return found
