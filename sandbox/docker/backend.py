@@ -90,8 +90,8 @@ class DockerBackend:
                 passed = session.check("exit 0", terminal="").passed
         except SandboxError as error:
             return Finding(SESSION, False, str(error), "See `docker info` and the engine's own log.")
-        took = (time.monotonic() - began) * 1000
-        return Finding(SESSION, said == "42" and passed, f"opened, used and removed in {took:.0f} ms")
+        took = time.monotonic() - began
+        return Finding(SESSION, said == "42" and passed, f"opened, used and removed in {took:.2f} s")
 
 
 def find(folder: Path) -> DockerBackend:

@@ -97,14 +97,23 @@ def test_no_page_reads_more_of_a_larger_project(role: Role) -> None:
     client = Client()
     client.force_login(user)
     grow(project, FEW)
+    if connection.vendor == "postgresql":
+        analyze()
     before = work_by_page(client, project)
     grow(project, MANY)
-    after = work_by_page(client, project)
-    grown = {name: (before[name], after[name]) for name in after if has_grown(before[name], after[name])}
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    grown = {}
+    # PostgreSQL's autovacuum analyzes a table that has grown within a minute, and nothing analyzes one of SQLite.
+    if connection.vendor == "sqlite":
+        after = work_by_page(client, project)
+        grown = {name: (before[name], after[name]) for name in after if has_grown(before[name], after[name])}
+    analyze()
     planned = work_by_page(client, project)
     grown |= {
-        f"{name}, analyzed": (before[name], planned[name]) for name in after if has_grown(before[name], planned[name])
+        f"{name}, analyzed": (before[name], planned[name]) for name in planned if has_grown(before[name], planned[name])
     }
     assert not grown, grown
+
+
+def analyze() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")

@@ -93,6 +93,7 @@ PAGES: dict[str, tuple[str, Args]] = {
     "change-password": ("change-password", _nothing),
     "project-overview": ("project-overview", _nothing),
     "second-factor": ("second-factor", _nothing),
+    "signed-in": ("signed-in", _nothing),
     "components": ("components", _nothing),
     "document": ("document", lambda product: ["statistics"]),
     "sample-page": ("sample-page", _first("/projects/demo/samples")),
@@ -127,6 +128,7 @@ NO_PAGES = {
         "second-factor-code",
         "oidc-start",
         "oidc-return",
+        "session",
         "docs",
         "docs-notebook",
         "docs-picture",
@@ -216,7 +218,7 @@ NO_PAGES = {
 # Opened by tests of their own, since they need something that the demo has not.
 ELSEWHERE = {
     *("login", "export-compare", "evaluation-compare", "evaluation-episodes", "evaluation-episode"),
-    *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit", "row-delete"),
+    *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit", "row-delete", "oidc-link"),
 }
 
 

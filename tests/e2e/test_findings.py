@@ -9,8 +9,10 @@ from pytest_django.live_server_helper import LiveServer
 
 from curation.projects.access import Access
 from curation.review.decisions.decide import decide
-from curation.review.decisions.findings import findings_of, flag_findings
+from curation.review.decisions.findings import Found, findings_of, flag_findings
 from curation.samples.models import Sample
+from curation.web.text.markup import with_signs
+from judging.scan.rules import CONTROL
 from tests.e2e.conftest import tab_of
 from tests.factories import make_scenario, make_trajectory, make_turns
 from tests.judging.scan.cases import FOUND
@@ -36,7 +38,10 @@ def follow_every_link(tab: Page, access: Access, sample: Sample) -> list[str]:
     """Follow the links from the last to the first, so that no link has loaded the place of the next one, and return the
     places in the order of the list."""
     flag_findings(sample)
-    found = findings_of(sample)
+    by_place: dict[tuple[str, int, int], Found] = {}
+    for row in findings_of(sample):
+        by_place.setdefault(_place(row), row)
+    found = list(by_place.values())
     tab.goto(f"/p/{access.project.slug}/samples/{sample.pk}/")
     links = tab.locator("#findings a")
     expect(links).to_have_count(len(found))
@@ -47,9 +52,14 @@ def follow_every_link(tab: Page, access: Access, sample: Sample) -> list[str]:
         mark = tab.locator(f'[id="{anchor}"]')
         expect(mark).to_be_focused()
         expect(mark).to_be_in_viewport()
-        expect(mark).to_have_text(found[number].text[found[number].start : found[number].end])
+        expect(mark).to_have_text(with_signs(found[number].text[found[number].start : found[number].end]))
         assert mark.get_attribute("title") == found[number].rule
     return links.all_text_contents()
+
+
+def _place(found: Found) -> tuple[str, int, int]:
+    """Control text is listed once for each text."""
+    return found.part, found.index, -1 if found.kind == CONTROL else found.start
 
 
 def test_a_turn_with_a_long_history(tab: Page, access: Access) -> None:
@@ -70,12 +80,13 @@ def test_a_turn_with_a_long_history(tab: Page, access: Access) -> None:
     assert [place for place in places if "answer" not in place] == [
         "history, turn 0",
         "history, turn 61",
+        "history, turn 101",  # its control text, and the address
         "history, turn 101",
         "history, turn 202",
         "the tools",
         "a comment",
     ]
-    assert len(places) == 8
+    assert len(places) == 9
 
 
 def _exchange(n: int) -> list[dict[str, object]]:

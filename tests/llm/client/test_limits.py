@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from curation.llm.client import pace
@@ -240,10 +241,11 @@ def test_wishes_for_many_endpoints_take_no_more_queries_than_one(
         share(target, "b", wanted=CAP - 1)
     RequestSlots.together(wishes)
     Endpoint.objects.get(pk=targets[4].endpoint_id).delete()
-    with django_assert_num_queries(4):  # paces, the endpoint that has none, others' shares, ours
+    clock = int(connection.vendor == "postgresql")
+    with django_assert_num_queries(4 + clock):  # paces, the endpoint that has none, others' shares, ours
         given = RequestSlots.together(wishes)
     assert [one and one.slots for one in given] == [1, 1, 3, 3, None]
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(1 + clock):
         ReturnSlots.together([ReturnSlots(target.endpoint_id, "a") for target in targets])
     assert set(EndpointShare.objects.values_list("holder", flat=True)) == {"b"}
 
