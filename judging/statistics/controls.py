@@ -84,7 +84,7 @@ class ControlFigures:
         told, false = self.told_interval, self.false_preference_interval
         if told.low <= CHANCE:
             right = f"is right in {self.told} of {self.known} control duels with a known winner"
-            return f"{right} ({_range(told)}), which chance explains"
+            return f"{right} ({_range(told)}), no better than chance"
         if self.false_preference is None:
             return "read no control duel of the same answer twice"
         if false.high >= CHANCE:

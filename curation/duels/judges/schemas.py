@@ -73,7 +73,7 @@ class JudgeFiguresOut(Schema):
     control_objection: str = Field(
         default="",
         examples=[
-            "is right in 6 of 15 control duels with a known winner (95 % interval 20 to 64 %), which chance explains"
+            "is right in 6 of 15 control duels with a known winner (95 % interval 20 to 64 %), no better than chance"
         ],
         description="Why no verdict rests on it; empty where its control duels show that it tells answers apart.",
     )

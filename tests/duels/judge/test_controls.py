@@ -109,7 +109,7 @@ def test_a_verdict_rests_on_judges_that_control_duels_tell_from_chance(run: Run)
         ["judge-a"],
         "undecided",
     )
-    assert "which chance explains" in result["not_informative"]["judge-b"]
+    assert "no better than chance" in result["not_informative"]["judge-b"]
     assert result["not_informative"]["judge-c"].startswith("flips in 100 %")
     assert result["reasons"][-1].startswith("undecided: it rests on 1 informative judge, 2 are needed")
     assert result["judges"][0]["control_objection"] == ""
