@@ -1,0 +1,1 @@
+"""Layouts of files and rows. Each module reads one layout as sessions in one form."""

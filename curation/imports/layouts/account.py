@@ -1,0 +1,74 @@
+"""The account of a file's fields: each is mapped, kept as metadata, or ignored, and counted."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+IGNORED = "ignored"
+REPLACED = "characters replaced by U+FFFD"
+
+
+class Account:
+    """Counts of rows by field and by what became of it. Fields inside a list have `[]`: `messages[].name`."""
+
+    def __init__(self, entries: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._rows: Counter[tuple[str, str]] = Counter()
+        for entry in entries:
+            self._rows[entry["field"], entry["becomes"]] += entry["rows"]
+
+    def add(self, other: "Account") -> None:
+        self._rows.update(other._rows)
+
+    def count(self, field: str, becomes: str) -> None:
+        """Count a field of one row. Counting it again for the same row is the caller's error."""
+        self._rows[field, becomes] += 1
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return `{field, rows, becomes}` by field, as results and previews show them."""
+        return [
+            {"field": field, "rows": rows, "becomes": becomes} for (field, becomes), rows in sorted(self._rows.items())
+        ]
+
+
+class Fields(Mapping[str, Any]):
+    """A row's fields, which remember what became of each.
+
+    `get`, `[]` and `in` only look. `take` returns a value and says what it becomes.
+    """
+
+    def __init__(self, row: Mapping[str, Any], path: str = "") -> None:
+        self._row = row
+        self._path = path
+        self._became: dict[str, str] = {}
+
+    def take(self, name: str, becomes: str) -> Any:
+        """Return the value, or None, and account for it."""
+        if name in self._row:
+            self._became[self._path + name] = becomes
+        return self._row.get(name)
+
+    def became(self, field: str, becomes: str) -> None:
+        """Account for a field inside another one, such as `messages[].name`."""
+        self._became[field] = becomes
+
+    def left(self) -> list[str]:
+        """Return the names of the fields that nothing was said of yet."""
+        return [name for name in self._row if self._path + name not in self._became]
+
+    def account(self) -> Account:
+        """Return the account of this row. Fields that nothing was said of are ignored ones."""
+        account = Account()
+        for field, becomes in self._became.items():
+            account.count(field, becomes)
+        for name in self.left():
+            account.count(self._path + name, IGNORED)
+        return account
+
+    def __getitem__(self, name: str) -> Any:
+        return self._row[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row)
+
+    def __len__(self) -> int:
+        return len(self._row)

@@ -1,0 +1,105 @@
+"""The one form of what an agent did: steps of ATIF 1.8 (Agent Trajectory Interchange Format), and their surroundings.
+
+A step is a JSON object with the fields of `atif.Step`. Positions count steps from 0, while `step_id` counts from 1.
+The result of a tool is an observation of the step that called it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+Json = dict[str, Any]
+Step = Json
+
+
+class Outcome(StrEnum):
+    """How a run ended. An error of the machine is no failure of the agent."""
+
+    SOLVED = "solved"
+    FAILED = "failed"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One of several continuations of a session's steps. Rows of preferences and of duels have two."""
+
+    side: Literal["chosen", "rejected", "king", "challenger", "source"]
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a session comes from. `group` is shared by the attempts at one task. Empty text means unknown."""
+
+    id: str = ""
+    task: str = ""
+    instance_id: str = ""
+    repo: str = ""
+    group: str = ""
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The end of a run by its verifier. `rewards` are by name; `exception` is the type and text of an error.
+
+    `is_valid` is False for a reward that the source itself calls invalid.
+    """
+
+    outcome: Outcome = Outcome.UNKNOWN
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    output: str = ""
+    exception: str = ""
+    is_valid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run used: tokens, US dollars, seconds. None means unknown."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session of an agent, or one row of training data.
+
+    `agent` has the fields of `atif.Agent`, with the tools as OpenAI's functions in `tool_definitions`. `learned` has
+    the source's training marks by position; steps without a mark are missing. `endings` are continuations after the
+    last step. `label` is that of a KTO row. `metadata` has the fields of the source that have no place here.
+    `subagents` are the sessions that an observation's `subagent_trajectory_ref` names. `document` has the fields of
+    an ATIF document that have no other place, such as `session_id` and `notes`.
+    """
+
+    layout: str
+    steps: Sequence[Step]
+    agent: Json = field(default_factory=dict)
+    learned: Mapping[int, bool] = field(default_factory=dict)
+    endings: Sequence[Ending] = ()
+    label: bool | None = None
+    origin: Origin = Origin()
+    verdict: Verdict = Verdict()
+    usage: Usage = Usage()
+    metadata: Json = field(default_factory=dict)
+    subagents: Sequence["Session"] = ()
+    document: Json = field(default_factory=dict)
+
+    @property
+    def tools(self) -> list[Json]:
+        """The functions that the agent may call, in OpenAI's form."""
+        return self.agent.get("tool_definitions") or []
+
+    def agent_steps(self) -> list[int]:
+        """Return the positions of the agent's own steps, without those copied from another session as context."""
+        return [
+            position
+            for position, step in enumerate(self.steps)
+            if step["source"] == "agent" and not step.get("is_copied_context")
+        ]
