@@ -19,6 +19,7 @@ from curation.samples.models import UNSCORED, Sample, SampleText
 from curation.scenarios.bundles.document import digest
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryText
+from curation.trajectories.shell import steps_of
 
 _numbers = itertools.count(1)
 
@@ -233,8 +234,9 @@ def make_trajectory(
     """A recorded rollout with its text and its sample; `keep` follows the outcome, `sample` overrides its fields."""
     scenario = scenario or make_scenario(project)
     keep = outcome in KEPT
+    turns = turns or make_turns(*commands, terminal=terminal, outputs=outputs)
     text = {
-        "turns": turns or make_turns(*commands, terminal=terminal, outputs=outputs),
+        "steps": steps_of(turns),
         "checker_output": values.pop("checker_output", ""),
         "exchange": values.pop("exchange", [{"role": "system", "content": "You operate a shell."}]),
     }
@@ -248,6 +250,7 @@ def make_trajectory(
         "outcome": outcome,
         "keep": keep,
         "checker_passed": keep,
+        "steps": len(text["steps"]),
         "commands": len(commands),
         "tokens": 120,
         "seconds": 0.03,
@@ -262,7 +265,7 @@ def make_trajectory(
         "model": row["model"],
         "axes": {axis: str(value) for axis, value in scenario.axes.items()},
         "preview": commands[0] if commands else terminal,
-        "body": "\n".join(turn["text"] for turn in text["turns"]),
+        "body": "\n".join(turn["text"] for turn in turns),
     }
     trajectory = Trajectory.objects.create(
         project=project, scenario=scenario, sample=make_sample(project, **{**sample_values, **(sample or {})}), **row

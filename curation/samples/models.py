@@ -136,7 +136,7 @@ class Sample(models.Model):
     instance_id = models.CharField(max_length=200, blank=True, default="")
     action_style = models.CharField(max_length=20, blank=True, default="")
     model = models.CharField(
-        max_length=60,
+        max_length=200,
         blank=True,
         default="",
         help_text="Name of the endpoint that answered as challenger or acted in the trajectory.",

@@ -14,7 +14,7 @@ from curation.web.lists.id_list import IdList
 
 MAX_REASON = 500
 # Outcomes of a trajectory for which the machine may be to blame: they say nothing about the model or the scenario.
-MACHINE_OUTCOMES = ("timeout", "infra_error")
+MACHINE_OUTCOMES = ("timeout", "infra_error", "error")
 UNTRIED = -1.0
 _COUNTS = models.Q(trajectories__bundle_sha256=models.F("bundle_sha256"))
 _COUNTS &= ~models.Q(trajectories__outcome__in=MACHINE_OUTCOMES)

@@ -5,15 +5,18 @@ from typing import ClassVar
 
 from django.db import models
 
+from curation.imports.layouts.session import Json
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
+from curation.trajectories.shell import Turn, turns_of
 from curation.web.text.markup import with_signs
 
 
 class Outcome(models.TextChoices):
-    """How an episode ended. Two outcomes are kept; `timeout` and `infra_error` are never rejected sides of pairs."""
+    """How an episode ended. Two outcomes are kept. An imported run is solved, failed, an error or unknown; a rollout
+    and an episode on a server say more."""
 
     SOLVED = "solved", "Solved"
     CORRECT_PANIC = "correct_panic", "Correct panic"
@@ -23,16 +26,32 @@ class Outcome(models.TextChoices):
     FORMAT_ERROR = "format_error", "Format error"
     TIMEOUT = "timeout", "Timeout"
     INFRA_ERROR = "infra_error", "Infrastructure error"
+    FAILED = "failed", "Failed"
+    ERROR = "error", "Error of the machine"
+    UNKNOWN = "unknown", "Unknown"
 
     @property
     def tone(self) -> str:
-        return {"solved": "good", "correct_panic": "good", "timeout": "attention", "infra_error": "attention"}.get(
-            self.value, "bad"
-        )
+        if self in KEPT:
+            return "good"
+        return "muted" if self == Outcome.UNKNOWN else "attention" if self in NEVER_NEGATIVE else "bad"
 
 
 KEPT = (Outcome.SOLVED, Outcome.CORRECT_PANIC)
-NEVER_NEGATIVE = tuple(map(Outcome, MACHINE_OUTCOMES))
+BY_MACHINE = tuple(map(Outcome, MACHINE_OUTCOMES))
+# Never rejected sides of pairs.
+NEVER_NEGATIVE = (*BY_MACHINE, Outcome.UNKNOWN)
+# A filter by one of these words selects all that it means.
+WIDER = {
+    Outcome.FAILED: (
+        Outcome.FAILED,
+        Outcome.WRONG_TERMINAL,
+        Outcome.CHECKER_FAILED,
+        Outcome.NO_TERMINAL,
+        Outcome.FORMAT_ERROR,
+    ),
+    Outcome.ERROR: (Outcome.ERROR, Outcome.INFRA_ERROR),
+}
 
 
 class ReplayState(models.TextChoices):
@@ -64,16 +83,19 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         return self.select_related("scenario", "sample")
 
     def with_text(self) -> "TrajectoryQuerySet":
-        """With the turns and the checker's output, without the raw messages."""
+        """With the steps and the checker's output, without the raw messages."""
         return self.select_related("scenario", "sample", "run", "text").defer("text__exchange")
 
     def to_replay(self) -> "TrajectoryQuerySet":
         """With everything that a replay needs."""
         return self.select_related("scenario__text", "run", "text").defer("text__exchange")
 
-    def with_turns(self) -> "TrajectoryQuerySet":
-        """With the turns alone, for comparing many."""
-        return self.select_related("text").defer("text__exchange", "text__checker_output")
+    def with_steps(self) -> "TrajectoryQuerySet":
+        """With the steps alone, for comparing many."""
+        return self.select_related("text").defer("text__exchange", "text__checker_output", "text__metadata")
+
+    def imported(self) -> "TrajectoryQuerySet":
+        return self.filter(scenario=None, environment="")
 
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
@@ -100,14 +122,19 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
 
 
 class Trajectory(models.Model):
-    """One rollout of one model through one scenario; `bundle_sha256` is of the bundle at that time.
+    """One run of an agent: a rollout through a scenario, an episode on a server, or an imported run.
 
-    An episode on a server has no scenario but an `environment` and a `task`; its `bundle_sha256` is
-    of the server's description of the task, its `item_key` is that of the item that played it.
+    A rollout's `bundle_sha256` is of the bundle at that time. An episode on a server has no scenario but an
+    `environment` and a `task`; its `bundle_sha256` is of the server's description of the task, its `item_key` is that
+    of the item that played it. An imported run has neither scenario nor environment: `source` and `source_id` are the
+    file and its id there, `group` is shared by attempts at one task, `sample_index` counts these.
+
+    `reward` is the main one of `rewards`, which are by name. `steps` counts those of its text.
 
     A rollout's `axes` come from the sandbox's record (`rollout/asked.py`); its scenario has the others.
 
-    `seconds` is the time of its commands; `repeated_share` (0–1) and `longest_repeat` are the loop check.
+    `seconds` is the time of a rollout's commands, or of an imported run; `repeated_share` (0–1) and `longest_repeat`
+    are the loop check.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories", db_index=False)
@@ -115,9 +142,18 @@ class Trajectory(models.Model):
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="trajectories")
     sample = models.OneToOneField(Sample, models.SET_NULL, null=True, related_name="trajectory")
     sample_index = models.PositiveSmallIntegerField(default=0)
-    model = models.CharField(max_length=60, help_text="Name of the endpoint.")
+    model = models.CharField(
+        max_length=200, blank=True, default="", help_text="Name of the endpoint, or the model of an imported run."
+    )
+    agent = models.CharField(max_length=100, blank=True, default="", help_text="Name of an imported run's agent.")
+    agent_version = models.CharField(max_length=60, blank=True, default="")
+    source = models.CharField(max_length=200, blank=True, default="", help_text="File of an imported run.")
+    source_id = models.CharField(max_length=200, blank=True, default="", help_text="Its id in the file.")
+    instance_id = models.CharField(max_length=200, blank=True, default="")
+    repo = models.CharField(max_length=200, blank=True, default="")
+    group = models.CharField(max_length=200, blank=True, default="")
     instructions_hash = models.CharField(max_length=64, blank=True, default="")
-    bundle_sha256 = models.CharField(max_length=64)
+    bundle_sha256 = models.CharField(max_length=64, blank=True, default="")
     backend = models.CharField(max_length=20, blank=True, default="")
     environment = models.CharField(max_length=300, blank=True, default="")
     task = models.CharField(max_length=200, blank=True, default="")
@@ -127,12 +163,19 @@ class Trajectory(models.Model):
     panic_reason = models.CharField(max_length=1000, blank=True, default="")
     outcome = models.CharField(max_length=14, choices=Outcome)
     keep = models.BooleanField(default=False)
+    rewards = models.JSONField(default=dict)
+    reward = models.FloatField(null=True)
+    exception = models.CharField(max_length=1000, blank=True, default="", help_text="What ended it early.")
     checker_passed = models.BooleanField(null=True, help_text="None where the checker did not run.")
+    steps = models.PositiveIntegerField(default=0)
     commands = models.PositiveIntegerField(default=0)
     repeated_share = models.FloatField(default=0.0)
     longest_repeat = models.PositiveIntegerField(default=0)
     format_errors = models.PositiveIntegerField(default=0)
     tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(
+        max_digits=16, decimal_places=8, null=True, help_text="US dollars that an imported run names."
+    )
     seconds = models.FloatField(default=0.0)
     replay = models.CharField(max_length=7, choices=ReplayState, blank=True, default=ReplayState.NONE)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -149,10 +192,13 @@ class Trajectory(models.Model):
             models.Index(fields=["project", "commands", "id"], name="trajectory_list_commands"),
             models.Index(fields=["project", "outcome", "id"], name="trajectory_list_outcome"),
             models.Index(fields=["scenario", "id"], name="trajectory_by_scenario"),
-            # Siblings and pairs of a server's task.
-            models.Index(
-                fields=["project", "task", "id"], name="trajectory_by_task", condition=models.Q(scenario__isnull=True)
-            ),
+            # The list by one filter.
+            models.Index(fields=["project", "agent", "id"], name="trajectory_list_agent"),
+            models.Index(fields=["project", "model", "id"], name="trajectory_list_model"),
+            models.Index(fields=["project", "source", "id"], name="trajectory_list_source"),
+            models.Index(fields=["project", "reward", "id"], name="trajectory_list_reward"),
+            # The list by task, and siblings and pairs of a task.
+            models.Index(fields=["project", "task", "id"], name="trajectory_by_task"),
             # The coverage heatmap counts the kept ones of each scenario from the index alone.
             models.Index(fields=["scenario"], name="trajectory_kept", condition=models.Q(keep=True)),
         ]
@@ -189,33 +235,50 @@ class Trajectory(models.Model):
     @property
     def is_machine_failure(self) -> bool:
         """The machine failed, not the model, so it is an example of nothing."""
-        return self.outcome in NEVER_NEGATIVE
+        return self.outcome in BY_MACHINE
+
+    @property
+    def is_imported(self) -> bool:
+        return self.scenario_id is None and not self.environment
 
     @property
     def replay_tone(self) -> str:
         return ReplayState(self.replay).tone
 
 
+def tools_of(document: Json) -> list[Json]:
+    """Return the functions that an imported run's agent may call, in OpenAI's form."""
+    return (document.get("agent") or {}).get("tool_definitions") or []
+
+
 class TrajectoryText(models.Model):
-    """`turns` in deploy format: `[{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}]`.
+    """`steps` as in ATIF 1.8 (`curation.imports.layouts.session`); those of a shell as in `shell.py`.
 
-    The text of an orientation or output ends with the terminal's next prompt, which `prompt` repeats.
+    `document` has the other fields of an imported run's ATIF document, with the agent's tools. `metadata` has the
+    fields of its source that have no place. `checker_output` is its verifier's output.
 
-    `exchange` has the raw messages to and from the model, with the instructions and prose. It is for audit and never
-    exported.
+    `exchange` has the raw messages of a rollout, with the instructions and prose. It is for audit and never exported.
     """
 
     trajectory = models.OneToOneField(Trajectory, models.CASCADE, primary_key=True, related_name="text")
-    turns = models.JSONField()
+    steps = models.JSONField(default=list)
+    document = models.JSONField(default=dict)
+    metadata = models.JSONField(default=dict)
     checker_output = models.TextField(blank=True, default="")
     exchange = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return f"text of trajectory {self.trajectory_id}"
 
+    @property
+    def turns(self) -> list[Turn]:
+        """The terminal view of a shell session."""
+        return turns_of(self.steps)
+
 
 class Replay(models.Model):
-    """One run of a trajectory's commands in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`."""
+    """One run of a trajectory's commands in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`, where
+    `turn` is an index of the terminal view."""
 
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="replays")
     run = models.ForeignKey(Run, models.SET_NULL, null=True)
@@ -242,9 +305,9 @@ class PairQuerySet(models.QuerySet["Pair"]):
 
 
 class Pair(models.Model):
-    """A kept trajectory against a rejected one of the same scenario, or of the same task of a server.
+    """A kept trajectory against a rejected one of the same scenario or task.
 
-    `at` is the index of the first differing action in the `turns` of both; the turns before it are the prompt.
+    `at` is the position of the first differing step of the agent, from 0; the steps before it are the prompt.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")

@@ -3,6 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judging.answers.steps import said_of
 
 # ASCII only: half of a surrogate pair, which JSON can escape and UTF-8 cannot encode, still has a hash.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
@@ -21,12 +24,11 @@ def answer_sha256(text: str, *, reasoning: str = "", tool_calls: Sequence[Mappin
     return _sha256(parts)
 
 
-def session_sha256(turns: object) -> str:
-    """Return the hash of a recorded session: kind and text of every turn, in their order. Times and exit codes are not
-    trained on. A value that is no list of turns has the hash of itself, which no session has."""
-    if isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns):
-        return _sha256([[turn.get("kind"), turn.get("text")] for turn in turns])
-    return _sha256({"turns": turns})
+def session_sha256(steps: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, object]] = ()) -> str:
+    """Return the hash of a session: what each step says, calls and observes, in their order, and the tools. Times, exit
+    codes and figures are not trained on. `steps` are those of ATIF."""
+    said = [said_of(step) for step in steps]
+    return _sha256([said, list(tools)] if tools else [said])
 
 
 def _sha256(value: object) -> str:

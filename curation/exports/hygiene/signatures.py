@@ -11,6 +11,7 @@ from curation.exports.rows.messages import read_json
 from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollouts
 from curation.review.decisions.outcome import Reviewed, standing_approvals
 from curation.samples.models import Kind, Sample
+from curation.trajectories.shell import Turn
 from curation.web.lists.id_list import IdList
 from judging.messages import message_text
 from judging.scan.mask import Masks
@@ -80,7 +81,7 @@ def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     sessions = sorted(trajectories)
     for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
         if rollout is not None:
-            yield SignedSample(pk, *_session_signature(read_json(rollout.turns), is_clean=pk in clean))
+            yield SignedSample(pk, *_session_signature(rollout.turns, is_clean=pk in clean))
 
 
 def _masked(texts: Sequence[str]) -> list[str]:
@@ -112,12 +113,11 @@ def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signatu
     )
 
 
-def _session_signature(turns: object, *, is_clean: bool) -> Signature:
+def _session_signature(turns: Sequence[Turn], *, is_clean: bool) -> Signature:
     """Sign the commands of a session. Its history is the terminal's output without digits: times and process ids differ
     from rollout to rollout."""
-    given = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
-    contents = [str(turn.get("text", "")) for turn in given]
-    typed_or_shown = [turn.get("kind") == "action" for turn in given]
+    contents = [turn["text"] for turn in turns]
+    typed_or_shown = [turn["kind"] == "action" for turn in turns]
     texts = list(zip(typed_or_shown, contents if is_clean else _masked(contents), strict=True))
     shown = [text for typed, text in texts if not typed]
     learned = [text for typed, text in texts if typed]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import orjson
 
@@ -28,6 +28,7 @@ from curation.exports.rows.skip_reasons import (
     estimated_tokens,
     sample_reason,
 )
+from curation.imports.layouts.session import Step
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
@@ -187,14 +188,13 @@ class ExportFilter:
         filtered.rollout = rollout = next(data.rollouts)
         if rollout is None:
             return SkipReason.NO_ANSWER
-        turns = read_json(rollout.turns)
-        reviewers, as_approved = data.reviewed.session(sample.sample_id, turns)
+        reviewers, as_approved = data.reviewed.session(sample.sample_id, cast(list[Step], read_json(rollout.steps)), [])
         if not reviewers:
             return SkipReason.NOT_APPROVED
         reason = rollout_reason(rollout)
         if reason is not None:
             return reason
-        messages = session_messages(turns)
+        messages = session_messages(rollout.turns)
         if rollout.scenario_id is not None and not ends_in(messages, rollout.terminal):
             return SkipReason.BAD_TURNS
         if not as_approved:

@@ -9,8 +9,10 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
 from curation.exports.rows.messages import read_json
+from curation.imports.layouts.session import Step
 from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.shell import Turn, turns_of
 from curation.web.lists.id_list import IdList
 from judging.messages import ToolCall
 
@@ -79,7 +81,7 @@ def _king_or_reference(text: str | None, thinking: str, calls: str, reference: s
 
 
 class Rollout(NamedTuple):
-    """A trajectory and the current state of its scenario. `axes` are the scenario's; `turns` are JSON. `own_axes`
+    """A trajectory and the current state of its scenario. `axes` are the scenario's; `steps` are JSON. `own_axes`
     come from the sandbox's record. An episode on a server has no scenario but a `server_task`; all axes are its own."""
 
     sample_id: int
@@ -94,7 +96,11 @@ class Rollout(NamedTuple):
     axes: dict[str, object] | None
     server_task: str
     own_axes: dict[str, object]
-    turns: str
+    steps: str
+
+    @property
+    def turns(self) -> list[Turn]:
+        return turns_of(cast(list[Step], read_json(self.steps)))
 
     @property
     def conversation(self) -> str:
@@ -129,7 +135,7 @@ def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
         "scenario__axes",
         "task",
         "axes",
-        Cast("text__turns", TextField()),
+        Cast("text__steps", TextField()),
     )
     found = Trajectory.objects.filter(sample_id__in=IdList(sample_ids), text__isnull=False).order_by("sample_id")
     rows = found.values_list(*columns).iterator(chunk_size=_AT_ONCE)
@@ -155,7 +161,7 @@ class PairKey(NamedTuple):
 
 
 class RejectedSide(NamedTuple):
-    """The rejected trajectory of a pair, by the sample of the chosen one. `turns` are JSON."""
+    """The rejected trajectory of a pair, by the sample of the chosen one. `steps` are JSON."""
 
     sample_id: int
     pair_id: int
@@ -164,7 +170,11 @@ class RejectedSide(NamedTuple):
     outcome: str
     bundle_sha256: str
     sample_status: str | None
-    turns: str
+    steps: str
+
+    @property
+    def turns(self) -> list[Turn]:
+        return turns_of(cast(list[Step], read_json(self.steps)))
 
 
 def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
@@ -179,7 +189,7 @@ def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
         "rejected__outcome",
         "rejected__bundle_sha256",
         "rejected__sample__status",
-        Cast("rejected__text__turns", TextField()),
+        Cast("rejected__text__steps", TextField()),
     )
     pairs = Pair.objects.filter(pk__in=IdList(pair_ids), rejected__text__isnull=False)
     rows = pairs.order_by("chosen__sample_id", "pk").values_list(*columns).iterator(chunk_size=_AT_ONCE)

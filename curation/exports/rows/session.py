@@ -7,7 +7,7 @@ prose, is never read by exports.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from curation.exports.rows.messages import BadHistory, Message, read_json
+from curation.exports.rows.messages import BadHistory, Message
 from curation.exports.rows.queries import PairKey, Rollout, read_rejected_sides
 from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_reason
 from curation.samples.models import Status as SampleStatus
@@ -113,7 +113,7 @@ class Rivals:
             reason = SkipReason.EDITED
         else:
             try:
-                messages = session_messages(read_json(row.turns))
+                messages = session_messages(row.turns)
             except BadHistory as bad:
                 reason = bad.reason
         return Rival(pair_id, row.strategy, row.at, messages, reason)

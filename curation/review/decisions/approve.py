@@ -14,10 +14,11 @@ from curation.review.decisions.outcome import Answered, kept_side, latest_revisi
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
 from curation.samples.scans.store import scan_texts
-from curation.trajectories.models import TrajectoryText
+from curation.trajectories.models import TrajectoryText, tools_of
 from curation.web.lists.id_list import IdList
 from curation.web.prepared import Prepared
 from judging.answers.digest import answer_sha256, session_sha256
+from judging.answers.steps import said_of
 from judging.scan.scan import rule_set_version, texts_of
 
 # Sessions are long, so only a few are in memory at once.
@@ -87,7 +88,8 @@ def _name_sessions(approvals: Sequence[Decision]) -> None:
     if not lines:
         return
     rows = TrajectoryText.objects.filter(trajectory__sample_id__in=IdList(list(lines)))
-    for sample_id, turns in rows.values_list("trajectory__sample_id", "turns").iterator(chunk_size=_AT_ONCE):
-        lines[sample_id].text_sha256 = session_sha256(turns)
-        if not scan_texts(texts_of(turns)):
+    for sample_id, steps, document in rows.values_list("trajectory__sample_id", "steps", "document").iterator(_AT_ONCE):
+        tools = tools_of(document)
+        lines[sample_id].text_sha256 = session_sha256(steps, tools)
+        if not scan_texts(texts_of([*map(said_of, steps), tools])):
             lines[sample_id].scan_rules = rule_set_version()

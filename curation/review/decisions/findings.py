@@ -122,8 +122,8 @@ def _places(sample: Sample, first: str) -> Iterator[Place]:
     }
     for side, revision in sorted(revised.items(), key=lambda found: found[0] != first):
         yield Place(side, revision.pk, revision.text)
-    for turns in TrajectoryText.objects.filter(trajectory__sample=sample).values_list("turns", flat=True):
-        for index, turn in enumerate(turns):
+    for session in TrajectoryText.objects.only("steps").filter(trajectory__sample=sample):
+        for index, turn in enumerate(session.turns):
             for text in texts_of(turn):
                 yield Place("turn", index, text)
     # Decisions that wait for others are hidden from them, their findings too.

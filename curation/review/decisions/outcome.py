@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from curation.imports.layouts.session import Json, Step
 from curation.review.models import Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.samples.scans.store import text_sha256
@@ -163,12 +164,13 @@ class Reviewed:
             as_approved=approval is not None and approval.text_sha256 == digest,
         )
 
-    def session(self, sample_id: int, turns: object) -> "ReviewedSession":
-        """Who approved a trajectory's sample, whose turns the caller has read, and whether those are the turns."""
+    def session(self, sample_id: int, steps: Sequence[Step], tools: Sequence[Json]) -> "ReviewedSession":
+        """Who approved a trajectory's sample, whose steps and tools the caller has read, and whether those are the
+        approved ones."""
         approval = self._approvals.get(sample_id)
         if approval is None:
             return ReviewedSession((), False)
-        return ReviewedSession(self._reviewers(sample_id), session_sha256(turns) == approval.text_sha256)
+        return ReviewedSession(self._reviewers(sample_id), session_sha256(steps, tools) == approval.text_sha256)
 
 
 class ReviewedSession(NamedTuple):

@@ -42,5 +42,5 @@ def text_of(sample: Sample, field: str, revision: object, reader: int) -> tuple[
 
 def turn_texts(sample: Sample) -> list[str]:
     """The turns of a trajectory's sample; `turn:N` names one."""
-    turns = TrajectoryText.objects.filter(trajectory__sample=sample).values_list("turns", flat=True).first() or []
-    return [str(turn.get("text", "")) for turn in turns]
+    text = TrajectoryText.objects.only("steps").filter(trajectory__sample=sample).first()
+    return [turn["text"] for turn in text.turns] if text else []

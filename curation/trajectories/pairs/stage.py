@@ -48,7 +48,7 @@ class PairStage:
         """Return pairs that are not saved yet, and count in `skip_reasons` why others are none."""
         rows = matching_trajectories(run.project, self._params.filter).of_subject(run.project_id, scenario_id, task)
         sides: dict[bool, list[Trajectory]] = defaultdict(list)
-        for row in rows.with_turns().order_by("id"):
+        for row in rows.with_steps().order_by("id"):
             sides[row.keep].append(row)
         pairs: list[Pair] = []
         for chosen, rejected in product(sides[True], sides[False]):

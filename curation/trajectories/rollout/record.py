@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from curation.imports.layouts.session import Step
 from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
@@ -13,6 +14,7 @@ from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
 from curation.trajectories.rollout.asked import asked_facts
+from curation.trajectories.shell import steps_of
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.episode import Episode
 from sandbox.agent.loops import LoopFacts, loop_facts
@@ -61,7 +63,7 @@ def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
     )
     text = TrajectoryText(
         trajectory=row,
-        turns=storable_json([turn.as_json() for turn in episode.turns]),
+        steps=storable_json(_steps(episode)),
         checker_output=storable(episode.checker.output if episode.checker else ""),
         exchange=storable_json([*episode.exchange, *_broken(episode)]),
     )
@@ -69,7 +71,7 @@ def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
         [text],
         update_conflicts=True,
         unique_fields=["trajectory"],
-        update_fields=["turns", "checker_output", "exchange"],
+        update_fields=["steps", "checker_output", "exchange"],
     )
     return row
 
@@ -87,6 +89,7 @@ def _columns(rolled: RolledOut, loops: LoopFacts) -> Json:
         "outcome": episode.outcome,
         "keep": episode.keep,
         "checker_passed": episode.checker.passed if episode.checker else None,
+        "steps": len(_steps(episode)),
         "commands": loops.commands,
         "repeated_share": loops.repeated_share,
         "longest_repeat": loops.longest_repeat,
@@ -133,6 +136,10 @@ def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
         passed=bool(row.checker_passed),
         differs=row.replay == ReplayState.DIFFERS,
     )
+
+
+def _steps(episode: Episode) -> list[Step]:
+    return steps_of([turn.as_json() for turn in episode.turns])
 
 
 def _broken(episode: Episode) -> list[Json]:

@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Flag, Kind
 from curation.samples.scores.priority import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
+from curation.trajectories.shell import Turn, steps_of
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import ACHIEVED, HINTS, PROGRESS, LiveEpisode, LiveStep, shown_parts
@@ -42,6 +42,7 @@ def save_served_episode(served: Served, existing: Trajectory | None) -> Trajecto
     """Save the trajectory, its texts and its sample; they replace those of `existing`. Call in a transaction."""
     episode = served.episode
     outcome, turns = outcome_of(episode), turns_of(episode)
+    steps = steps_of(turns)
     loops = loop_facts([str(turn["text"]) for turn in turns if turn["kind"] == "action"])
     row = Trajectory(
         pk=existing.pk if existing else None,
@@ -59,6 +60,7 @@ def save_served_episode(served: Served, existing: Trajectory | None) -> Trajecto
         outcome=outcome,
         keep=outcome == Outcome.SOLVED,
         checker_passed=episode.completed,
+        steps=len(steps),
         commands=loops.commands,
         repeated_share=loops.repeated_share,
         longest_repeat=loops.longest_repeat,
@@ -66,7 +68,7 @@ def save_served_episode(served: Served, existing: Trajectory | None) -> Trajecto
     )
     row.sample_id = upsert_samples([_sample_row(row, turns, looping=loops.looping)])[0].pk
     row.save()
-    texts = {"turns": storable_json(turns), "checker_output": storable(_result(episode))}
+    texts = {"steps": storable_json(steps), "checker_output": storable(_result(episode))}
     exchange = [
         message
         for step in episode.steps
@@ -85,8 +87,8 @@ def outcome_of(episode: LiveEpisode) -> Outcome:
     return Outcome.CHECKER_FAILED if episode.steps and episode.steps[-1].done else Outcome.NO_TERMINAL
 
 
-def turns_of(episode: LiveEpisode) -> list[Json]:
-    """The turns as `TrajectoryText` has them. The observation after an episode's last action is no turn, unless the
+def turns_of(episode: LiveEpisode) -> list[Turn]:
+    """The terminal view. The observation after an episode's last action is no turn, unless the
     step limit cut the episode off."""
     shown = _shown(episode.opening, episode.task)
     turns = [_turn("orientation", "\n\n".join(filter(None, (episode.task, shown))) or NOTHING_SHOWN)]
@@ -104,8 +106,8 @@ def _shown(seen: Observation, task: str) -> str:
     return "\n".join(filter(None, shown_parts(fields, task)))
 
 
-def _turn(kind: str, text: str) -> Json:
-    return {"kind": kind, "text": text, "prompt": "", "exit_code": None, "seconds": None, "truncated": False}
+def _turn(kind: str, text: str) -> Turn:
+    return {"kind": kind, "text": text}
 
 
 def _result(episode: LiveEpisode) -> str:
@@ -123,7 +125,7 @@ def _task_hash(served: Served) -> str:
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _sample_row(row: Trajectory, turns: Sequence[Json], *, looping: bool) -> SampleRow:
+def _sample_row(row: Trajectory, turns: Sequence[Turn], *, looping: bool) -> SampleRow:
     commands = [str(turn["text"]) for turn in turns if turn["kind"] == "action"]
     return SampleRow(
         project_id=row.project_id,

@@ -71,7 +71,7 @@ def compare_siblings(
     if not blind and (other.sample is None or not hides(access, other.sample)):
         told.add(other.pk)
     shown = [_sibling(row, trajectory, other, hidden=row.pk not in told) for row in siblings]
-    theirs = Session(TrajectoryText.objects.only("turns").get(pk=other.pk).turns, other.pk)
+    theirs = Session(TrajectoryText.objects.only("steps").get(pk=other.pk).turns, other.pk)
     mine = Session(trajectory.text.turns, trajectory.pk, at=at)
     current = next((place for place, row in enumerate(shown) if row.current), -1)
     return Siblings(

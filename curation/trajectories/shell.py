@@ -1,0 +1,50 @@
+"""The terminal view of a session: its steps as turns in deploy format, and turns as steps.
+
+Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}`. An orientation is a step
+of the user. An action is the message of an agent's step, whose observation is the output. The text of an orientation or
+output ends with the terminal's next prompt, which `prompt` repeats.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from curation.imports.layouts.session import Step
+
+Turn = dict[str, Any]
+_SCREEN = ("prompt", "exit_code", "seconds", "truncated")
+
+
+def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """Return turns as steps. Raises `ValueError` for an output that follows no action."""
+    steps: list[Step] = []
+    for turn in turns:
+        extra = {name: turn[name] for name in _SCREEN if turn.get(name) is not None}
+        step: Step = {"step_id": len(steps) + 1, "source": "agent", "message": turn["text"]}
+        if turn["kind"] == "action":
+            steps.append(step)
+        elif turn["kind"] == "orientation":
+            steps.append({**step, "source": "user", "extra": extra})
+        elif not steps or steps[-1]["source"] != "agent" or "observation" in steps[-1]:
+            raise ValueError("an output follows no action")
+        else:
+            steps[-1]["observation"] = {"results": [{"content": turn["text"], "extra": extra}]}
+    return steps
+
+
+def turns_of(steps: Sequence[Step]) -> list[Turn]:
+    """Return the steps of a shell session as its turns."""
+    turns: list[Turn] = []
+    for step in steps:
+        if step["source"] != "agent":
+            turns.append({"kind": "orientation", "text": step["message"], **_screen(step, "prompt")})
+            continue
+        turns.append({"kind": "action", "text": step["message"]})
+        for result in step.get("observation", {}).get("results", ()):
+            turns.append({"kind": "output", "text": result["content"], **_screen(result, *_SCREEN)})
+    return turns
+
+
+def _screen(shown: Mapping[str, Any], *names: str) -> Turn:
+    extra = shown.get("extra") or {}
+    empty = {"prompt": "", "truncated": False}
+    return {name: extra.get(name, empty.get(name)) for name in names}
