@@ -1,11 +1,13 @@
 """The account of a file's fields: each is mapped, kept as metadata, or ignored, and counted."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 IGNORED = "ignored"
 REPLACED = "characters replaced by U+FFFD"
+_INDEX = re.compile(r"\.\d+(?=\.|$)")
 
 
 class Account:
@@ -39,26 +41,28 @@ class Fields(Mapping[str, Any]):
     def __init__(self, row: Mapping[str, Any], path: str = "") -> None:
         self._row = row
         self._path = path
-        self._became: dict[str, str] = {}
+        self._became: dict[tuple[str, str], None] = {}
+        self._taken: set[str] = set()
 
     def take(self, name: str, becomes: str) -> Any:
         """Return the value, or None, and account for it."""
         if name in self._row:
-            self._became[self._path + name] = becomes
+            self._taken.add(name)
+            self._became[self._path + name, becomes] = None
         return self._row.get(name)
 
-    def became(self, field: str, becomes: str) -> None:
-        """Account for a field inside another one, such as `messages[].name`."""
-        self._became[field] = becomes
+    def became(self, path: str, becomes: str) -> None:
+        """Account for a field inside another one by its path: `messages.3.name` is the field `messages[].name`."""
+        self._became[self._path + _INDEX.sub("[]", path), becomes] = None
 
     def left(self) -> list[str]:
         """Return the names of the fields that nothing was said of yet."""
-        return [name for name in self._row if self._path + name not in self._became]
+        return [name for name in self._row if name not in self._taken]
 
     def account(self) -> Account:
         """Return the account of this row. Fields that nothing was said of are ignored ones."""
         account = Account()
-        for field, becomes in self._became.items():
+        for field, becomes in self._became:
             account.count(field, becomes)
         for name in self.left():
             account.count(self._path + name, IGNORED)

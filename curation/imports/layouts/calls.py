@@ -1,0 +1,84 @@
+"""Tool calls in every form as the calls of a step: `{tool_call_id, function_name, arguments}`, arguments an object.
+
+Arguments that are no object, such as JSON text that was cut off, are in the call's `extra` as `unparsed_arguments`, a
+text, beside empty arguments.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from curation.imports.layouts.account import REPLACED, Fields
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.session import Json
+from curation.imports.sources.rows import RowRefused
+
+UNPARSED = "unparsed_arguments"
+# The keys under which formats have the arguments: OpenAI, Anthropic, LangChain, and others.
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_BETWEEN_WORDS = re.compile(r"(?P<text>.*?)\n?<tool_call>(?P<calls>.*)</tool_call>\s*", re.DOTALL)
+
+
+def read_call(given: Any, path: str, fields: Fields) -> Json:
+    """Return a call of OpenAI, Anthropic, LangChain, or any other with a name and arguments. Raises `RowRefused`.
+
+    A call without an id has an empty `tool_call_id`.
+    """
+    call = decoded(given)
+    if not isinstance(call, Mapping):
+        raise RowRefused(f"{path} is not a tool call")
+    inner = call.get("function", call.get("tool_call"))
+    function = inner if isinstance(inner, Mapping) else call
+    name = function.get("name", inner)
+    if not isinstance(name, str) or not name:
+        raise RowRefused(f"{path} is a tool call that names no function")
+    key = next((key for key in _ARGUMENTS if function.get(key) is not None), "")
+    identifier = call.get("id") or call.get("tool_call_id") or call.get("call_id")
+    return make_call(name, function.get(key), identifier, path, fields)
+
+
+def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fields) -> Json:
+    """Return a call by its name and its arguments, an object or JSON text."""
+    call: Json = {"tool_call_id": "" if identifier is None else str(identifier), "function_name": name, "arguments": {}}
+    found = arguments
+    if isinstance(arguments, str):
+        if not arguments.strip():
+            return call
+        try:
+            found = orjson.loads(arguments)
+        except orjson.JSONDecodeError:
+            found = None
+        else:
+            # JSON text has such characters as escapes, so the row that contains it is clean.
+            found, replaced = clean(found, f"{path}.arguments")
+            for each in replaced:
+                fields.became(each, REPLACED)
+    if isinstance(found, Mapping):
+        call["arguments"] = found
+    elif arguments is not None:
+        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+        call["extra"] = {UNPARSED: text}
+    return call
+
+
+def calls_in_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
+    """Return the text and the calls of sharegpt's `function_call` and ms-swift's `tool_call`: JSON of a call or a list
+    of them, alone or between `<tool_call>` and `</tool_call>` after text. Raises `RowRefused`."""
+    found = _BETWEEN_WORDS.fullmatch(text)
+    written = decoded(found["calls"].strip() if found else text)
+    calls = written if isinstance(written, list) else [written]
+    if not calls or not all(isinstance(call, dict) for call in calls):
+        raise RowRefused(f"{path} is a turn of tool calls, but its text is no JSON of a call")
+    return found["text"] if found else "", [read_call(call, path, fields) for call in calls]
+
+
+def decoded(value: Any) -> Any:
+    """Return the value in JSON text, as Parquet files store it, and any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
