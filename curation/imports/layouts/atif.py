@@ -161,7 +161,7 @@ class _Reader:
             self.seen.add(name)
             document = self.find(name)
             if document is None or not fits(document):
-                self.fields.became(path + PATH, "ignored: there is no such file")
+                self.fields.became(path + PATH, "ignored: its file is not read with this one")
                 continue
             session = self.session(document, f"{path}subagents[].")
             found.append(replace(session, document={**session.document, PATH: name}))

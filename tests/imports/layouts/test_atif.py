@@ -108,7 +108,11 @@ def test_subagents_are_embedded_or_in_files_of_their_own() -> None:
     assert [one.steps[0]["message"] for one in session.subagents] == ["inner", "file"]
     assert atif.write(session) == outer
     assert atif.write(session.subagents[1]) == files["sub.json"]
-    missing = {"field": "subagents[].trajectory_path", "rows": 1, "becomes": "ignored: there is no such file"}
+    missing = {
+        "field": "subagents[].trajectory_path",
+        "rows": 1,
+        "becomes": "ignored: its file is not read with this one",
+    }
     assert missing in reading.account.entries()
 
 
