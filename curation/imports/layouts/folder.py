@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench
+from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench, traces
 from curation.imports.layouts.account import REPLACED
+from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.reading import Reading
@@ -136,10 +137,29 @@ class Folder:
             with self.open(name) as file:
                 events = _values(split_lines(file, Position(), self.longest))
             yield self._document(name, {"events": events})
+        elif head and all(map(traces.fits, head)):
+            files.became[files.main] = traces.NAME
+            with self.open(name) as file:
+                for rows, replaced in self._batches(split_lines(file, Position(), self.longest)):
+                    files.replaced.extend(replaced)
+                    yield self._read(name, traces.read_rows, rows)
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self._rows(name, split_lines(file, Position(), self.longest))
+
+    def _batches(self, raws: Iterable[Raw]) -> Iterator[tuple[list[Json], list[str]]]:
+        """Yield as many rows as one document may have bytes, and the paths of what was replaced in them."""
+        batch: list[Raw] = []
+        size = 0
+        for raw in raws:
+            if size + len(raw.text) > self.longest:
+                yield clean(_values(batch), "")
+                batch, size = [], 0
+            batch.append(raw)
+            size += len(raw.text)
+        if batch:
+            yield clean(_values(batch), "")
 
     def _json(self, files: Files) -> Iterator[Document]:
         """Read a file with one document, or with a list of them, or with the messages or events of one."""
@@ -161,7 +181,9 @@ class Folder:
             return
         layout = recognise(value)
         files.became[files.main] = layout.name if layout else "row"
-        options = {"find": lambda path: files.object(beside(files.main, path), atif.NAME)} if atif.fits(value) else {}
+        options: dict[str, Any] = (
+            {"find": lambda path: files.object(beside(files.main, path), atif.NAME)} if atif.fits(value) else {}
+        )
         document = self._document(name, value, **options)
         trajectory = _TRAJECTORY.fullmatch(PurePosixPath(name).name)
         yield self._with_instance(document, trajectory["instance"]) if trajectory else document
@@ -185,7 +207,7 @@ class Folder:
                 else:
                     yield self._document(place, found.value, found)
 
-    def _document(self, name: str, value: Json, row: Row | None = None, **options: atif.Find) -> Document:
+    def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
         layout = recognise(value)
         if layout is None:
             return Document(name, row=replace(row or Row(0, value, Position(1)), file=name))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from curation.imports.layouts import atif, inspect_log, mini_swe_agent, openhands, swe_agent
+from curation.imports.layouts import atif, inspect_log, mini_swe_agent, openhands, swe_agent, traces
 from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
@@ -29,6 +29,7 @@ LAYOUTS = (
     Layout(openhands.EVENTS, openhands.fits_events, openhands.read_events),
     Layout(openhands.COMPLETION, openhands.fits_completion, openhands.read_completion),
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read),
+    Layout(traces.NAME, traces.fits, traces.read),
 )
 
 
