@@ -13,6 +13,7 @@ SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs
 # What a source archive needs besides, to build the same wheel.
 BUILD = (
     "deploy/wheel.py",
+    "requirements/agents.in",
     "requirements/base.in",
     "requirements/data.in",
     "requirements/live.in",

@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from judging.traces.generation import (
     Found,
@@ -43,13 +44,45 @@ def is_langfuse(row: Json) -> bool:
 
 def read_trace(row: Json) -> Found:
     """Return the model calls in one document: a file, or one line of it."""
-    if is_langfuse(row):
-        found, unreadable = _langfuse(row)
-    else:
-        spans, unreadable = spans_of(row)
-        found = [_span(span) for span in spans]
-    calls = [generations for generations in found if generations is not None]
+    found, unreadable = read_calls(row)
+    calls = [call.choices for call in found if call.choices is not None]
     return Found([one for call in calls for one in call], sum(not call for call in calls), unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A span and the choices of the model that it recorded: None if it is no call of a model."""
+
+    span: Span
+    choices: list[Generation] | None
+
+
+def read_calls(row: Json) -> tuple[list[Call], list[str]]:
+    """Return the spans of one document, and why others cannot be read. Observations of Langfuse are spans too."""
+    if is_langfuse(row):
+        found, reasons = _langfuse_rows(row)
+        return [Call(_span_of_observation(one), _observation(one)) for one in found], reasons
+    spans, reasons = spans_of(row)
+    return [Call(span, _span(span)) for span in spans], reasons
+
+
+def _span_of_observation(row: Json) -> Span:
+    kind, model = str(row.get("type", "")).lower(), row.get("model")
+    usage = _object(row.get("usageDetails") or row.get("usage"))
+    tokens = {"input_tokens": usage.get("input"), "output_tokens": usage.get("output")}
+    attributes: dict[str, object] = {
+        "gen_ai": {"request": {"model": model}, "usage": tokens} if model else {},
+        "langfuse": {"observation": {"type": kind}},
+    }
+    return Span(
+        str(row.get("name") or ""),
+        str(row.get("traceId") or row.get("trace_id") or ""),
+        attributes,
+        id=str(row.get("id") or ""),
+        parent=str(row.get("parentObservationId") or row.get("parent_observation_id") or ""),
+        start=str(row.get("startTime") or row.get("start_time") or ""),
+        error=str(row.get("statusMessage") or "error") if row.get("level") == "ERROR" else "",
+    )
 
 
 def is_model_call(row: object) -> bool:
@@ -183,8 +216,8 @@ def _is_langfuse(row: Json) -> bool:
     return isinstance(row.get("type"), str) and any(key in row for key in ("traceId", "trace_id"))
 
 
-def _langfuse(row: Json) -> tuple[list[list[Generation] | None], list[str]]:
-    found: list[list[Generation] | None] = []
+def _langfuse_rows(row: Json) -> tuple[list[Json], list[str]]:
+    found: list[Json] = []
     reasons: list[str] = []
     for observation in _observations(row):
         try:
@@ -192,7 +225,7 @@ def _langfuse(row: Json) -> tuple[list[list[Generation] | None], list[str]]:
         except Unreadable as unreadable:
             reasons.append(str(unreadable))
         else:
-            found.append(_observation(observation))
+            found.append(observation)
     return found, reasons
 
 

@@ -22,12 +22,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Attributes are nested by the dots in their names, with lists where the parts are numbers."""
+    """Attributes are nested by the dots in their names, with lists where the parts are numbers.
+
+    `start` orders the spans of a document: nanoseconds, or a time as text. `error` is the message of a failed status.
+    """
 
     name: str
     trace: str
     attributes: dict[str, object]
     events: list[Event] = field(default_factory=list)
+    id: str = ""
+    parent: str = ""
+    start: str = ""
+    error: str = ""
 
 
 def is_spans(row: Json) -> bool:
@@ -101,7 +108,31 @@ def span_of(given: object) -> Span:
         for event in listed(row.get("events"))
         if isinstance(event, Mapping)
     ]
-    return Span(str(row.get("name", "")), trace_of(row), nested(attributes), events)
+    return Span(
+        str(row.get("name", "")),
+        trace_of(row),
+        nested(attributes),
+        events,
+        id=_text(row, "spanId", "span_id", "context.span_id") or _text(row.get("context"), "span_id", "spanId"),
+        parent=_text(row, "parentSpanId", "parent_span_id", "parent_id"),
+        start=_text(row, "startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time"),
+        error=_error(row),
+    )
+
+
+def _error(row: Json) -> str:
+    status = row.get("status")
+    given: Json = status if isinstance(status, Mapping) else row
+    code = str(given.get("code", given.get("status_code", "")))
+    if code.upper() not in ("2", "ERROR", "STATUS_CODE_ERROR"):
+        return ""
+    return _text(given, "message", "description", "status_message") or "error"
+
+
+def _text(row: object, *names: str) -> str:
+    """Return the first of the values that is there, as text."""
+    given: Json = row if isinstance(row, Mapping) else {}
+    return next((str(given[name]) for name in names if given.get(name)), "")
 
 
 def record_rows(row: Json) -> Iterator[tuple[object, object]]:

@@ -1,0 +1,213 @@
+"""ATIF (Agent Trajectory Interchange Format) 1.0–1.8, in and out. The package `atif` has the models of 1.8.
+
+A document that is read and written again is the same: what 1.8 does not know is kept beside the steps.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import atif
+from atif.content import AudioSource, ImageSource
+from pydantic import BaseModel, ValidationError
+
+from curation.imports.layouts.account import Fields
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.session import Json, Origin, Session, Step, Usage
+from curation.imports.sources.rows import RowRefused
+
+NAME = "ATIF"
+VERSION = "ATIF-v1.8"
+# In a session's `document`: values that 1.8 does not know by their path, and the path of a file that another names.
+UNKNOWN, PATH = "unknown", "trajectory_path"
+# Returns the document at a path that another document names, or None if there is no such file.
+Find = Callable[[str], Json | None]
+
+_BECOMES = {
+    "session_id": "id",
+    "agent": "agent",
+    "steps": "steps",
+    "final_metrics": "usage",
+    "continued_trajectory_ref": "subagents",
+    "subagent_trajectories": "subagents",
+    "extra": "metadata",
+}
+# The model of the objects in a field.
+_INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
+    atif.Trajectory: {"agent": atif.Agent, "steps": atif.Step, "final_metrics": atif.FinalMetrics},
+    atif.Step: {
+        "message": atif.ContentPart,
+        "tool_calls": atif.ToolCall,
+        "observation": atif.Observation,
+        "metrics": atif.Metrics,
+    },
+    atif.Observation: {"results": atif.ObservationResult},
+    atif.ObservationResult: {
+        "content": atif.ContentPart,
+        "subagent_trajectory_ref": atif.SubagentTrajectoryRef,
+    },
+    atif.ContentPart: {"source": ImageSource},
+}
+
+
+def fits(document: Mapping[str, Any]) -> bool:
+    version = document.get("schema_version")
+    return isinstance(version, str) and version.startswith("ATIF") and "steps" in document
+
+
+def read(document: Mapping[str, Any], *, find: Find = lambda path: None, path: str = "") -> Reading:
+    """Return the session of a document. `path` is put before the names of its fields. Raises `RowRefused`."""
+    fields = Fields(document, path)
+    for name in document:
+        fields.take(name, _BECOMES.get(name, "document" if name in atif.Trajectory.model_fields else "metadata"))
+    session = _Reader(fields, find).session(document, "")
+    return Reading([session], fields.account())
+
+
+def write(session: Session) -> Json:
+    """Return the session as a document. One that came from ATIF is as it was; of others, what has no place in ATIF is
+    in `extra`."""
+    document = {name: value for name, value in session.document.items() if name not in (UNKNOWN, PATH)}
+    if "schema_version" not in document:
+        document |= _of_another_layout(session)
+    elif "extra" in session.metadata:
+        document["extra"] = session.metadata["extra"]
+    document["agent"] = {"name": "unknown", "version": "unknown"} | session.agent
+    document["steps"] = [{**step, "step_id": position} for position, step in enumerate(session.steps, start=1)]
+    embedded = [write(one) for one in session.subagents if PATH not in one.document]
+    if embedded:
+        document["subagent_trajectories"] = [
+            {"trajectory_id": f"subagent-{number}"} | one for number, one in enumerate(embedded, start=1)
+        ]
+    unknown = session.document.get(UNKNOWN, [])
+    if unknown:
+        document = deepcopy(document)
+    for *path, value in unknown:
+        if path[0] != "steps" or path[1] < len(session.steps):
+            _put(document, path, value if len(path) > 1 else session.metadata[path[0]])
+    return document
+
+
+def _put(document: Any, path: Sequence[str | int], value: Any) -> None:
+    for part in path[:-1]:
+        document = document[part]
+    document[path[-1]] = value
+
+
+def _of_another_layout(session: Session) -> Json:
+    used = session.usage
+    totals = {
+        "total_prompt_tokens": used.input_tokens,
+        "total_completion_tokens": used.output_tokens,
+        "total_cached_tokens": used.cached_tokens,
+        "total_cost_usd": used.cost_usd,
+    }
+    found = {"session_id": session.origin.id, "extra": session.metadata}
+    found["final_metrics"] = {name: value for name, value in totals.items() if value is not None}
+    return {"schema_version": VERSION} | {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads a document and those that it contains or names; each file once, however often it is named."""
+
+    fields: Fields
+    find: Find
+    seen: set[str] = field(default_factory=set)
+
+    def session(self, document: Mapping[str, Any], path: str) -> Session:
+        unknown: list[list[Any]] = []
+        given = {name: value for name, value in document.items() if name != "subagent_trajectories"}
+        clean = _clean(given, atif.Trajectory, (), unknown)
+        try:
+            atif.Trajectory.model_validate(clean)
+        except ValidationError as error:
+            raise RowRefused(_why(error, path)) from None
+        for place in unknown:
+            self.fields.became(path + _name(place[:-1]), "metadata")
+        kept = {name: value for name, value in clean.items() if name not in ("agent", "steps", "extra")}
+        embedded = document.get("subagent_trajectories")
+        if "subagent_trajectories" in document and not embedded:
+            kept["subagent_trajectories"] = embedded
+        if unknown:
+            kept[UNKNOWN] = [[*place[:-1], None] if len(place) == 2 else place for place in unknown]
+        inner = [self.session(one, f"{path}subagent_trajectories[].") for one in embedded or []]
+        metadata = {place[0]: place[1] for place in unknown if len(place) == 2}
+        return Session(
+            layout=NAME,
+            steps=clean["steps"],
+            agent=clean["agent"],
+            origin=Origin(id=str(clean.get("session_id") or clean.get("trajectory_id") or "")),
+            usage=usage_of(clean["steps"], clean.get("final_metrics") or {}),
+            metadata=metadata | ({"extra": clean["extra"]} if "extra" in clean else {}),
+            subagents=[*inner, *self._named(clean, path)],
+            document=kept,
+        )
+
+    def _named(self, clean: Json, path: str) -> list[Session]:
+        """Return the sessions in the files that the document names."""
+        references = [
+            reference
+            for step in clean["steps"]
+            for result in (step.get("observation") or {}).get("results") or []
+            for reference in result.get("subagent_trajectory_ref") or []
+        ]
+        names = [one.get(PATH) for one in references if not one.get("trajectory_id")]
+        found: list[Session] = []
+        for name in [*names, clean.get("continued_trajectory_ref")]:
+            if not name or name in self.seen:
+                continue
+            self.seen.add(name)
+            document = self.find(name)
+            if document is None or not fits(document):
+                self.fields.became(path + PATH, "ignored: its file is not read with this one")
+                continue
+            session = self.session(document, f"{path}subagents[].")
+            found.append(replace(session, document={**session.document, PATH: name}))
+        return found
+
+
+def usage_of(steps: list[Step], totals: Mapping[str, Any]) -> Usage:
+    """Return what a run used, from its totals, or else from its steps."""
+    metrics = [step.get("metrics") or {} for step in steps]
+
+    def total(name: str) -> Any:
+        each = [one[name] for one in metrics if one.get(name) is not None]
+        return totals.get(f"total_{name}", sum(each) if each else None)
+
+    return Usage(total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"))
+
+
+def _clean(value: Any, model: type[BaseModel], path: tuple[str | int, ...], unknown: list[list[Any]]) -> Any:
+    """Return the value without fields that 1.8 does not know, at any depth. Their paths and values are added to
+    `unknown`, and so are step ids that do not count from 1."""
+    if isinstance(value, list):
+        return [_clean(inner, model, (*path, index), unknown) for index, inner in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    if model is ImageSource and str(value.get("media_type", "")).startswith("audio"):
+        model = AudioSource
+    inside, clean = _INSIDE.get(model, {}), {}
+    for name, inner in value.items():
+        if name not in model.model_fields:
+            unknown.append([*path, name, inner])
+        else:
+            clean[name] = _clean(inner, inside[name], (*path, name), unknown) if name in inside else inner
+    if model is atif.Step and "step_id" in clean and clean["step_id"] != int(path[-1]) + 1:
+        unknown.append([*path, "step_id", clean["step_id"]])
+        clean["step_id"] = int(path[-1]) + 1
+    if model is atif.SubagentTrajectoryRef and not clean.keys() & {"trajectory_id", PATH}:
+        # Before 1.7 the session alone could name a subagent.
+        unknown.append([*path, value])
+        clean["trajectory_id"] = clean.get("session_id")
+    return clean
+
+
+def _name(path: list[str | int]) -> str:
+    return "".join("[]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def _why(error: ValidationError, path: str) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{path}{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"[:300]

@@ -1,0 +1,82 @@
+"""Files of one folder, of an archive or a disk, that are read together."""
+
+import json
+import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import orjson
+
+from curation.imports.layouts.clean import clean, clean_text
+from curation.imports.layouts.session import Json
+from curation.imports.sources.rows import RowRefused
+
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
+    is one. `became` has what each file was read as. `open` gets the whole name, and no more than `longest` bytes of a
+    file are read.
+    """
+
+    root: str
+    names: Sequence[str]
+    open: Callable[[str], BinaryIO]
+    longest: int = 64 * MB
+    main: str = ""
+    became: dict[str, str] = field(default_factory=dict)
+    replaced: list[str] = field(default_factory=list)
+
+    def bytes(self, name: str, becomes: str) -> bytes | None:
+        """Return the content, or None if there is no such file. Raises `RowRefused` for one that is too long."""
+        if name not in self.names:
+            return None
+        with self.open(self.root + name) as file:
+            content = file.read(self.longest + 1)
+        if len(content) > self.longest:
+            raise RowRefused(f"{self.root}{name} is longer than {self.longest // MB} MB")
+        self.became[name] = becomes
+        return content
+
+    def text(self, name: str, becomes: str) -> str:
+        """Return the text, or an empty one if there is no such file. Bytes that are not UTF-8 are replaced."""
+        return clean_text((self.bytes(name, becomes) or b"").decode(errors="replace"))
+
+    def json(self, name: str, becomes: str) -> Any:
+        """Return the value, or None if there is no such file. Raises `RowRefused` for one that is not JSON."""
+        content = self.bytes(name, becomes)
+        try:
+            return None if content is None else _parsed(content)
+        except ValueError as error:
+            raise RowRefused(f"{self.root}{name} is not JSON: {error}") from None
+
+    def object(self, name: str, becomes: str) -> Json | None:
+        """Return the object, or None if there is no such file. Raises `RowRefused` for another value.
+
+        Characters that no database stores are replaced, and the places in `replaced`.
+        """
+        value = self.json(name, becomes)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise RowRefused(f"{self.root}{name} is not an object")
+        cleaned, replaced = clean(value, "")
+        self.replaced.extend(replaced)
+        found: Json = cleaned
+        return found
+
+
+def _parsed(content: bytes) -> Any:
+    """Return the value in JSON. Half surrogates and NaN, which only Python's own parser reads, are allowed."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return json.loads(content)
+
+
+def beside(name: str, path: str) -> str:
+    """Return the name of a file by its path relative to the folder of another."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))

@@ -1,0 +1,298 @@
+"""The documents in an archive or a folder, and what became of each file.
+
+Names are kept in memory, and of contents one document at a time.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench, traces
+from curation.imports.layouts.account import REPLACED
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.files import MB, Files, beside
+from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.recognise import read, recognise
+from curation.imports.layouts.session import Json, Outcome, Session
+from curation.imports.sources.array import split_array
+from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
+from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
+
+_TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
+_TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
+_DOCUMENTS = (".json", ".traj", ".har")
+# Reports of SWE-bench and predictions: `report.json`, `MODEL.RUN.json`, `preds.json` and others.
+_RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/]+\.json", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is in a file or folder, or in a line or item of a file: `name` then ends with `:` and its number from 1.
+
+    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`.
+    """
+
+    name: str
+    reading: Reading | None = None
+    row: Row | None = None
+    refused: str = ""
+
+
+@dataclass(slots=True)
+class Folder:
+    """`open` gets one of the names and returns a seekable file. Documents of more than `longest` bytes are refused.
+
+    `became` has what each file was read as, or why it was ignored, when the documents of its group were read.
+    """
+
+    names: Sequence[str]
+    open: Callable[[str], BinaryIO]
+    longest: int = 64 * MB
+    became: dict[str, str] = field(default_factory=dict)
+    groups: list[Group] = field(init=False)
+    _reports: dict[str, list[str]] = field(default_factory=dict)
+    _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.groups = group_files(self.names)
+        above = {folder for name in self.names if name.endswith(_TRAJECTORIES) for folder in folders_above(name)}
+        for name in self.names:
+            folder = next(iter(folders_above(name)))
+            if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
+                self._reports.setdefault(folder, []).append(name)
+
+    def documents(self, start: int = 0) -> Iterator[tuple[int, Document]]:
+        """Yield each document with the number of its group, from the group `start` on."""
+        for number, group in enumerate(islice(self.groups, start, None), start):
+            for document in self.read(group):
+                yield number, document
+
+    def read(self, group: Group) -> Iterator[Document]:
+        """Yield the documents of a group."""
+        files = Files(group.root, group.names, self.open, self.longest, group.main)
+        try:
+            for document in _READ[group.kind](self, files):
+                if document.reading:
+                    for path in files.replaced:
+                        document.reading.account.count(path, REPLACED)
+                files.replaced.clear()
+                yield document
+        except RowRefused as refused:
+            yield Document(_name(group), refused=str(refused))
+        for name in group.names:
+            self.became[group.root + name] = files.became.get(name, "ignored: no layout reads it")
+
+    def _trial(self, files: Files) -> Iterator[Document]:
+        yield Document(files.root.rstrip("/"), harbor.read(files))
+
+    def _job(self, files: Files) -> Iterator[Document]:
+        files.became.update(dict.fromkeys(files.names, "ignored: the trials have it"))
+        return iter(())
+
+    def _events(self, files: Files) -> Iterator[Document]:
+        """Read the events of one conversation, each a file with its number in its name."""
+        events = [files.json(name, Kind.EVENTS) for name in sorted(files.names, key=lambda name: number_of(name) or 0)]
+        folder = PurePosixPath(files.root).parent
+        yield self._document(str(folder), {"id": folder.name, "events": events})
+
+    def _completions(self, files: Files) -> Iterator[Document]:
+        """Read the last call of a run, which has the messages of those before."""
+        *before, last = sorted(files.names, key=lambda name: name.rpartition("-")[2])
+        files.became.update(dict.fromkeys(before, "ignored: the last call has its messages"))
+        document = self._document(files.root + last, files.object(last, Kind.COMPLETIONS) or {})
+        yield self._with_instance(document, PurePosixPath(files.root).name)
+
+    def _inspect(self, files: Files) -> Iterator[Document]:
+        """Read the samples of a log beside its header."""
+        start = "_journal/start.json"
+        header = files.object("header.json" if "header.json" in files.names else start, "the header of the log")
+        for name in files.names:
+            if name.startswith("samples/"):
+                sample = files.object(name, Kind.INSPECT)
+                yield self._read(files.root + name, inspect_log.read, sample, header)
+
+    def _file(self, files: Files) -> Iterator[Document]:
+        if self._is_report(files):
+            return
+        if files.main.lower().endswith(LINES):
+            yield from self._lines(files)
+        elif files.main.lower().endswith(_DOCUMENTS):
+            yield from self._json(files)
+
+    def _lines(self, files: Files) -> Iterator[Document]:
+        """Read a file of lines: a log or the events of one session, or a document or row in each."""
+        name = files.root + files.main
+        with self.open(name) as file:
+            head = _values(islice(split_lines(file, Position(), self.longest), agent_logs.HEAD))
+        if agent_logs.fits_lines(head):
+            yield self._log(files)
+        elif head and all(map(openhands.is_event, head)):
+            files.became[files.main] = Kind.EVENTS
+            with self.open(name) as file:
+                events = _values(split_lines(file, Position(), self.longest))
+            yield self._document(name, {"events": events})
+        elif head and all(map(traces.fits, head)):
+            files.became[files.main] = traces.NAME
+            with self.open(name) as file:
+                for rows, replaced in self._batches(split_lines(file, Position(), self.longest)):
+                    files.replaced.extend(replaced)
+                    yield self._read(name, traces.read_rows, rows)
+        else:
+            files.became[files.main] = "rows"
+            with self.open(name) as file:
+                yield from self._rows(name, split_lines(file, Position(), self.longest))
+
+    def _batches(self, raws: Iterable[Raw]) -> Iterator[tuple[list[Json], list[str]]]:
+        """Yield as many rows as one document may have bytes, and the paths of what was replaced in them."""
+        batch: list[Raw] = []
+        size = 0
+        for raw in raws:
+            if size + len(raw.text) > self.longest:
+                yield clean(_values(batch), "")
+                batch, size = [], 0
+            batch.append(raw)
+            size += len(raw.text)
+        if batch:
+            yield clean(_values(batch), "")
+
+    def _json(self, files: Files) -> Iterator[Document]:
+        """Read a file with one document, or with a list of them, or with the messages or events of one."""
+        name = files.root + files.main
+        with self.open(name) as file:
+            if file.read(512).removeprefix(BOM).lstrip().startswith(b"["):
+                first = _values(islice(split_array(file, Position(), self.longest), 1))
+                if not first or not (openhands.is_event(first[0]) or _is_message(first[0])):
+                    files.became[files.main] = "rows"
+                    yield from self._rows(name, split_array(file, Position(), self.longest))
+                    return
+        value = files.json(files.main, "document")
+        if isinstance(value, list):
+            value = {"events" if openhands.is_event(value[0]) else "messages": value}
+        if not isinstance(value, dict):
+            raise RowRefused(f"{name} is neither an object nor a list")
+        if agent_logs.fits(value):
+            yield self._log(files)
+            return
+        layout = recognise(value)
+        files.became[files.main] = layout.name if layout else "row"
+        options: dict[str, Any] = (
+            {"find": lambda path: files.object(beside(files.main, path), atif.NAME)} if atif.fits(value) else {}
+        )
+        document = self._document(name, value, **options)
+        trajectory = _TRAJECTORY.fullmatch(PurePosixPath(name).name)
+        yield self._with_instance(document, trajectory["instance"]) if trajectory else document
+
+    def _log(self, files: Files) -> Document:
+        """Read a log from a disk, with the files of its subagents beside it."""
+        with tempfile.TemporaryDirectory() as folder:
+            for part in files.names:
+                path = Path(folder, part)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(files.bytes(part, agent_logs.NAME) or b"")
+            return self._read(files.root + files.main, agent_logs.read, Path(folder, files.main))
+
+    def _rows(self, name: str, raws: Iterable[Raw]) -> Iterator[Document]:
+        for raw in raws:
+            if raw.text or raw.refusal:
+                found = decode(raw)
+                place = f"{name}:{found.offset + 1}"
+                if isinstance(found, BadRow):
+                    yield Document(place, refused=found.reason)
+                else:
+                    yield self._document(place, found.value, found)
+
+    def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
+        layout = recognise(value)
+        if layout is None:
+            return Document(name, row=replace(row or Row(0, value, Position(1)), file=name))
+        return self._read(name, partial(read, **options), layout, value)
+
+    def _read(self, name: str, reader: Callable[..., Reading], *given: object) -> Document:
+        try:
+            found = reader(*given)
+        except RowRefused as refused:
+            return Document(name, refused=str(refused))
+        return Document(name, self._with_outcomes(found, name))
+
+    def _with_instance(self, document: Document, instance: str) -> Document:
+        """Return the document with the instance that its file is named by, for sessions that name none."""
+        if document.reading is None:
+            return document
+        named = {"id": instance, "task": instance, "instance_id": instance, "group": instance}
+        sessions = [
+            one if one.origin.instance_id else replace(one, origin=replace(one.origin, **named))  # type: ignore[arg-type]
+            for one in document.reading.sessions
+        ]
+        return replace(
+            document, reading=self._with_outcomes(replace(document.reading, sessions=sessions), document.name)
+        )
+
+    def _with_outcomes(self, reading: Reading, name: str) -> Reading:
+        return replace(reading, sessions=[self._with_outcome(session, name) for session in reading.sessions])
+
+    def _with_outcome(self, session: Session, name: str) -> Session:
+        """Return the session with its outcome in a report beside the file or above it, the nearest first."""
+        instance, verdict = session.origin.instance_id, session.verdict
+        if verdict.outcome is not Outcome.UNKNOWN or session.metadata.get(swe_agent.CHOSEN) is False:
+            return session
+        for folder in folders_above(name):
+            if folder in self._reports and (outcome := self._outcomes_in(folder).get(instance)):
+                rewards = {**verdict.rewards, "resolved": float(outcome is Outcome.SOLVED)}
+                return replace(session, verdict=replace(verdict, outcome=outcome, rewards=rewards))
+        return session
+
+    def _is_report(self, files: Files) -> bool:
+        """Whether a file has the outcomes or predictions of trajectories beside or below it."""
+        if files.root + files.main not in self._reports.get(files.root, ()):
+            return False
+        value = _report(files, files.main)
+        outcomes = swe_bench.read_outcomes(value)
+        if not outcomes and not swe_bench.is_predictions(value):
+            return False
+        files.became[files.main] = f"outcomes of {len(outcomes)} instances" if outcomes else "ignored: predictions"
+        return True
+
+    def _outcomes_in(self, folder: str) -> dict[str, Outcome]:
+        if folder not in self._outcomes:
+            files = Files("", self._reports[folder], self.open, self.longest)
+            reports = (swe_bench.read_outcomes(_report(files, name)) for name in files.names)
+            self._outcomes[folder] = {instance: outcome for report in reports for instance, outcome in report.items()}
+        return self._outcomes[folder]
+
+
+_READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
+    Kind.TRIAL: Folder._trial,
+    Kind.JOB: Folder._job,
+    Kind.EVENTS: Folder._events,
+    Kind.COMPLETIONS: Folder._completions,
+    Kind.INSPECT: Folder._inspect,
+    Kind.FILE: Folder._file,
+}
+
+
+def _report(files: Files, name: str) -> object:
+    """Return the value in a report, or the rows of one of lines."""
+    if not name.endswith(LINES):
+        return files.json(name, "document")
+    with files.open(files.root + name) as file:
+        return _values(split_lines(file, Position(), files.longest))
+
+
+def _values(raws: Iterable[Raw]) -> list[Json]:
+    return [found.value for raw in raws if raw.text and isinstance(found := decode(raw), Row)]
+
+
+def _is_message(value: Json) -> bool:
+    return bool({"role", "from"} & value.keys()) and bool(
+        {"content", "value", "text", "parts", "tool_calls"} & value.keys()
+    )
+
+
+def _name(group: Group) -> str:
+    return group.root + group.main if group.main else group.root.rstrip("/")

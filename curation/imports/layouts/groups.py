@@ -1,0 +1,101 @@
+"""Which files of an archive or a folder belong together, by their names alone."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from curation.imports.layouts import harbor
+
+LINES = (".jsonl", ".ndjson")
+_NUMBERED = re.compile(r"(?:event-)?(\d+)\D[^/]*")
+# A session of Claude Code has these folders in one of its name.
+_SESSION = re.compile(r"(?P<root>(?:[^/]+/)*?)(?P<session>[^/]+)/(?:subagents|tool-results)/")
+# Terminus writes these beside its trajectory when it summarizes.
+_PART = re.compile(r"(?P<root>(?:[^/]+/)*)(?P<session>[^/]+?)\.(?:cont-\d+|summarization-\d+-[^/]+)\.json")
+
+
+class Kind(StrEnum):
+    TRIAL = "Harbor trial"
+    JOB = "Harbor job"
+    EVENTS = "OpenHands events"
+    COMPLETIONS = "OpenHands completions"
+    INSPECT = "Inspect log"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files that are read together. Names are relative to `root`, which is empty or ends with `/`.
+
+    `main` is the file that others of a `FILE` belong to.
+    """
+
+    kind: Kind
+    root: str
+    names: Sequence[str]
+    main: str = ""
+
+
+def group_files(names: Sequence[str]) -> list[Group]:
+    """Return the groups in the order of their first names. A file is in the outermost folder that is a group."""
+    ordered = sorted(names)
+    entries: dict[str, set[str]] = defaultdict(set)
+    for name in ordered:
+        entry = name
+        for folder in folders_above(name):
+            short = entry[len(folder) :]
+            if short in entries[folder]:
+                break
+            entries[folder].add(short)
+            entry = folder
+    kinds = {folder: kind for folder, inside in entries.items() if (kind := _kind(folder, inside))}
+    found: dict[tuple[Kind, str, str], list[str]] = {}
+    for name in ordered:
+        kind, root, owner = _group_of(name, kinds, entries)
+        found.setdefault((kind, root, owner), []).append(name[len(root) :])
+    return [Group(kind, root, inside, owner) for (kind, root, owner), inside in found.items()]
+
+
+def folders_above(name: str) -> Iterator[str]:
+    """Yield the folders that contain a file or folder, the nearest first. Each ends with `/`; the last is empty."""
+    parts = name.rstrip("/").split("/")[:-1]
+    for count in range(len(parts), -1, -1):
+        yield "/".join(parts[:count]) + "/" * bool(count)
+
+
+def number_of(name: str) -> int | None:
+    """Return the number that a file of one event has in its name, or None."""
+    found = _NUMBERED.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def _kind(folder: str, inside: Collection[str]) -> Kind | None:
+    """Return what a folder with these files and folders, which end with `/`, is."""
+    if harbor.is_trial(inside):
+        return Kind.TRIAL
+    if harbor.is_job(inside):
+        return Kind.JOB
+    parts = folder.split("/")
+    if parts[-2:-1] == ["events"] and all(number_of(name) is not None for name in inside):
+        return Kind.EVENTS
+    if parts[-3:-2] == ["llm_completions"]:
+        return Kind.COMPLETIONS
+    if "samples/" in inside and ("header.json" in inside or "_journal/" in inside):
+        return Kind.INSPECT
+    return None
+
+
+def _group_of(name: str, kinds: dict[str, Kind], entries: dict[str, set[str]]) -> tuple[Kind, str, str]:
+    """Return the kind and the root of a file's group, and of a `FILE` the file that it belongs to."""
+    above = list(folders_above(name))
+    for folder in reversed(above):
+        kind = kinds.get(folder)
+        if kind and (kind is not Kind.JOB or folder == above[0]):
+            return kind, folder, ""
+    for pattern, ending in ((_SESSION, ".jsonl"), (_PART, ".json")):
+        owned = pattern.match(name)
+        if owned and owned["session"] + ending in entries[owned["root"]]:
+            return Kind.FILE, owned["root"], owned["session"] + ending
+    return Kind.FILE, above[0], name[len(above[0]) :]

@@ -1,0 +1,51 @@
+"""Which layout a document or row has, by its structure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from curation.imports.layouts import atif, inspect_log, mini_swe_agent, openhands, swe_agent, traces
+from curation.imports.layouts.account import REPLACED, Account
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.reading import Reading
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout of documents that agents and tools write. `read` raises `RowRefused`."""
+
+    name: str
+    fits: Callable[[Document], bool]
+    read: Callable[..., Reading]
+
+
+LAYOUTS = (
+    Layout(atif.NAME, atif.fits, atif.read),
+    Layout(mini_swe_agent.NAME, mini_swe_agent.fits, mini_swe_agent.read),
+    Layout(swe_agent.NAME, swe_agent.fits, swe_agent.read),
+    Layout(openhands.NAME, openhands.fits, openhands.read),
+    Layout(openhands.EVENTS, openhands.fits_events, openhands.read_events),
+    Layout(openhands.COMPLETION, openhands.fits_completion, openhands.read_completion),
+    Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read),
+    Layout(traces.NAME, traces.fits, traces.read),
+)
+
+
+def recognise(document: Document) -> Layout | None:
+    """Return the layout of a document, or None for a row of data."""
+    return next((layout for layout in LAYOUTS if layout.fits(document)), None)
+
+
+def read(layout: Layout, document: Document, **options: Any) -> Reading:
+    """Return the sessions of a document. `options` are those of the layout's own `read`.
+
+    Characters that no database stores are replaced, and are in the account. Raises `RowRefused`.
+    """
+    cleaned, replaced = clean(dict(document), "")
+    reading = layout.read(cleaned, **options)
+    account = Account(reading.account.entries())
+    for path in replaced:
+        account.count(path, REPLACED)
+    return replace(reading, account=account)

@@ -1,0 +1,48 @@
+"""Files of agents in the shapes that their repositories document, made for these tests."""
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import atif as models
+
+from curation.imports.layouts import atif
+from curation.imports.layouts.folder import Document, Folder
+from curation.imports.layouts.session import Session
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden(name: str) -> Folder:
+    """Return the files in a folder of `golden`, by their names relative to it."""
+    root = GOLDEN / name
+    names = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+    return Folder(names, lambda each: (root / each).open("rb"))
+
+
+def packed(files: Mapping[str, bytes]) -> Folder:
+    return Folder(list(files), lambda name: BytesIO(files[name]))
+
+
+def documents(folder: Folder) -> dict[str, Document]:
+    return {document.name: document for _, document in folder.documents()}
+
+
+def sessions(folder: Folder) -> dict[str, Session]:
+    """Return the sessions by their origin's id or instance. Each is a valid document of ATIF."""
+    found: dict[str, Session] = {}
+    for document in documents(folder).values():
+        assert not document.refused, document
+        for session in document.reading.sessions if document.reading else ():
+            models.Trajectory.model_validate(atif.write(session))
+            found[session.origin.instance_id or session.origin.id] = session
+    return found
+
+
+def becomes(document: Document) -> dict[str, str]:
+    assert document.reading
+    return {entry["field"]: entry["becomes"] for entry in document.reading.account.entries()}
+
+
+def said(session: Session) -> list[tuple[str, object]]:
+    return [(step["source"], step["message"]) for step in session.steps]
