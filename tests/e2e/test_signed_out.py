@@ -87,7 +87,7 @@ def test_a_comment_stays_and_is_saved_after_the_sign_in(tab: Page, user: User, s
     sign_in_again(tab, user)
     expect(dialog(tab)).to_be_hidden()
     expect(tab.locator("[data-draft-state]").first).to_have_text("Draft saved.")
-    tab.wait_for_function("Object.keys(localStorage).every((key) => !key.startsWith('winnow-draft:'))")
+    tab.wait_for_function("() => Object.keys(localStorage).every((key) => !key.startsWith('winnow-draft:'))")
     assert Draft.objects.get().comment.startswith("Half of the")
 
 
@@ -219,7 +219,7 @@ def test_no_other_answer_ends_a_draft(tab: Page, sample: Sample, status: int, bo
     assert "Not lost" in kept(tab)
     tab.unroute_all()
     tab.reload()
-    tab.wait_for_function("Object.keys(localStorage).every((key) => !key.startsWith('winnow-draft:'))")
+    tab.wait_for_function("() => Object.keys(localStorage).every((key) => !key.startsWith('winnow-draft:'))")
     tab.reload()
     expect(tab.locator("#comment")).to_have_value("Not lost")
     assert Draft.objects.get().comment == "Not lost"

@@ -1,4 +1,4 @@
-"""Builds the demo project by launching runs and doing their work in this process."""
+"""Builds the demo project by launching runs."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -22,6 +22,8 @@ from curation.runs.models import LIVE, Run, RunState
 
 FILES = Path(__file__).parent / "files"
 Say = Callable[[str], None]
+# The progress of a long run is said so often.
+SILENT_SECONDS = 5.0
 
 
 class DemoFailed(Exception):
@@ -30,11 +32,12 @@ class DemoFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """`say` prints a line of progress."""
+    """`say` prints a line of progress. Without `works` the runs are left to the workers."""
 
     project: Project
     user: User
     say: Say
+    works: bool = True
 
     @property
     def access(self) -> Access:
@@ -61,14 +64,19 @@ class Builder:
         return run
 
     def drive(self, run: Run) -> None:
-        """Do the run's work in this process with the worker's own code; a worker may help."""
-        started = time.monotonic()
+        """Return when the run has ended. Its work is done here with the worker's own code, or by the workers."""
+        started = said = time.monotonic()
         while True:
-            drive(run.pk)
+            if self.works:
+                drive(run.pk)
             run.refresh_from_db()
             if run.state not in LIVE:
                 break
-            reap_all()
+            if self.works:
+                reap_all()
+            elif time.monotonic() - said > SILENT_SECONDS:
+                said = time.monotonic()
+                self.say(f"  {run.kind:<13} {run.items_done:>4} of {run.items_total} items")
             time.sleep(0.1)
         self.say(f"  {run.kind:<13} {run.items_done:>4} items  {time.monotonic() - started:5.1f} s  {run.state}")
         if run.state != RunState.SUCCEEDED:

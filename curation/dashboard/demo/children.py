@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from curation.runs.workers.parent import die_with
@@ -95,18 +96,28 @@ def fork_loaded(logs: Path | None, close: Callable[[], None]) -> list[int]:
     current_app.loader.import_default_modules()
     gc.collect()
     gc.freeze()
-    return [_fork(name, logs, lambda words: _run_here(words, close)) for name in COMMANDS]
+    return [_fork(partial(_run_here, words, close), logs, name) for name, words in COMMANDS.items()]
+
+
+def fork_once(work: Callable[[], None], close: Callable[[], None]) -> int:
+    """Fork a child that does some work beside the others and ends; it writes where this process writes."""
+
+    def run() -> None:
+        close()
+        work()
+
+    return _fork(run, None, "")
 
 
 def start(name: str, logs: Path | None) -> Child:
-    return Child(_fork(name, logs, _run_program))
+    return Child(_fork(partial(_run_program, COMMANDS[name]), logs, name))
 
 
 def log_file(logs: Path, name: str) -> Path:
     return logs / f"{name}.log"
 
 
-def _fork(name: str, logs: Path | None, run: Callable[[list[str]], None]) -> int:
+def _fork(run: Callable[[], None], logs: Path | None, name: str) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -122,7 +133,7 @@ def _fork(name: str, logs: Path | None, run: Callable[[list[str]], None]) -> int
         log = os.open(log_file(logs, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-    run(COMMANDS[name])
+    run()
     sys.exit(0)
 
 

@@ -33,12 +33,19 @@ OWN_MODEL = "demo-model"
 REMOVED_WITHIN = 120.0
 
 
-def make_demo_project(say: Say) -> Project:
-    """Add the missing parts of the project and do its runs in this process; takes seconds if the project is
-    complete."""
+def begin_demo_project() -> Project:
+    """Return the project, with its user and settings; everything else is missing at first."""
     user = _user()
-    project = Project.objects.filter(slug=SLUG).first() or _project(user)
-    build = Builder(project, user, say)
+    return Project.objects.filter(slug=SLUG).first() or _project(user)
+
+
+def make_demo_project(say: Say, *, works: bool = True) -> Project:
+    """Add the missing parts of the project; takes seconds if the project is complete.
+
+    With `works` its runs are done in this process, else by the workers.
+    """
+    project = begin_demo_project()
+    build = Builder(project, _user(), say, works)
     build.add_scripted_models((KING, CHALLENGER, *JUDGES))
     for run in Run.objects.of(project).live().order_by("id"):
         build.drive(run)  # an earlier start was interrupted

@@ -14,11 +14,20 @@ import socket
 import sys
 import time
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from curation.dashboard.demo.children import COMMANDS, HEAPS, ROOT, Child, fork_loaded, log_file, start
+from curation.dashboard.demo.children import (
+    COMMANDS,
+    HEAPS,
+    ROOT,
+    Child,
+    fork_loaded,
+    fork_once,
+    log_file,
+    start,
+)
 
 GREETING, INSTANCE = "WINNOW_DEMO_GREETING", "WINNOW_INSTANCE"
 STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
@@ -57,11 +66,13 @@ class Supervisor:
     """Runs until SIGTERM, SIGINT or SIGHUP. The children write to files in `logs`, or without it where this one writes.
 
     The children die with this process, even if it is killed. Their health answer contains `instance`, so that another
-    server on the port is not taken for them.
+    server on the port is not taken for them. A child after those of `COMMANDS` ends by itself.
     """
 
     def __init__(self, host: str, port: int, logs: Path | None, pids: Sequence[int]) -> None:
-        self._children = dict(zip(COMMANDS, map(Child, pids), strict=True))
+        children = list(map(Child, pids))
+        self._children = dict(zip(COMMANDS, children, strict=False))
+        self._ending = children[len(COMMANDS) :]
         self._stopping = False
         self._host, self._port, self._logs = host, port, logs
 
@@ -74,6 +85,7 @@ class Supervisor:
             if greeting and not self._stopping:
                 print(greeting, flush=True)
             while not self._stopping:
+                self._ending = [child for child in self._ending if child.poll() is None]
                 self._restart_dead()
                 time.sleep(0.5)
         finally:
@@ -112,10 +124,11 @@ class Supervisor:
         return isinstance(answer, dict) and answer.get("instance") == os.environ[INSTANCE]
 
     def _stop_all(self) -> None:
-        for child in self._children.values():
+        children = [*self._children.values(), *self._ending]
+        for child in children:
             child.send(signal.SIGTERM)
         until = time.monotonic() + STOPS_WITHIN
-        for child in self._children.values():
+        for child in children:
             if not child.ends_within(max(0.1, until - time.monotonic())):
                 child.send(signal.SIGKILL)
 
@@ -152,8 +165,20 @@ def lock_data_folder(data: Path) -> TextIO:
     return lock
 
 
-def become_supervisor(data: Path, host: str, port: int, lock: TextIO, *, greeting: str = "", logs: Path | None) -> None:
-    """Start the children and replace this process by their supervisor, which keeps the lock."""
+def become_supervisor(
+    data: Path,
+    host: str,
+    port: int,
+    lock: TextIO,
+    *,
+    greeting: str = "",
+    logs: Path | None,
+    beside: Callable[[], None] | None = None,
+) -> None:
+    """Start the children and replace this process by their supervisor, which keeps the lock.
+
+    `beside` is done once, in a child of its own.
+    """
     if logs is not None:
         logs.mkdir(exist_ok=True)
     os.environ |= {
@@ -162,6 +187,8 @@ def become_supervisor(data: Path, host: str, port: int, lock: TextIO, *, greetin
         "MALLOC_ARENA_MAX": str(HEAPS),
     }
     pids = fork_loaded(logs, lock.close)
+    if beside is not None:
+        pids.append(fork_once(beside, lock.close))
     os.environ[GREETING] = greeting
     os.set_inheritable(lock.fileno(), True)
     os.chdir(ROOT)

@@ -78,15 +78,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def wait_until_ready(process: "subprocess.Popen[str]") -> None:
-    """Not by asking the site: it answers a moment before the demo itself has seen that it does."""
+def wait_for_line(process: "subprocess.Popen[str]", words: str) -> None:
     assert process.stdout is not None
     said: list[str] = []
     for line in process.stdout:
         said.append(line)
-        if "Winnow is ready" in line:
+        if words in line:
             break
     assert process.poll() is None, "".join(said)
+
+
+def wait_until_ready(process: "subprocess.Popen[str]") -> None:
+    """Not by asking the site: it answers a moment before the demo itself has seen that it does."""
+    wait_for_line(process, "Winnow is ready")
 
 
 @pytest.fixture
@@ -126,6 +130,20 @@ def occupied(port: int) -> Iterator[int]:
         yield port
         server.shutdown()
         thread.join()
+
+
+def test_pages_answer_while_the_project_is_made(tmp_path: Path, port: int) -> None:
+    process = demo(environment(tmp_path, port))
+    try:
+        wait_for_line(process, "Winnow answers")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/login/", timeout=20) as page:
+            assert page.status == 200
+        wait_until_ready(process)
+        assert answers(port)
+        wait_for(lambda: len(children(process.pid)) == 3, 20)
+    finally:
+        process.terminate()
+        process.wait(40)
 
 
 @pytest.mark.slow

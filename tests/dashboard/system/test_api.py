@@ -1,6 +1,7 @@
 """`/health`, `/ready`, `/metrics`."""
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -40,6 +41,18 @@ class TestReady:
         settings.CELERY_BROKER_TRANSPORT_OPTIONS = {"data_folder_out": "/nowhere/at/all"}
         answer = client.get("/api/v1/ready")
         assert (answer.status_code, answer.json()["ready"]) == (503, False)
+
+    def test_a_demo_whose_project_is_incomplete_says_why(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        mark = tmp_path / "demo.unfinished"
+        mark.write_text("Run 3 of kind gate failed: no space")
+        monkeypatch.setenv("WINNOW_DEMO_UNFINISHED", str(mark))
+        answer = client.get("/api/v1/ready")
+        parts = {part["name"]: part["detail"] for part in answer.json()["parts"]}
+        assert (answer.status_code, parts["demo"]) == (503, "Run 3 of kind gate failed: no space")
+        mark.unlink()
+        assert client.get("/api/v1/ready").status_code == 200
 
 
 class TestMetrics:

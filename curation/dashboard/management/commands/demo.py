@@ -3,6 +3,7 @@
 import os
 import shutil
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import TextIO
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from curation.dashboard.demo.project import (
     PASSWORD,
     SLUG,
     USERNAME,
+    begin_demo_project,
     launch_own_model,
     make_demo_project,
     remove_demo_project,
@@ -27,6 +29,7 @@ from curation.dashboard.demo.supervisor import (
     lock_data_folder,
     require_port,
 )
+from curation.dashboard.system.health import UNFINISHED
 from curation.projects.models import Project
 from curation.web.static_files import collect_static_files
 
@@ -46,15 +49,18 @@ class Command(BaseCommand):
         with self._lock() as lock:
             if prepare_only:
                 self._prepare(reset=reset)
+                self._make(works=True)
                 return
             self._require_port()
-            # Its model calls start threads.
             run_apart(lambda: self._prepare(reset=reset))
-            greeting = self._greeting(Project.objects.get(slug=SLUG))
-            connections.close_all()
-            self.stdout.flush()
+            mark = settings.WINNOW_DATA / "demo.unfinished"
+            mark.write_text("The sample project is being made: see its runs.", encoding="utf-8")
+            os.environ[UNFINISHED] = str(mark)
+            greeting = f"  Winnow answers    {_address()}   Sign in: {USERNAME} / {PASSWORD}"
             data, logs = settings.WINNOW_DATA, settings.WINNOW_DATA / "logs"
-            become_supervisor(data, settings.BIND, settings.PORT, lock, greeting=greeting, logs=logs)
+            become_supervisor(
+                data, settings.BIND, settings.PORT, lock, greeting=greeting, logs=logs, beside=self._make_beside
+            )
 
     def _prepare(self, *, reset: bool) -> None:
         if reset:
@@ -62,11 +68,26 @@ class Command(BaseCommand):
         self._say("Preparing the database")
         call_command("migrate", verbosity=0)
         collect_static_files()
+        begin_demo_project()
+
+    def _make(self, *, works: bool) -> Project:
         self._say("Making the project `demo` with scripted models, which run on this machine")
         try:
-            make_demo_project(self._say)
+            return make_demo_project(self._say, works=works)
         except DemoFailed as error:
             raise CommandError(str(error)) from None
+
+    def _make_beside(self) -> None:
+        """Make the project while the site answers; its workers do the runs."""
+        mark = Path(os.environ[UNFINISHED])
+        try:
+            greeting = self._greeting(self._make(works=False))
+        except CommandError as failed:
+            mark.write_text(str(failed), encoding="utf-8")
+            self.stderr.write(f"The project `{SLUG}` is incomplete. {failed}")
+            return
+        mark.unlink()
+        self._say(greeting)
 
     def _require_port(self) -> None:
         try:
@@ -101,8 +122,8 @@ class Command(BaseCommand):
         self._say("Removed the demo's data")
 
     def _greeting(self, project: Project) -> str:
-        """Return the text printed when the site is ready. A model of the user's own is launched on the demo's turns."""
-        address = f"http://127.0.0.1:{settings.PORT}"
+        """Return the text for a complete project. A model of the user's own is launched on the demo's turns."""
+        address = _address()
         models = f"  Models            scripted, offline. Use your own with: {demo_command('WINNOW_DEMO_MODEL=…')}"
         if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
             run = launch_own_model(project, model)
@@ -116,3 +137,7 @@ class Command(BaseCommand):
             "  Stop              Ctrl+C\n",
         )
         return "\n".join(lines)
+
+
+def _address() -> str:
+    return f"http://127.0.0.1:{settings.PORT}"
