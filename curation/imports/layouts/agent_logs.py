@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts import atif
-from curation.imports.layouts.account import Account
+from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json
@@ -24,10 +24,16 @@ HEAD = 60
 _CODEX = frozenset(("session_meta", "response_item", "turn_context", "event_msg"))
 _CLAUDE = frozenset(("user", "assistant"))
 _COPILOT = ("session.", "assistant.", "user.message")
-# The lines that become steps, by their type; those of Codex have a type in `payload` too.
-_STEPS = frozenset(
-    ("user", "assistant", "system", "result", "user.message", "assistant.message", "tool.execution_complete")
-    + ("response_item", "session_meta", "turn_context", "item.completed", "turn.completed", "thread.started")
+# The lines that atif-make reads, by their type, and what of a line it reads.
+_LINES = {
+    **dict.fromkeys(("user", "assistant", "user.message", "assistant.message", "tool.execution_complete"), "steps"),
+    **dict.fromkeys(("response_item", "item.completed"), "steps"),
+    **dict.fromkeys(("system", "session_meta", "turn_context", "thread.started"), "agent"),
+    **dict.fromkeys(("result", "turn.completed", "event_msg/token_count"), "usage"),
+}
+_PARTS = frozenset(
+    ("type", "subtype", "role", "message", "timestamp", "payload", "item", "usage", "total_cost_usd", "model", "tools")
+    + ("uuid", "sessionId", "session_id", "thread_id", "cwd", "version", "isMeta", "data", "id")
 )
 
 
@@ -73,11 +79,14 @@ def read(path: Path) -> Reading:
         trajectory, layout = convert(path)
     except (ValueError, LookupError, TypeError, AttributeError) as error:  # of lines in a form that it does not expect
         raise RowRefused(f"atif-make cannot read it: {error}"[:300]) from None
-    document, _ = clean(_with_images(trajectory), "")
+    document, replaced = clean(_with_images(trajectory), "")
+    document.pop("notes", None)  # the name of the file on this disk
     reading = atif.read(document)
     account = Account()
     for name, becomes in _became(path).items():
         account.count(name, becomes)
+    for place in replaced:
+        account.count(place, REPLACED)
     return Reading([replace(session, layout=layout) for session in reading.sessions], account)
 
 
@@ -118,5 +127,7 @@ def _became(path: Path) -> dict[str, str]:
             payload = line.get("payload")
             inner = payload.get("type") if isinstance(payload, dict) else None
             name = f"{kind}/{inner}" if inner else kind
-            found.setdefault(name, "steps" if kind in _STEPS or not kind else "ignored: it is no turn")
+            found.setdefault(name, _LINES.get(name) or _LINES.get(kind, "ignored: it is no turn"))
+            for part in line.keys() - _PARTS:
+                found.setdefault(f"{kind}.{part}", "ignored")
     return found

@@ -205,12 +205,12 @@ class Folder:
                 if isinstance(found, BadRow):
                     yield Document(place, refused=found.reason)
                 else:
-                    yield self._document(place, found.value, found)
+                    yield self._document(place, found.value, replace(found, file=name))
 
     def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
         layout = recognise(value)
         if layout is None:
-            return Document(name, row=replace(row or Row(0, value, Position(1)), file=name))
+            return Document(name, row=row or Row(0, value, Position(1), file=name))
         return self._read(name, partial(read, **options), layout, value)
 
     def _read(self, name: str, reader: Callable[..., Reading], *given: object) -> Document:

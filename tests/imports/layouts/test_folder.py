@@ -1,0 +1,146 @@
+import json
+from collections.abc import Iterator
+from io import BytesIO
+
+from curation.imports.layouts.folder import Folder
+from curation.imports.layouts.groups import Kind, group_files
+from curation.imports.layouts.session import Outcome
+from tests.imports.layouts.golden import documents, golden, packed
+
+
+def lines(*values: object) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+def trajectory(message: str, **fields: object) -> dict[str, object]:
+    steps = [{"step_id": 1, "source": "user", "message": message}]
+    return {"schema_version": "ATIF-v1.8", "agent": {"name": "a", "version": "1"}, "steps": steps, **fields}
+
+
+def first_messages(folder: Folder) -> dict[str, list[object]]:
+    found = documents(folder)
+    return {
+        name: [session.steps[0]["message"] for session in one.reading.sessions]
+        for name, one in found.items()
+        if one.reading
+    }
+
+
+def test_files_that_belong_together_are_one_group() -> None:
+    names = [
+        "job/config.json",
+        "job/job.log",
+        "job/result.json",
+        "job/t__1/config.json",
+        "job/t__1/result.json",
+        "job/t__1/agent/trajectory.json",
+        "job/t__1/artifacts/app/config.json",
+        "job/t__1/artifacts/app/result.json",
+        "claude/s.jsonl",
+        "claude/s/subagents/agent-1.jsonl",
+        "rows.jsonl",
+        "rows/more.json",
+    ]
+    found = {(group.kind, group.root, group.main): list(group.names) for group in group_files(names)}
+    assert found[Kind.JOB, "job/", ""] == ["config.json", "job.log", "result.json"]
+    assert len(found[Kind.TRIAL, "job/t__1/", ""]) == 5
+    assert found[Kind.FILE, "claude/", "s.jsonl"] == ["s.jsonl", "s/subagents/agent-1.jsonl"]
+    assert found[Kind.FILE, "rows/", "more.json"] == ["more.json"]
+
+
+def test_atif_as_a_document_a_list_and_lines() -> None:
+    files = {
+        "one.json": json.dumps(trajectory("one")).encode(),
+        "list.json": json.dumps([trajectory("first"), trajectory("second")]).encode(),
+        "lines.jsonl": lines(trajectory("first"), trajectory("second")),
+    }
+    assert first_messages(packed(files)) == {
+        "one.json": ["one"],
+        "list.json:1": ["first"],
+        "list.json:2": ["second"],
+        "lines.jsonl:1": ["first"],
+        "lines.jsonl:2": ["second"],
+    }
+
+
+def test_a_continuation_is_read_with_the_trajectory_that_names_it() -> None:
+    named = trajectory("first", continued_trajectory_ref="trajectory.cont-1.json")
+    files = {"a/trajectory.json": json.dumps(named).encode()}
+    files["a/trajectory.cont-1.json"] = json.dumps(trajectory("later")).encode()
+    folder = packed(files)
+    found = documents(folder)
+    assert list(found) == ["a/trajectory.json"]
+    reading = found["a/trajectory.json"].reading
+    assert reading and reading.sessions[0].subagents[0].steps[0]["message"] == "later"
+    assert set(folder.became.values()) == {"ATIF"}
+
+
+def test_rows_of_data_are_handed_on_with_their_place() -> None:
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    files = {
+        "rows.jsonl": lines({"messages": chat}, [1]),
+        "chat.json": json.dumps(chat).encode(),
+        "notes.txt": b"hello",
+    }
+    folder = packed(files)
+    found = documents(folder)
+    row = found["rows.jsonl:1"].row
+    assert row and (row.file, row.value) == ("rows.jsonl", {"messages": chat})
+    assert found["rows.jsonl:2"].refused == "not an object but a list"
+    assert found["chat.json"].row and found["chat.json"].row.value == {"messages": chat}
+    assert folder.became == {"rows.jsonl": "rows", "chat.json": "row", "notes.txt": "ignored: no layout reads it"}
+
+
+def test_reading_continues_at_a_group() -> None:
+    whole = list(golden("swe_agent").documents())
+    start = whole[2][0]
+    after = [(number, one.name) for number, one in golden("swe_agent").documents(start)]
+    assert after == [(number, one.name) for number, one in whole[2:]]
+
+
+def test_the_nearest_report_decides() -> None:
+    row = {"instance_id": "i-1", "test_result": {}, "history": [{"source": "user", "action": "message", "args": {}}]}
+    files = {
+        "report.json": json.dumps({"resolved_ids": ["i-1"]}).encode(),
+        "a/output.jsonl": lines(row),
+        "a/report.json": json.dumps({"resolved_ids": [], "completed_ids": ["i-1"]}).encode(),
+        "b/output.jsonl": lines(row),
+    }
+    found = documents(packed(files))
+    outcomes = {name: one.reading.sessions[0].verdict.outcome for name, one in found.items() if one.reading}
+    assert outcomes == {"a/output.jsonl:1": Outcome.FAILED, "b/output.jsonl:1": Outcome.SOLVED}
+
+
+def test_a_document_that_is_too_long_is_refused_and_others_are_read() -> None:
+    content = {"a.json": json.dumps(trajectory("x" * 500)).encode(), "b.json": json.dumps(trajectory("b")).encode()}
+    folder = Folder(list(content), lambda name: BytesIO(content[name]), longest=400)
+    found = documents(folder)
+    assert found["a.json"].refused.startswith("a.json is longer than")
+    assert found["b.json"].reading
+
+
+class Counted(BytesIO):
+    """A file that counts how many are open."""
+
+    most = now = 0
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        Counted.now += 1
+        Counted.most = max(Counted.most, Counted.now)
+
+    def close(self) -> None:
+        Counted.now -= not self.closed
+        super().close()
+
+
+def test_files_are_open_one_at_a_time() -> None:
+    content = {f"{number}.json": json.dumps(trajectory("a")).encode() for number in range(20)}
+
+    def read() -> Iterator[str]:
+        yield from (
+            document.name for _, document in Folder(list(content), lambda name: Counted(content[name])).documents()
+        )
+
+    assert len(list(read())) == 20
+    assert (Counted.most, Counted.now) == (1, 0)
