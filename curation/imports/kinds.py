@@ -16,7 +16,7 @@ from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, SourceError
+from curation.imports.sources.rows import BadRow, Reader, SourceError
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
@@ -88,10 +88,11 @@ class ImportStage:
         progress = Progress.model_validate(item.data)
         try:
             with self._opened(context, item, progress) as (source, name):
-                target = Target(context.run, name, source.digest, progress.memory, {"format": source.reader.format})
+                reader = kind.reader_of(source)
+                target = Target(context.run, name, source.digest, progress.memory, {"format": reader.format})
                 if params.strict and not progress.checked:
-                    self._check(context, item, kind, source, target, progress)
-                for chunk in kind.chunks(source.reader, kind.read_options(params.options), progress.after):
+                    self._check(context, item, kind, reader, target, progress)
+                for chunk in kind.chunks(reader, kind.read_options(params.options), progress.after):
                     context.checkpoint()
                     _commit(context, item, target, progress, chunk, kind)
         except SourceError as error:
@@ -101,10 +102,10 @@ class ImportStage:
         return lambda: _figures(progress)
 
     def _check(
-        self, context: WorkContext, item: Item, kind: AnyKind, source: Opened, target: Target, progress: Progress
+        self, context: WorkContext, item: Item, kind: AnyKind, reader: Reader, target: Target, progress: Progress
     ) -> None:
         """The first pass of a strict import: read all rows, write only the bad ones."""
-        for chunk in kind.chunks(source.reader, kind.read_options(self._params.options), progress.after):
+        for chunk in kind.chunks(reader, kind.read_options(self._params.options), progress.after):
             context.checkpoint()
             _commit(context, item, target, progress, chunk, None)
         if progress.bad:

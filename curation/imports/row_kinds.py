@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
@@ -73,6 +74,10 @@ class ImportKind(ABC, Generic[O, E]):
     words: ClassVar[Mapping[str, str]] = {}
     note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]
+
+    def reader_of(self, source: Opened) -> Reader:
+        """Return the reader of a source's rows. Raises `SourceError` for a source without them."""
+        return source.reader
 
     def of(self, project: Project) -> Self:
         """The kind with this project's settings, if rows are checked by them."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from django.conf import settings
 
 from curation.imports.kinds import ImportParams, check_import, check_source
+from curation.imports.layouts.documents import DocumentReader
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Position, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid
 
@@ -66,8 +67,8 @@ def preview(*, project: Project, params: ImportParams) -> Preview:
         check_source(project, params)
         params = params.model_copy(update={"kind": recognised_kind(project=project, params=params)})
     check_import(project, params)
-    with _first_rows(params) as (source, whole, rows):
-        return _look(project, params, source, whole, rows)
+    with _first_rows(params) as (reader, whole, rows):
+        return _look(project, params, reader, whole, rows)
 
 
 def recognised_kind(*, project: Project, params: ImportParams) -> str:
@@ -83,23 +84,35 @@ def check_readable(params: ImportParams) -> None:
 
 
 @contextmanager
-def _first_rows(params: ImportParams) -> Iterator[tuple[Opened, bool, list[Row | BadRow]]]:
-    """The source, whether it is complete, and its first rows."""
+def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Row | BadRow]]]:
+    """The reader of the source, whether it is complete, and its first rows."""
     try:
         with _opened(params) as (source, whole):
-            rows = list(islice(source.reader.rows(Position()), ROWS))
+            reader = _reader(params, source)
+            rows = list(islice(reader.rows(Position()), ROWS))
             if not whole and rows and isinstance(rows[-1], BadRow):
                 rows.pop()  # cut by our limit
-            yield source, whole, rows
+            yield reader, whole, rows
     except SourceError as error:
         raise Invalid(str(error), code="unreadable_source", errors=[FieldError(_field(params), str(error))]) from None
+
+
+def _reader(params: ImportParams, source: Opened) -> Reader:
+    """The reader of the kind. Without a kind, an archive with agents' files is read by documents."""
+    if params.kind:
+        return import_kind(params.kind).reader_of(source)
+    if source.files is not None and source.files.is_archive:
+        documents = DocumentReader(source.files, longest=settings.MAX_LINE_BYTES)
+        if source.rows is None or documents.has_agent_files():
+            return documents
+    return source.reader
 
 
 def _field(params: ImportParams) -> str:
     return "file" if params.upload else "source"
 
 
-def _look(project: Project, params: ImportParams, source: Opened, whole: bool, rows: Sequence[Row | BadRow]) -> Preview:
+def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, rows: Sequence[Row | BadRow]) -> Preview:
     kind = import_kind(params.kind).of(project)
     options = kind.read_options(params.options)
     columns: dict[str, None] = {}
@@ -119,12 +132,12 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool, r
         units += seen.units
         layouts[seen.layout] = None
         shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
-    total = source.reader.count() if whole else None
+    total = reader.count() if whole else None
     return Preview(
         kind=kind.name,
         title=kind.title,
         kinds=recognise(project, rows),
-        format=source.reader.format,
+        format=reader.format,
         layout=", ".join(layouts),
         columns=list(columns)[:100],
         unit=kind.unit,

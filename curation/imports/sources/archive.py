@@ -23,7 +23,7 @@ _INSPECT_START, _INSPECT_HEADER, _INSPECT_SAMPLES = "_journal/start.json", "head
 ZSTD = 93
 LOCAL_HEADER = struct.Struct("<26xHH")
 # macOS adds this folder to archives.
-_MACOS = "__MACOSX/"
+MACOS = "__MACOSX/"
 
 
 class ZipReader:
@@ -33,7 +33,7 @@ class ZipReader:
 
     def __init__(self, file: BinaryIO, *, longest: int, most: int) -> None:
         packed = file.seek(0, os.SEEK_END)
-        _refuse_long_directory(file, packed)
+        refuse_long_directory(file, packed)
         try:
             self._archive = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:
@@ -41,7 +41,7 @@ class ZipReader:
         self._files = [
             entry
             for entry in self._archive.infolist()
-            if entry.filename.lower().endswith(".json") and not entry.filename.startswith(_MACOS)
+            if entry.filename.lower().endswith(".json") and not entry.filename.startswith(MACOS)
         ]
         if not self._files:
             raise SourceError(_without_rows(self._archive.namelist()))
@@ -68,7 +68,7 @@ class ZipReader:
         # The size in the header can be wrong; read no more than our limit.
         try:
             if entry.compress_type == ZSTD:
-                text = self._read_zstd(entry)
+                text = read_zstd(self._file, entry, self._longest)
             else:
                 with self._archive.open(entry) as file:
                     text = file.read(self._longest + 1)
@@ -83,20 +83,21 @@ class ZipReader:
             return replace(found, file=entry.filename)
         return BadRow(offset, f"{entry.filename}: {found.reason}", after)
 
-    def _read_zstd(self, entry: zipfile.ZipInfo) -> bytes:
-        """Return at most one byte more than the limit of a file packed with Zstandard, which `zipfile` does not unpack
-        before Python 3.14."""
-        self._file.seek(entry.header_offset)
-        name, extra = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
-        self._file.seek(name + extra, os.SEEK_CUR)
-        with zstd.open(io.BytesIO(self._file.read(entry.compress_size))) as stream:
-            text = stream.read(self._longest + 1)
-        if len(text) <= self._longest and zlib.crc32(text) != entry.CRC:
-            raise zipfile.BadZipFile("the checksum is wrong")
-        return text
+
+def read_zstd(file: BinaryIO, entry: zipfile.ZipInfo, longest: int) -> bytes:
+    """Return at most one byte more than the limit of a file packed with Zstandard, which `zipfile` does not unpack
+    before Python 3.14."""
+    file.seek(entry.header_offset)
+    name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
+    file.seek(name + extra, os.SEEK_CUR)
+    with zstd.open(io.BytesIO(file.read(entry.compress_size))) as stream:
+        text = stream.read(longest + 1)
+    if len(text) <= longest and zlib.crc32(text) != entry.CRC:
+        raise zipfile.BadZipFile("the checksum is wrong")
+    return text
 
 
-def _refuse_long_directory(file: BinaryIO, size: int) -> None:
+def refuse_long_directory(file: BinaryIO, size: int) -> None:
     """Raise `SourceError` for more files than can be listed. Its length is in the record at the end of an archive."""
     file.seek(max(0, size - LONGEST_COMMENT))
     _, found, record = file.read().rpartition(END_OF_DIRECTORY)

@@ -6,6 +6,7 @@ Uploads and fetched files are in storage, paths on the worker; `hf://` and `s3:/
 import csv
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import zlib
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import orjson
+from backports import zstd
 from django.conf import settings
 from django.core.files.storage import default_storage
 
 from curation.imports.sources.allowed_sources import duckdb_secret
 from curation.imports.sources.archive import ZipReader
 from curation.imports.sources.array import split_array
+from curation.imports.sources.files import SourceFiles, folder_files, is_tar, one_file, tar_files, zip_files
 from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import Reader, SourceError
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
@@ -50,15 +53,28 @@ FOREIGN = {
     b"<?xml": "XML",
 }
 SHOWN_BEGINNING = 40
+GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+PACKED = re.compile(r"\.(gz|zst|tgz)$")
+NO_ROWS_IN_TAR = "The tar archive has files, not rows. Import it as trajectories, or send JSON lines or a ZIP of JSON."
 GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`digest` is the SHA-256 of the source's bytes, in hex."""
+    """`digest` is the SHA-256 of the source's bytes, in hex. Tables of Parquet have no `files`, and archives without
+    rows of JSON no `rows`."""
 
-    reader: Reader
     digest: str
+    rows: Reader | None
+    files: SourceFiles | None = None
+    no_rows: str = ""
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of rows. Raises `SourceError` for a source without them."""
+        if self.rows is None:
+            raise SourceError(self.no_rows)
+        return self.rows
 
 
 @contextmanager
@@ -71,18 +87,23 @@ def open_stored(key: str) -> Iterator[Opened]:
     with stored as file:
         path = getattr(file, "name", "")
         local = Path(path) if path and Path(path).is_absolute() else None
-        with _open(cast(BinaryIO, file), local) as opened:
+        with _open(cast(BinaryIO, file), local, key.rpartition("/")[2]) as opened:
             yield opened
 
 
 @contextmanager
 def open_path(path: Path) -> Iterator[Opened]:
-    """Open a file on this machine. The caller has checked that it may be read (`allowed_sources.locate`)."""
+    """Open a file or folder on this machine. The caller has checked that it may be read
+    (`allowed_sources.locate`)."""
+    if path.is_dir():
+        files, digest = folder_files(path)
+        yield Opened(digest, None, files, f"{path.name} is a folder, which has no rows by itself.")
+        return
     try:
         file = path.open("rb")
     except OSError as error:
         raise SourceError(f"{path.name} cannot be opened: {error.strerror}") from None
-    with file, _open(file, path) as opened:
+    with file, _open(file, path, path.name) as opened:
         yield opened
 
 
@@ -94,11 +115,11 @@ def open_remote(address: str) -> Iterator[Opened]:
 
     with closing(connect_remote(duckdb_secret(address))) as connection:
         reader = ParquetReader(connection, address, settings.MAX_LINE_BYTES)
-        yield Opened(reader, reader.listing_digest())
+        yield Opened(reader.listing_digest(), reader)
 
 
 @contextmanager
-def _open(file: BinaryIO, local: Path | None) -> Iterator[Opened]:
+def _open(file: BinaryIO, local: Path | None, name: str) -> Iterator[Opened]:
     digest = hashlib.sha256()
     while chunk := file.read(CHUNK):
         digest.update(chunk)
@@ -108,16 +129,30 @@ def _open(file: BinaryIO, local: Path | None) -> Iterator[Opened]:
         from curation.imports.sources.parquet import ParquetReader, connect_local
 
         with _local_copy(file, local) as path, closing(connect_local(path)) as connection:
-            yield Opened(ParquetReader(connection, str(path), settings.MAX_LINE_BYTES), digest.hexdigest())
-    elif head.startswith(b"\x1f\x8b"):
+            yield Opened(digest.hexdigest(), ParquetReader(connection, str(path), settings.MAX_LINE_BYTES))
+    elif head.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
+        unpack = _unpack if head.startswith(GZIP_MAGIC) else _unpack_zstd
         with tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as unpacked:
-            damage = _unpack(file, unpacked)
-            yield Opened(_text_reader(unpacked, damage), digest.hexdigest())
+            damage = unpack(file, unpacked)
+            yield _opened(unpacked, digest.hexdigest(), PACKED.sub("", name), damage)
     elif head.startswith(b"PK\x03\x04"):
-        reader = ZipReader(file, longest=settings.MAX_LINE_BYTES, most=settings.MAX_UNPACKED_BYTES)
-        yield Opened(reader, digest.hexdigest())
+        limits = {"longest": settings.MAX_LINE_BYTES, "most": settings.MAX_UNPACKED_BYTES}
+        files = zip_files(file, **limits)
+        try:
+            yield Opened(digest.hexdigest(), ZipReader(file, **limits), files)
+        except SourceError as error:
+            yield Opened(digest.hexdigest(), None, files, str(error))
     else:
-        yield Opened(_text_reader(file, ""), digest.hexdigest())
+        yield _opened(file, digest.hexdigest(), name, "")
+
+
+def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
+    """Open a source that is not packed (any more)."""
+    if is_tar(file):
+        if damage:
+            raise SourceError(f"The archive is damaged: {damage}.")
+        return Opened(digest, None, tar_files(file), NO_ROWS_IN_TAR)
+    return Opened(digest, _text_reader(file, damage), one_file(name, file))
 
 
 def _text_reader(file: BinaryIO, damage: str) -> TextReader:
@@ -154,8 +189,8 @@ def _refuse_foreign(head: bytes) -> None:
         raise SourceError("The file is UTF-16. Save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
         raise SourceError("The gzip file contains a ZIP archive. Send the archive itself.")
-    if head.startswith((b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")):
-        raise SourceError("The file is compressed with something other than gzip. Unpack it or use gzip.")
+    if head.startswith((ZSTD_MAGIC, b"BZh", b"\xfd7zXZ")):
+        raise SourceError("The file is compressed with something other than gzip or Zstandard. Unpack it or use gzip.")
     for magic, name in FOREIGN.items():
         if head.startswith(magic) or head.removeprefix(BOM).lstrip().lower().startswith(magic):
             raise SourceError(f"The file is {name}, which has no rows. Send JSON lines, a JSON array or Parquet.")
@@ -182,6 +217,20 @@ def _delimiter(head: bytes) -> str:
         counts = [len(fields) for fields in csv.reader(lines, delimiter=delimiter)]
         if len(counts) == 2 and counts[0] == counts[1] > 1:
             return name
+    return ""
+
+
+def _unpack_zstd(file: BinaryIO, into: BinaryIO) -> str:
+    """Unpack as much as possible; return why the rest cannot be unpacked, or ''."""
+    limit = UnpackLimit(packed=file.seek(0, os.SEEK_END))
+    file.seek(0)
+    try:
+        with zstd.open(file) as stream:
+            while text := stream.read(CHUNK):
+                limit.add(len(text))
+                into.write(text)
+    except (zstd.ZstdError, EOFError) as error:
+        return f"the zstd file is damaged from here on: {error}"
     return ""
 
 

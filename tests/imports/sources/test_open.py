@@ -186,7 +186,7 @@ def test_a_damaged_gzip_is_read_up_to_the_damage(tmp_path: Path) -> None:
         (b"", "empty"),
         ("[{}]".encode("utf-16"), "UTF-16"),
         (b"PK\x03\x04 zip", "ZIP"),
-        (b"\x28\xb5\x2f\xfd zstd", "other than gzip"),
+        (b"\xfd7zXZ\x00 xz", "other than gzip"),
         (b"PAR1 but nothing more", "as Parquet"),
         (gzip.compress(b"PK\x03\x04", mtime=0), "ZIP"),
     ],

@@ -1,0 +1,129 @@
+"""The files of a source: those in an archive or a folder, or the one file that it is."""
+
+import hashlib
+import io
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from backports import zstd
+
+from curation.imports.sources.archive import MACOS, ZSTD, read_zstd, refuse_long_directory
+from curation.imports.sources.limits import UnpackLimit
+from curation.imports.sources.rows import RowRefused, SourceError
+
+ONE_FILE = "one file"
+MOST_FILES = 300_000
+_TAR, _TAR_AT = b"ustar", 257
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """`open` gets one of the names and returns a seekable file. Links and special files are left out."""
+
+    format: str
+    names: Sequence[str]
+    open: Callable[[str], BinaryIO]
+
+    @property
+    def is_archive(self) -> bool:
+        return self.format != ONE_FILE
+
+
+def one_file(name: str, file: BinaryIO) -> SourceFiles:
+    """The file that the source is, which stays open."""
+    return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(_Again(file))))
+
+
+def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
+    """The files of a ZIP archive of at most `most` unpacked bytes. Raises `SourceError`."""
+    packed = file.seek(0, os.SEEK_END)
+    refuse_long_directory(file, packed)
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile as error:
+        raise SourceError(f"The ZIP archive is damaged: {error}.") from None
+    entries = {
+        one.filename: one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith(MACOS)
+    }
+    UnpackLimit(packed, most=most).add(sum(one.file_size for one in entries.values()))
+
+    def opened(name: str) -> BinaryIO:
+        entry = entries[name]
+        try:
+            if entry.compress_type == ZSTD:
+                return io.BytesIO(read_zstd(file, entry, longest))
+            with archive.open(entry) as packed_file:
+                return io.BytesIO(packed_file.read(longest + 1))
+        except (zipfile.BadZipFile, zlib.error, zstd.ZstdError, EOFError, OSError) as error:
+            raise RowRefused(f"{name}: damaged: {error}") from None
+        except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
+            raise RowRefused(f"{name}: {error}") from None
+
+    return SourceFiles("ZIP archive", list(entries), opened)
+
+
+def is_tar(file: BinaryIO) -> bool:
+    file.seek(_TAR_AT)
+    return file.read(len(_TAR)) == _TAR
+
+
+def tar_files(file: BinaryIO) -> SourceFiles:
+    """The files of a tar archive that is unpacked already. Raises `SourceError`."""
+    file.seek(0)
+    try:
+        archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - open as long as the source
+        entries = {one.name.removeprefix("./"): one for one in archive if one.isreg()}
+    except tarfile.TarError as error:
+        raise SourceError(f"The tar archive is damaged: {error}.") from None
+    if len(entries) > MOST_FILES:
+        raise SourceError(f"The tar archive has more than {MOST_FILES:,} files. Send JSON lines instead.")
+    return SourceFiles("tar archive", list(entries), lambda name: cast(BinaryIO, archive.extractfile(entries[name])))
+
+
+def folder_files(folder: Path) -> tuple[SourceFiles, str]:
+    """The files below a folder, and the SHA-256 of their names and contents. Links are not followed."""
+    paths = {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+    if len(paths) > MOST_FILES:
+        raise SourceError(f"The folder has more than {MOST_FILES:,} files. Send JSON lines instead.")
+    digest = hashlib.sha256()
+    for name, path in paths.items():
+        digest.update(name.encode() + b"\0")
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return SourceFiles("folder", list(paths), lambda name: paths[name].open("rb")), digest.hexdigest()
+
+
+class _Again(io.RawIOBase):
+    """A view of a file from its beginning; closing it leaves the file open."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_END:
+            offset += self._file.seek(0, os.SEEK_END)
+        self._at = offset + (self._at if whence == os.SEEK_CUR else 0)
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        self._file.seek(self._at)
+        read = self._file.read(len(buffer))
+        buffer[: len(read)] = read
+        self._at += len(read)
+        return len(read)
