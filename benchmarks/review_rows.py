@@ -30,6 +30,7 @@ from curation.projects.tokens.issue import create_token  # noqa: E402
 from curation.review.models import Decision, Lease  # noqa: E402
 from curation.samples.models import Sample  # noqa: E402
 from curation.trajectories.models import Trajectory, TrajectoryText  # noqa: E402
+from curation.trajectories.shell import steps_of  # noqa: E402
 
 CHUNK = 10_000
 # Only what the clients can reach in a run needs both answers; the rest is there to make the tables large.
@@ -97,11 +98,12 @@ def long() -> dict[str, object]:
         _duels(project, samples[:1], first_row=samples[0].pk + WITH_DUELS)
         chat = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
         PromptText.objects.filter(prompt__duels__sample=samples[0]).update(history=chat)
-        turns = [{"kind": ("output", "action")[n % 2], "text": text, "prompt": "$ "} for n, text in enumerate(texts)]
+        kinds = ["orientation", *("action", "output") * (len(texts) // 2)]
+        turns = [{"kind": of, "text": text, "prompt": "$ "} for of, text in zip(kinds, texts, strict=False)]
         row = Trajectory.objects.create(
             project=project, sample=samples[1], model="operator", bundle_sha256="", task=kind, outcome="solved"
         )
-        TrajectoryText.objects.create(trajectory=row, turns=turns)
+        TrajectoryText.objects.create(trajectory=row, steps=steps_of(turns))
         Sample.objects.filter(pk=samples[1].pk).update(kind="trajectory")
         found |= {name: samples[0].pk, "trajectory" if name == "turns" else "output_of_trajectory": samples[1].pk}
     return found

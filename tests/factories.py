@@ -219,6 +219,11 @@ def make_turns(
     return [*turns, {"kind": "action", "text": terminal}] if terminal else turns
 
 
+def make_steps(*commands: str, **given: Any) -> list[dict[str, Any]]:
+    """The steps of a shell; `given` as for `make_turns`."""
+    return steps_of(make_turns(*commands, **given))
+
+
 def make_trajectory(
     project: Project,
     scenario: Scenario | None = None,
@@ -269,6 +274,38 @@ def make_trajectory(
     }
     trajectory = Trajectory.objects.create(
         project=project, scenario=scenario, sample=make_sample(project, **{**sample_values, **(sample or {})}), **row
+    )
+    TrajectoryText.objects.create(trajectory=trajectory, **text)
+    return trajectory
+
+
+def called(command: str, output: str, number: int = 1, **fields: Any) -> dict[str, Any]:
+    """A step of an agent that calls a tool, with the tool's result."""
+    call = {"tool_call_id": f"call_{number}", "function_name": "bash", "arguments": {"command": command}}
+    results = [{"source_call_id": f"call_{number}", "content": output}]
+    return {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}, **fields}
+
+
+BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}
+
+
+def make_imported(
+    project: Project, *agent_steps: dict[str, Any], outcome: str = Outcome.SOLVED, task: str = "sum", **values: Any
+) -> Trajectory:
+    """An imported run with its text and its sample: a system prompt, the task, and the agent's steps."""
+    steps = [{"source": "system", "message": "You use bash."}, {"source": "user", "message": f"Task: {task}"}]
+    steps += agent_steps or (called("ls", "a.csv\n"), called("awk a.csv", "", 2))
+    steps = [{"step_id": number, **step} for number, step in enumerate(steps, start=1)]
+    text = {
+        "steps": steps,
+        "document": {"agent": {"name": "terminus-2", "tool_definitions": [BASH]}},
+        "marks": values.pop("marks", {}),
+        "metadata": values.pop("metadata", {}),
+    }
+    sample = make_sample(project, kind="trajectory", score=None, bucket="", source="jobs.zip", instance_id=task)
+    row = {"agent": "terminus-2", "model": "openai/stub-good", "source": "jobs.zip"} | values
+    trajectory = Trajectory.objects.create(
+        project=project, sample=sample, task=task, outcome=outcome, keep=outcome in KEPT, steps=len(steps), **row
     )
     TrajectoryText.objects.create(trajectory=trajectory, **text)
     return trajectory

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.models import Run
+from curation.samples.list.clauses import Clause, all_matching, column_in, column_range, page_rows
 from curation.samples.models import Status
 from curation.scenarios.models import Scenario, Terminal
 from curation.trajectories.models import (
@@ -20,6 +21,7 @@ from curation.trajectories.models import (
     Strategy,
     Trajectory,
     TrajectoryQuerySet,
+    meant_by,
 )
 from curation.web.ids import find, known_ids
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
@@ -39,10 +41,12 @@ class TrajectoryFilter(RowFilter):
     lookups: ClassVar[Mapping[str, str]] = {
         "id": "pk",
         "name": "scenario__name",
-        "model": "model",
+        "instance_id": "instance_id",
+        "repo": "repo",
         "status": "sample__status",
-        "outcome": "outcome",
         "keep": "keep",
+        "steps_min": "steps__gte",
+        "steps_max": "steps__lte",
         "created_after": "created_at__gte",
         "created_before": "created_at__lt",
     }
@@ -50,11 +54,20 @@ class TrajectoryFilter(RowFilter):
     labels: ClassVar[Mapping[str, str]] = {
         "outcome": "Outcome",
         "keep": "Kept",
+        "reward_min": "Reward from",
+        "reward_max": "Reward to",
         "terminal": "Terminal",
         "replay": "Replay",
         "status": "Review",
         "name": "Scenario",
+        "task": "Task",
+        "agent": "Agent",
         "model": "Model",
+        "source": "Source",
+        "instance_id": "Instance",
+        "repo": "Repository",
+        "steps_min": "Steps from",
+        "steps_max": "Steps to",
         "run": "Run",
         **RECORDED,
         "axes": "Axes",
@@ -75,10 +88,21 @@ class TrajectoryFilter(RowFilter):
     id: Annotated[Words, ids_of("trajectory")] = Field(default=(), description="Ids of the trajectories themselves.")
     scenario: Annotated[Words, ids_of("scenario")] = Field(default=(), description="Ids of scenarios.")
     name: Words = Field(default=(), description="Names of scenarios.")
-    outcome: Annotated[Words, one_of(Outcome.values)] = ()
+    task: Words = Field(default=(), description="Tasks of imported runs, and of episodes on servers.")
+    agent: Words = Field(default=(), description="Names of the agents of imported runs.")
+    source: Words = Field(default=(), description="Files of imported runs.")
+    instance_id: Words = ()
+    repo: Words = ()
+    outcome: Annotated[Words, one_of(Outcome.values)] = Field(
+        default=(), description="`failed` and `error` are also all outcomes that say more."
+    )
+    reward_min: float | None = Field(default=None, description="From this reward.")
+    reward_max: float | None = Field(default=None, description="Up to this reward, included.")
+    steps_min: int | None = Field(default=None, ge=0, description="With at least so many steps.")
+    steps_max: int | None = Field(default=None, ge=0, description="With at most so many steps.")
     keep: bool | None = Field(default=None, description="Whether it was kept.")
     terminal: Annotated[Words, one_of([*Terminal.values, NO_TERMINAL])] = ()
-    model: Words = Field(default=(), description="Names of endpoints.")
+    model: Words = Field(default=(), description="Names of endpoints, or models of imported runs.")
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of rollout runs.")
     replay: Annotated[Words, one_of([NOT_REPLAYED, *filter(None, ReplayState.values)])] = ()
     documentation_read: Annotated[Words, one_of(Known.values)] = Field(
@@ -100,6 +124,20 @@ class TrajectoryFilter(RowFilter):
 
     def apply(self, project: Project) -> TrajectoryQuerySet:
         """The project's trajectories that match. A run or scenario of another project: `NotFound`."""
+        return all_matching(self._beside_clauses(project), self._clauses())
+
+    def _clauses(self) -> list[Clause]:
+        """The conditions that have an index of their own."""
+        found = [
+            column_in(name, group) for name in ("task", "agent", "model", "source") for group in getattr(self, name)
+        ]
+        for group in self.outcome:
+            found.append(column_in("outcome", sorted({one for word in group for one in meant_by(word)})))
+        bounds = {"gte": self.reward_min, "lte": self.reward_max}
+        given = {name: value for name, value in bounds.items() if value is not None}
+        return [*found, column_range("reward", given)] if given else found
+
+    def _beside_clauses(self, project: Project) -> TrajectoryQuerySet:
         rows = self.narrow(Trajectory.objects.of(project))
         for group in self.scenario:
             known = known_ids(Scenario.objects.of(project), group, "scenario", where=project.slug)
@@ -133,10 +171,10 @@ class TrajectoryList(TrajectoryFilter, ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id", "-commands", "commands")
     beside: ClassVar[frozenset[str]] = ListParams.beside | {"full"}
 
-    full: bool = Field(default=False, description="Adds `turns` and the checker's output to each row.")
+    full: bool = Field(default=False, description="Adds `steps`, `turns` and the checker's output to each row.")
 
     def rows(self, project: Project) -> TrajectoryQuerySet:
-        rows = self.apply(project)
+        rows = page_rows(self._beside_clauses(project), self._clauses(), sort=self.order())
         return rows.with_text() if self.full else rows.for_list()
 
 

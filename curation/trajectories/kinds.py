@@ -20,6 +20,7 @@ from curation.trajectories.params import (
     RolloutParams,
     matching_scenarios,
     matching_trajectories,
+    trajectories_to_pair,
 )
 from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
@@ -132,7 +133,7 @@ class PairsRun(Kind[PairParams]):
     name = "pairs"
     title = "Pairs: kept trajectories over rejected ones"
     pipeline = Pipeline.SCENARIOS
-    summary = "Preference pairs of a kept and a rejected trajectory of one scenario."
+    summary = "Preference pairs of a kept and a rejected trajectory of one scenario or task."
     filter = TrajectoryFilter
     params = PairParams
     section_template = "trajectories/pairs/_run_section.html"
@@ -141,13 +142,14 @@ class PairsRun(Kind[PairParams]):
         return [PairStage(params)]
 
     def check(self, project: Project, params: PairParams) -> None:
-        if not matching_trajectories(project, params.filter).exists():
-            detail = "No trajectory matches, so there is nothing to pair. Change the filter, or launch a rollout."
+        if not trajectories_to_pair(project, params).exists():
+            wanted = "import some" if params.source == "trajectories" else "launch a rollout"
+            detail = f"No trajectory matches, so there is nothing to pair. Change the filter, or {wanted}."
             raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
-        batches = batches_of(scenarios_with_both(project, params.filter))
-        of_tasks = batches_of(tasks_with_both(project, params.filter))
+        batches = batches_of(scenarios_with_both(project, params))
+        of_tasks = batches_of(tasks_with_both(project, params))
         return Estimate(items=len(batches) + len(of_tasks), notes=("No model is called.",))
 
     def finish(self, run: Run, params: PairParams) -> Json:

@@ -1,15 +1,15 @@
 """Trajectories; their texts, replays and pairs have tables of their own."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from django.db import models
 
-from curation.imports.layouts.session import Json
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
+from curation.trajectories.recorded import Recorded
 from curation.trajectories.shell import Turn, turns_of
 from curation.web.text.markup import with_signs
 
@@ -41,8 +41,7 @@ KEPT = (Outcome.SOLVED, Outcome.CORRECT_PANIC)
 BY_MACHINE = tuple(map(Outcome, MACHINE_OUTCOMES))
 # Never rejected sides of pairs.
 NEVER_NEGATIVE = (*BY_MACHINE, Outcome.UNKNOWN)
-# A filter by one of these words selects all that it means.
-WIDER = {
+_GENERAL = {
     Outcome.FAILED: (
         Outcome.FAILED,
         Outcome.WRONG_TERMINAL,
@@ -52,6 +51,11 @@ WIDER = {
     ),
     Outcome.ERROR: (Outcome.ERROR, Outcome.INFRA_ERROR),
 }
+
+
+def meant_by(word: str) -> Sequence[str]:
+    """Return the outcomes that a filter selects: `failed` and `error` are also those that say more."""
+    return _GENERAL.get(Outcome(word), (word,))
 
 
 class ReplayState(models.TextChoices):
@@ -97,6 +101,10 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
     def imported(self) -> "TrajectoryQuerySet":
         return self.filter(scenario=None, environment="")
 
+    def made_here(self) -> "TrajectoryQuerySet":
+        """Rollouts, and episodes on servers."""
+        return self.filter(models.Q(scenario__isnull=False) | ~models.Q(environment=""))
+
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
 
@@ -112,10 +120,14 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
 
     def siblings_of(self, trajectory: "Trajectory") -> "TrajectoryQuerySet":
         """The other trajectories of its scenario or task, the oldest first."""
-        return self.of_subject(trajectory.project_id, trajectory.scenario_id, trajectory.task).exclude(pk=trajectory.pk)
+        if trajectory.scenario_id is None and not trajectory.task:
+            return self.none()
+        rows = self.of_subject(trajectory.project_id, trajectory.scenario_id, trajectory.task)
+        rows = rows.imported() if trajectory.is_imported else rows.made_here()
+        return rows.exclude(pk=trajectory.pk)
 
     def of_subject(self, project_id: int, scenario_id: int | None, task: str) -> "TrajectoryQuerySet":
-        """Those of one scenario, or without one those of one task of a server."""
+        """Those of one scenario, or without one those of one task."""
         of = self.filter(project=project_id)
         rows = of.filter(scenario=scenario_id) if scenario_id else of.filter(scenario=None, task=task)
         return rows.order_by("id")
@@ -146,7 +158,6 @@ class Trajectory(models.Model):
         max_length=200, blank=True, default="", help_text="Name of the endpoint, or the model of an imported run."
     )
     agent = models.CharField(max_length=100, blank=True, default="", help_text="Name of an imported run's agent.")
-    agent_version = models.CharField(max_length=60, blank=True, default="")
     source = models.CharField(max_length=200, blank=True, default="", help_text="File of an imported run.")
     source_id = models.CharField(max_length=200, blank=True, default="", help_text="Its id in the file.")
     instance_id = models.CharField(max_length=200, blank=True, default="")
@@ -213,8 +224,10 @@ class Trajectory(models.Model):
 
     @property
     def subject(self) -> str:
-        """The name of the scenario, or the task of a server."""
-        return self.scenario.name if self.scenario else self.task
+        """The name of the scenario, the task of a server, or what an imported run is named by."""
+        if self.scenario:
+            return self.scenario.name
+        return self.task or self.instance_id or self.source_id or f"Run {self.pk}"
 
     @property
     def labels(self) -> dict[str, object]:
@@ -246,16 +259,12 @@ class Trajectory(models.Model):
         return ReplayState(self.replay).tone
 
 
-def tools_of(document: Json) -> list[Json]:
-    """Return the functions that an imported run's agent may call, in OpenAI's form."""
-    return (document.get("agent") or {}).get("tool_definitions") or []
-
-
 class TrajectoryText(models.Model):
     """`steps` as in ATIF 1.8 (`curation.imports.layouts.session`); those of a shell as in `shell.py`.
 
-    `document` has the other fields of an imported run's ATIF document, with the agent's tools. `metadata` has the
-    fields of its source that have no place. `checker_output` is its verifier's output.
+    `document` has the other fields of an imported run's ATIF document, and its `agent` with version and tools.
+    `metadata` has the fields of its source that have no place. `checker_output` is its verifier's output. `marks` are
+    by position: `{"4": {"learn": false}}` leaves a step out of training.
 
     `exchange` has the raw messages of a rollout, with the instructions and prose. It is for audit and never exported.
     """
@@ -264,6 +273,7 @@ class TrajectoryText(models.Model):
     steps = models.JSONField(default=list)
     document = models.JSONField(default=dict)
     metadata = models.JSONField(default=dict)
+    marks = models.JSONField(default=dict)
     checker_output = models.TextField(blank=True, default="")
     exchange = models.JSONField(default=list)
 
@@ -274,6 +284,10 @@ class TrajectoryText(models.Model):
     def turns(self) -> list[Turn]:
         """The terminal view of a shell session."""
         return turns_of(self.steps)
+
+    @property
+    def recorded(self) -> Recorded:
+        return Recorded(self.steps, self.document, self.marks)
 
 
 class Replay(models.Model):

@@ -37,8 +37,10 @@ class ReplayParams(Strict):
 
 
 class PairParams(Strict):
-    """`filter` selects the trajectories that are paired, kept and rejected ones."""
+    """`filter` selects the trajectories that are paired, kept and rejected ones. `source` is `trajectories` for
+    imported ones, paired by task, or `scenarios` for rollouts and episodes on servers."""
 
+    source: Literal["scenarios", "trajectories"] = "scenarios"
     strategy: Literal["first_divergence", "whole_trajectory"] = "first_divergence"
     filter: dict[str, Any] = {}
 
@@ -50,3 +52,8 @@ def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
 
 def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:
     return TrajectoryFilter.from_json(given, path="params.filter").apply(project)
+
+
+def trajectories_to_pair(project: Project, params: PairParams) -> TrajectoryQuerySet:
+    rows = matching_trajectories(project, params.filter)
+    return rows.imported() if params.source == "trajectories" else rows.made_here()

@@ -1,14 +1,17 @@
 """The terminal view of a session: its steps as turns in deploy format, and turns as steps.
 
-Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}`. An orientation is a step
-of the user. An action is the message of an agent's step, whose observation is the output. The text of an orientation or
-output ends with the terminal's next prompt, which `prompt` repeats.
+Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}`. An action is the message
+of an agent's step with its calls, whose observation is the output. An orientation is any other step. In a shell, the
+text of an orientation or output ends with the terminal's next prompt, which `prompt` repeats.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation.imports.layouts.session import Step
+from curation.imports.layouts.written import messages_of
+from curation.trajectories.recorded import text_of
+from judging.messages import content_of
 
 Turn = dict[str, Any]
 _SCREEN = ("prompt", "exit_code", "seconds", "truncated")
@@ -32,16 +35,19 @@ def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
 
 
 def turns_of(steps: Sequence[Step]) -> list[Turn]:
-    """Return the steps of a shell session as its turns."""
     turns: list[Turn] = []
     for step in steps:
-        if step["source"] != "agent":
-            turns.append({"kind": "orientation", "text": step["message"], **_screen(step, "prompt")})
-            continue
-        turns.append({"kind": "action", "text": step["message"]})
-        for result in step.get("observation", {}).get("results", ()):
-            turns.append({"kind": "output", "text": result["content"], **_screen(result, *_SCREEN)})
+        if step["source"] == "agent":
+            turns.append({"kind": "action", "text": text_of(messages_of(step)[0])})
+        else:
+            turns.append({"kind": "orientation", "text": _text(step["message"]), **_screen(step, "prompt")})
+        for result in (step.get("observation") or {}).get("results") or ():
+            turns.append({"kind": "output", "text": _text(result.get("content")), **_screen(result, *_SCREEN)})
     return turns
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else content_of({"content": content})
 
 
 def _screen(shown: Mapping[str, Any], *names: str) -> Turn:

@@ -24,11 +24,12 @@ def answer_sha256(text: str, *, reasoning: str = "", tool_calls: Sequence[Mappin
     return _sha256(parts)
 
 
-def session_sha256(steps: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, object]] = ()) -> str:
-    """Return the hash of a session: what each step says, calls and observes, in their order, and the tools. Times, exit
-    codes and figures are not trained on. `steps` are those of ATIF."""
-    said = [said_of(step) for step in steps]
-    return _sha256([said, list(tools)] if tools else [said])
+def session_sha256(
+    steps: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, object]], learned: Sequence[int]
+) -> str:
+    """Return the hash of a session: what each step says, calls and observes, in their order, the tools, and the
+    positions of the steps that are trained on. `steps` are those of ATIF."""
+    return _sha256([[said_of(step) for step in steps], list(tools), list(learned)])
 
 
 def _sha256(value: object) -> str:

@@ -1,21 +1,31 @@
-"""Preference pairs: a kept trajectory against a rejected one of the same scenario, or why they make no pair.
+"""Preference pairs: a kept trajectory against a rejected one of the same scenario or task, or why they make no pair.
 
-Turns are compared as a terminal shows them: commands, output and prompts, but no timings.
+Steps are those of ATIF. Two steps of an agent are the same if message and tool calls are. What they were shown is the
+same but for what differs from machine to machine: times, and the ids of containers and commits.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-Turn = Mapping[str, object]
+from sandbox.agent.replay import without_clock
+
+Step = Mapping[str, Any]
 FIRST_DIVERGENCE, WHOLE_TRAJECTORY = "first_divergence", "whole_trajectory"
-NEVER_NEGATIVE = frozenset({"timeout", "infra_error"})
+NEVER_NEGATIVE = frozenset({"timeout", "infra_error", "error", "unknown"})
+_MACHINE = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12,64}\b"
+    r"|\b0x[0-9a-f]{6,16}\b|\b\d+\.\d+ ?s(?:ec(?:onds)?)?\b"
+)
 
 
 class LeftOut(StrEnum):
     """Why two trajectories make no pair."""
 
-    INFRA = "the rejected side failed by the machine (timeout, infrastructure)"
+    INFRA = "the rejected side failed by the machine (timeout, infrastructure), or its outcome is unknown"
     OTHER_BUNDLE = "the scenario was edited between the two, or the server did not say that the task was the same"
     IDENTICAL = "both sides are identical"
     EMPTY_PROMPT = "there is no prompt before the first difference"
@@ -25,59 +35,78 @@ class LeftOut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One trajectory: its turns, its outcome, and the scenario bundle it was rolled out with."""
+    """One trajectory: its steps, its outcome, and the scenario bundle it was rolled out with."""
 
-    turns: Sequence[Turn]
+    steps: Sequence[Step]
     outcome: str
     bundle_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """`at` is the index, in both sides' turns, of the first action that differs; the chosen side's turns before it are
-    the prompt."""
+    """`at` is the position, in both sides, of the first step of the agent that differs; the chosen side's steps before
+    it are the prompt."""
 
     at: int
 
 
 def pair_sides(chosen: Side, rejected: Side, *, strategy: str = FIRST_DIVERGENCE) -> Divergence | LeftOut:
     """Find where the two sides differ. `first_divergence`: the first action after an equal prefix. `whole_trajectory`:
-    everything from the first action on, after an equal orientation."""
+    everything from the first action on, after an equal beginning."""
     if rejected.outcome in NEVER_NEGATIVE:
         return LeftOut.INFRA
     if chosen.bundle_sha256 != rejected.bundle_sha256:
         return LeftOut.OTHER_BUNDLE
     if strategy == WHOLE_TRAJECTORY:
-        return _whole(chosen.turns, rejected.turns)
-    return _first_divergence(chosen.turns, rejected.turns)
+        return _whole(chosen.steps, rejected.steps)
+    return _first_divergence(chosen.steps, rejected.steps)
 
 
-def _first_divergence(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Divergence | LeftOut:
+def _first_divergence(chosen: Sequence[Step], rejected: Sequence[Step]) -> Divergence | LeftOut:
     shorter = min(len(chosen), len(rejected))
-    at = next((i for i in range(shorter) if _seen(chosen[i]) != _seen(rejected[i])), shorter)
+    at = next((i for i in range(shorter) if not _is_same(chosen[i], rejected[i])), shorter)
     if at == len(chosen) == len(rejected):
         return LeftOut.IDENTICAL
     if at == shorter:
         return LeftOut.ENDED
-    if chosen[at]["kind"] != "action" or rejected[at]["kind"] != "action":
+    if not _acts(chosen[at]) or not _acts(rejected[at]) or _action(chosen[at]) == _action(rejected[at]):
         return LeftOut.NO_ACTION
     return Divergence(at) if _has_text(chosen[:at]) else LeftOut.EMPTY_PROMPT
 
 
-def _whole(chosen: Sequence[Turn], rejected: Sequence[Turn]) -> Divergence | LeftOut:
-    if [_seen(turn) for turn in chosen] == [_seen(turn) for turn in rejected]:
+def _whole(chosen: Sequence[Step], rejected: Sequence[Step]) -> Divergence | LeftOut:
+    if len(chosen) == len(rejected) and all(map(_is_same, chosen, rejected)):
         return LeftOut.IDENTICAL
-    at = next((i for i, turn in enumerate(chosen) if turn["kind"] == "action"), len(chosen))
-    if [_seen(turn) for turn in chosen[:at]] != [_seen(turn) for turn in rejected[:at]]:
+    at = next((i for i, step in enumerate(chosen) if _acts(step)), len(chosen))
+    if len(rejected) < at or not all(map(_is_same, chosen[:at], rejected[:at])):
         return LeftOut.NO_ACTION
     if min(len(chosen), len(rejected)) <= at:
         return LeftOut.ENDED
     return Divergence(at) if _has_text(chosen[:at]) else LeftOut.EMPTY_PROMPT
 
 
-def _has_text(turns: Sequence[Turn]) -> bool:
-    return any(str(turn["text"]).strip() for turn in turns)
+def _acts(step: Step) -> bool:
+    return bool(step["source"] == "agent")
 
 
-def _seen(turn: Turn) -> tuple[object, object]:
-    return turn["kind"], turn["text"]
+def _is_same(one: Step, other: Step) -> bool:
+    return one["source"] == other["source"] and _action(one) == _action(other) and _observed(one) == _observed(other)
+
+
+def _action(step: Step) -> tuple[object, ...]:
+    """Return what an agent says and calls, or what it is told."""
+    calls = [(call["function_name"], call["arguments"]) for call in step.get("tool_calls") or ()]
+    return (step["message"] if _acts(step) else _of_any_machine(step["message"]), calls)
+
+
+def _observed(step: Step) -> list[object]:
+    return [_of_any_machine(result.get("content")) for result in (step.get("observation") or {}).get("results") or ()]
+
+
+def _of_any_machine(content: object) -> object:
+    return _MACHINE.sub("<id>", without_clock(content)) if isinstance(content, str) else content
+
+
+def _has_text(steps: Sequence[Step]) -> bool:
+    told = [content for step in steps for content in (step["message"], *_observed(step))]
+    return any(content.strip() if isinstance(content, str) else content for content in told)

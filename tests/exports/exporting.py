@@ -54,12 +54,12 @@ def make_kept(
 def make_pair(
     chosen: Trajectory, rejected: Trajectory, strategy: str = Strategy.FIRST_DIVERGENCE, at: int | None = None
 ) -> Pair:
-    """Two trajectories of one scenario as the stage `pairs` stores them."""
+    """Two trajectories of one scenario or task as the stage `pairs` stores them."""
     if at is None and strategy == Strategy.WHOLE_TRAJECTORY:
         at = 1
     elif at is None:
-        sides = zip(chosen.text.turns, rejected.text.turns, strict=False)
-        at = next(index for index, (one, other) in enumerate(sides) if one["text"] != other["text"])
+        sides = zip(chosen.text.steps, rejected.text.steps, strict=False)
+        at = next(index for index, (one, other) in enumerate(sides) if one["message"] != other["message"])
     return Pair.objects.create(
         project=chosen.project, scenario=chosen.scenario, chosen=chosen, rejected=rejected, strategy=strategy, at=at
     )

@@ -110,7 +110,7 @@ class Counts:
         sample = filtered.sample
         self.exported += 1
         self.reviewers.update(set(filtered.reviewers))
-        if filtered.rollout is not None:
+        if filtered.rollout is not None and not filtered.rollout.is_imported:
             self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
         self.revisions += sample.revision_id is not None
         if sample.score is None:

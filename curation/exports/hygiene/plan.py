@@ -184,14 +184,18 @@ def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
 def _grouped(ids: Sequence[int], recipe: Recipe) -> dict[int, _Row]:
     """Return the keys by which samples are grouped and capped."""
     samples = Sample.objects.filter(pk__in=IdList(ids)).annotate(
-        row=F("duel__prompt__row_offset"), scenario=F("trajectory__scenario_id"), task=F("trajectory__task")
+        row=F("duel__prompt__row_offset"),
+        session=F("trajectory__pk"),
+        scenario=F("trajectory__scenario_id"),
+        task=F("trajectory__task"),
     )
     columns = samples.values_list(
-        *("pk", "score", "repo", "instance_id", "source", "row", "scenario", "task", "axes", "model")
+        *("pk", "score", "repo", "instance_id", "source", "row", "session", "scenario", "task", "axes", "model")
     )
     rows = {}
-    for pk, score, repo, instance_id, source, row, scenario, task, axes, model in columns:
-        conversation = f"{source}#{row}" if scenario is None and not task else conversation_of(scenario, task)
+    for pk, score, repo, instance_id, source, row, session, scenario, task, axes, model in columns:
+        own = conversation_of(scenario, task or f"of trajectory {session}")
+        conversation = f"{source}#{row}" if session is None else own
         fields = {**axes, "repo": repo, "instance_id": instance_id, "source": source, "model": model}
         values = tuple(str(fields.get(name) or "") for name in recipe.caps)
         key = GroupKey(repo, instance_id, conversation)

@@ -11,11 +11,11 @@ from curation.exports.rows.messages import read_json
 from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollouts
 from curation.review.decisions.outcome import Reviewed, standing_approvals
 from curation.samples.models import Kind, Sample
-from curation.trajectories.shell import Turn
+from curation.trajectories.recorded import Recorded, text_of
 from curation.web.lists.id_list import IdList
 from judging.messages import message_text
 from judging.scan.mask import Masks
-from judging.scan.scan import rule_set_version, scan
+from judging.scan.scan import rule_set_version, scan, texts_of
 
 _DIGITS = re.compile(r"\d+")
 _SYSTEM = ("system", "developer")
@@ -81,7 +81,7 @@ def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     sessions = sorted(trajectories)
     for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
         if rollout is not None:
-            yield SignedSample(pk, *_session_signature(rollout.turns, is_clean=pk in clean))
+            yield SignedSample(pk, *_session_signature(rollout.recorded, is_clean=pk in clean))
 
 
 def _masked(texts: Sequence[str]) -> list[str]:
@@ -113,12 +113,24 @@ def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signatu
     )
 
 
-def _session_signature(turns: Sequence[Turn], *, is_clean: bool) -> Signature:
-    """Sign the commands of a session. Its history is the terminal's output without digits: times and process ids differ
-    from rollout to rollout."""
-    contents = [turn["text"] for turn in turns]
-    typed_or_shown = [turn["kind"] == "action" for turn in turns]
-    texts = list(zip(typed_or_shown, contents if is_clean else _masked(contents), strict=True))
-    shown = [text for typed, text in texts if not typed]
-    learned = [text for typed, text in texts if typed]
-    return signature(SignedRow(history=_DIGITS.sub("0", "\n".join(shown)), learned=learned, shown=shown))
+def _session_signature(recorded: Recorded, *, is_clean: bool) -> Signature:
+    """Sign a session. Its history is what the agent was shown, without digits: times and process ids differ from run to
+    run."""
+    messages, positions = recorded.said()
+    contents = [text_of(message) for message in messages]
+    learned = set(recorded.learned)
+    roles = [
+        "learned" if step in learned and message["role"] == "assistant" else message["role"]
+        for step, message in zip(positions, messages, strict=True)
+    ]
+    texts = list(zip(roles, contents if is_clean else _masked(contents), strict=True))
+    shown = [text for role, text in texts if role not in ("learned", "assistant", *_SYSTEM)]
+    return signature(
+        SignedRow(
+            history=_DIGITS.sub("0", "\n".join(text for role, text in texts if role != "learned")),
+            learned=[text for role, text in texts if role == "learned"],
+            steps=[text for role, text in texts if role == "assistant"],
+            shown=shown,
+            setting="\n".join([*texts_of(recorded.tools), *(text for role, text in texts if role in _SYSTEM)]),
+        )
+    )

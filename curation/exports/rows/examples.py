@@ -15,7 +15,7 @@ from curation.exports.rows.messages import (
     trained_turns,
 )
 from curation.exports.rows.queries import DuelTexts
-from curation.exports.rows.session import Rival, preference
+from curation.exports.rows.session import Rival, SessionTexts, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
 from curation.review.decisions.outcome import Outcome
 from curation.review.models import Pick
@@ -49,17 +49,24 @@ def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
     return Example(Approved("duels", messages, (*trained_turns(given), len(messages) - 1)), others, tools, plain)
 
 
-def session_example(messages: Sequence[Message], rivals: Sequence[Rival], recipe: Recipe) -> Example:
-    """Return a session. A person approved all of its commands."""
-    commands = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+def session_example(session: SessionTexts, rivals: Sequence[Rival], recipe: Recipe) -> Example:
+    """Return a session up to its last approved message. A person approved all of the agent's own steps that are not
+    marked. Raises `BadHistory`."""
+    approved = session.approved()
+    if not approved:
+        raise BadHistory(SkipReason.NO_ANSWER)
     pairs: list[Preference | SkipReason] = []
     if recipe.wants_pairs():
-        pairs = [_session_pair(messages, rival) for rival in rivals] or [SkipReason.NO_PAIR]
-    return Example(Approved("scenarios", messages, commands), pairs, [], True)
+        pairs = [_session_pair(session, rival) for rival in rivals] or [SkipReason.NO_PAIR]
+    tools = cast(list[Tool], session.recorded.tools)
+    messages = session.messages[: approved[-1] + 1]
+    sides = [session, *(rival.side for rival in rivals if isinstance(rival.side, SessionTexts))]
+    plain = not tools and all(side.plain for side in sides)
+    return Example(Approved("scenarios", messages, approved), pairs, tools, plain)
 
 
-def _session_pair(messages: Sequence[Message], rival: Rival) -> Preference | SkipReason:
-    found = preference(list(messages), rival)
+def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReason:
+    found = preference(session, rival)
     return found if isinstance(found, SkipReason) else Preference("scenarios", *found, str(rival.pair_id))
 
 

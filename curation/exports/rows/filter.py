@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import orjson
 
@@ -17,10 +17,10 @@ from curation.exports.rows.claims import Claim, claim_of
 from curation.exports.rows.examples import session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs
 from curation.exports.rows.labels import Given, LabelColumns
-from curation.exports.rows.messages import BadHistory, length, read_json
+from curation.exports.rows.messages import BadHistory, length
 from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel_texts, read_rollouts
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
-from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_messages
+from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
 from curation.exports.rows.skip_reasons import (
     FrozenSample,
     SkipReason,
@@ -28,7 +28,6 @@ from curation.exports.rows.skip_reasons import (
     estimated_tokens,
     sample_reason,
 )
-from curation.imports.layouts.session import Step
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
@@ -188,21 +187,22 @@ class ExportFilter:
         filtered.rollout = rollout = next(data.rollouts)
         if rollout is None:
             return SkipReason.NO_ANSWER
-        reviewers, as_approved = data.reviewed.session(sample.sample_id, cast(list[Step], read_json(rollout.steps)), [])
+        recorded, is_shell = rollout.recorded, not rollout.is_imported
+        reviewers, as_approved = data.reviewed.session(sample.sample_id, recorded)
         if not reviewers:
             return SkipReason.NOT_APPROVED
         reason = rollout_reason(rollout)
         if reason is not None:
             return reason
-        messages = session_messages(rollout.turns)
-        if rollout.scenario_id is not None and not ends_in(messages, rollout.terminal):
+        session = session_texts(recorded, is_shell=is_shell, reasoning=self._recipe.reasoning == "keep")
+        if rollout.scenario_id is not None and not ends_in(recorded.steps, rollout.terminal):
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED
         approval = filtered.approval = data.reviewed.approval(sample.sample_id)
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
         rivals = data.rivals.of(rollout)
-        example = session_example(messages, rivals, self._recipe)
+        example = session_example(session, rivals, self._recipe)
         if rivals or approval is None or approval.scan_rules != rule_set_version():
             screened = data.screen(filtered).example(example)
             if isinstance(screened, SkipReason):
@@ -264,11 +264,11 @@ def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout |
     return {
         "id": str(sample.sample_id),
         "source": sample.source,
-        "instance_id": "" if rollout is not None else sample.instance_id,
-        "scenario": sample.instance_id if rollout is not None else "",
+        "instance_id": sample.instance_id if rollout is None or rollout.is_imported else "",
+        "scenario": "" if rollout is None or rollout.is_imported else sample.instance_id,
         "repo": sample.repo,
         "tier": str(axes.get("tier", axes.get("difficulty", ""))),
-        "task": str(axes.get("task", "")),
+        "task": "" if rollout is None else rollout.task,
         **{name: str(axes.get(name, "")) for name in RECORDED},
         "score": UNSCORED if sample.score is None else float(sample.score),
         "bucket": sample.bucket,
@@ -303,7 +303,7 @@ class _ChunkData:
         pairs: list[PairKey] = []
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
-        self.rivals = Rivals(pairs)
+        self.rivals = Rivals(pairs, reasoning=recipe.reasoning == "keep")
         self.labels: Given = {}
 
     def screen(self, filtered: FilteredSample) -> Screen:

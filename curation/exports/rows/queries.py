@@ -1,7 +1,7 @@
 """The rows that the filter reads, as plain columns: building model instances would cost more than everything else."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from django.db.models import Case, TextField, When
 from django.db.models.expressions import Combinable
@@ -9,10 +9,9 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
 from curation.exports.rows.messages import read_json
-from curation.imports.layouts.session import Step
 from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import Pair, Trajectory
-from curation.trajectories.shell import Turn, turns_of
+from curation.trajectories.recorded import Recorded
 from curation.web.lists.id_list import IdList
 from judging.messages import ToolCall
 
@@ -80,9 +79,18 @@ def _king_or_reference(text: str | None, thinking: str, calls: str, reference: s
     return None if text is None else _side(text, thinking, calls)
 
 
+def _text_columns(path: str) -> list[Combinable]:
+    return [Cast(f"{path}text__{name}", TextField()) for name in Recorded._fields]
+
+
+def _recorded(*columns: str) -> Recorded:
+    return Recorded(*(cast(Any, read_json(column)) for column in columns))
+
+
 class Rollout(NamedTuple):
-    """A trajectory and the current state of its scenario. `axes` are the scenario's; `steps` are JSON. `own_axes`
-    come from the sandbox's record. An episode on a server has no scenario but a `server_task`; all axes are its own."""
+    """A trajectory and the current state of its scenario. `axes` are the scenario's, `own_axes` those of the sandbox's
+    record. An episode on a server has no scenario but an `environment` and an `own_task`; all axes are its own. An
+    imported run has neither scenario nor environment."""
 
     sample_id: int
     trajectory_id: int
@@ -94,18 +102,19 @@ class Rollout(NamedTuple):
     scenario_status: str | None
     scenario_sha256: str | None
     axes: dict[str, object] | None
-    server_task: str
+    own_task: str
     own_axes: dict[str, object]
-    steps: str
+    environment: str
+    recorded: Recorded
 
     @property
-    def turns(self) -> list[Turn]:
-        return turns_of(cast(list[Step], read_json(self.steps)))
+    def is_imported(self) -> bool:
+        return self.scenario_id is None and not self.environment
 
     @property
     def conversation(self) -> str:
-        """The scenario or the server's task, whose rollouts are one group."""
-        return conversation_of(self.scenario_id, self.server_task)
+        """The scenario or the task, whose trajectories are one group."""
+        return conversation_of(self.scenario_id, self.own_task or f"of trajectory {self.trajectory_id}")
 
     @property
     def labels(self) -> dict[str, object]:
@@ -113,7 +122,7 @@ class Rollout(NamedTuple):
 
     @property
     def task(self) -> str:
-        return str(self.labels.get("task", ""))
+        return str(self.labels.get("task", self.own_task))
 
 
 def conversation_of(scenario_id: int | None, task: str) -> str:
@@ -122,7 +131,7 @@ def conversation_of(scenario_id: int | None, task: str) -> str:
 
 def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
     """Yield the trajectory of each sample, or None if it was deleted. The ids ascend."""
-    columns = (
+    columns = [
         "sample_id",
         "pk",
         "scenario_id",
@@ -135,11 +144,11 @@ def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
         "scenario__axes",
         "task",
         "axes",
-        Cast("text__steps", TextField()),
-    )
+        "environment",
+    ]
     found = Trajectory.objects.filter(sample_id__in=IdList(sample_ids), text__isnull=False).order_by("sample_id")
-    rows = found.values_list(*columns).iterator(chunk_size=_AT_ONCE)
-    return _one_per_id(map(Rollout._make, rows), sample_ids)
+    rows = found.values_list(*columns, *_text_columns("")).iterator(chunk_size=_AT_ONCE)
+    return _one_per_id((Rollout._make((*row[:-3], _recorded(*row[-3:]))) for row in rows), sample_ids)
 
 
 def _one_per_id(rows: Iterator[R], ids: Sequence[int]) -> Iterator[R | None]:
@@ -161,7 +170,7 @@ class PairKey(NamedTuple):
 
 
 class RejectedSide(NamedTuple):
-    """The rejected trajectory of a pair, by the sample of the chosen one. `steps` are JSON."""
+    """The rejected trajectory of a pair, by the sample of the chosen one."""
 
     sample_id: int
     pair_id: int
@@ -170,11 +179,7 @@ class RejectedSide(NamedTuple):
     outcome: str
     bundle_sha256: str
     sample_status: str | None
-    steps: str
-
-    @property
-    def turns(self) -> list[Turn]:
-        return turns_of(cast(list[Step], read_json(self.steps)))
+    recorded: Recorded
 
 
 def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
@@ -189,8 +194,8 @@ def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
         "rejected__outcome",
         "rejected__bundle_sha256",
         "rejected__sample__status",
-        Cast("rejected__text__steps", TextField()),
     )
     pairs = Pair.objects.filter(pk__in=IdList(pair_ids), rejected__text__isnull=False)
-    rows = pairs.order_by("chosen__sample_id", "pk").values_list(*columns).iterator(chunk_size=_AT_ONCE)
-    return map(RejectedSide._make, rows)
+    found = pairs.order_by("chosen__sample_id", "pk").values_list(*columns, *_text_columns("rejected__"))
+    rows = found.iterator(chunk_size=_AT_ONCE)
+    return (RejectedSide._make((*row[:-3], _recorded(*row[-3:]))) for row in rows)

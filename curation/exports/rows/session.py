@@ -1,33 +1,28 @@
-"""A trajectory as messages: terminal output is the user, typed input is the assistant.
+"""A trajectory as messages. Of a shell, terminal output is the user and typed input the assistant.
 
-Only the recorded turns are read. The raw exchange with the model, with the scaffold's instructions and the model's
+Only the recorded steps are read. The raw exchange with the model, with the scaffold's instructions and the model's
 prose, is never read by exports.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from curation.exports.rows.messages import BadHistory, Message
-from curation.exports.rows.queries import PairKey, Rollout, read_rejected_sides
+from curation.exports.rows.messages import BadHistory, Message, conversation
+from curation.exports.rows.queries import PairKey, RejectedSide, Rollout, read_rejected_sides
 from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_reason
+from curation.imports.layouts.session import Step
 from curation.samples.models import Status as SampleStatus
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import NEVER_NEGATIVE, Outcome, Strategy
+from curation.trajectories.recorded import Recorded, text_of
+from judging.messages import Message as ChatMessage
+from sandbox.agent.pairs import Divergence, Side, pair_sides
 
 _WHOLE = Strategy.WHOLE_TRAJECTORY.value
 _ADMITTED, _DRY_RUN = ScenarioStatus.ADMITTED.value, ScenarioStatus.DRY_RUN.value
 _APPROVED, _INFRA = SampleStatus.APPROVED.value, Outcome.INFRA_ERROR.value
 _NEVER_NEGATIVE = frozenset(outcome.value for outcome in NEVER_NEGATIVE)
-
-
-class Rival(NamedTuple):
-    """The rejected side of a pair, or why the pair is skipped. For `at` see `trajectories.models.Pair`."""
-
-    pair_id: int
-    strategy: str
-    at: int
-    messages: list[Message]
-    reason: SkipReason | None
 
 
 class Preference(NamedTuple):
@@ -40,7 +35,9 @@ class Preference(NamedTuple):
 
 def rollout_reason(rollout: Rollout) -> SkipReason | None:
     """Return why a trajectory is skipped, or None. The current version of its scenario must be proven by the gate:
-    people edit scenarios because something is wrong with them."""
+    people edit scenarios because something is wrong with them. Of an imported run the approval decides alone."""
+    if rollout.is_imported:
+        return None
     if rollout.outcome == _INFRA:
         return SkipReason.INFRA_ERROR
     if rollout.scenario_id is None:
@@ -54,31 +51,86 @@ def rollout_reason(rollout: Rollout) -> SkipReason | None:
     return None if rollout.keep else SkipReason.NOT_KEPT
 
 
-def session_messages(turns: object) -> list[Message]:
-    """Return turns in deploy format as messages. Raises `BadHistory` unless an orientation is followed by alternating
-    commands and outputs. Keys other than kind and text are dropped."""
-    if not isinstance(turns, list) or len(turns) < 2:
+class SessionTexts(NamedTuple):
+    """A session as it was recorded, with its messages, the position of the step of each, and whether none of them has
+    more than role and content."""
+
+    recorded: Recorded
+    messages: list[Message]
+    positions: list[int]
+    plain: bool
+
+    def first_of(self, step: int) -> int:
+        """Return the index of a step's first message."""
+        return bisect_left(self.positions, step)
+
+    def text_at(self, step: int) -> str:
+        return text_of(cast(ChatMessage, self.messages[self.first_of(step)]))
+
+    def is_learned(self, first: int, end: int) -> bool:
+        """Return whether all of the agent's steps from `first` to before `end` are trained on."""
+        learned = set(self.recorded.learned)
+        steps = self.recorded.steps
+        return all(steps[step]["source"] != "agent" or step in learned for step in range(first, end))
+
+    def approved(self) -> list[int]:
+        """Return the indexes of the messages that are trained on."""
+        learned = set(self.recorded.learned)
+        return [
+            index
+            for index, step in enumerate(self.positions)
+            if step in learned and self.messages[index]["role"] == "assistant"
+        ]
+
+    def side(self, step: int, *, whole: bool) -> list[Message]:
+        """Return the message of a step of the agent, or all from there to the last one of the assistant."""
+        first = self.first_of(step)
+        end = first + 1
+        for index in range(first, len(self.messages) if whole else end):
+            if self.messages[index]["role"] == "assistant":
+                end = index + 1
+        return self.messages[first:end]
+
+
+def session_texts(recorded: Recorded, *, is_shell: bool, reasoning: bool) -> SessionTexts:
+    """Return a session as messages. Raises `BadHistory`, and for a shell unless an orientation is followed by
+    alternating commands and outputs."""
+    if not recorded.steps:
         raise BadHistory(SkipReason.BAD_TURNS)
-    messages: list[Message] = []
-    for number, turn in enumerate(turns):
-        expected = "action" if number % 2 else "output" if number else "orientation"
-        if not isinstance(turn, dict) or turn.get("kind") != expected:
-            raise BadHistory(SkipReason.BAD_TURNS)
-        text = turn.get("text")
-        if not isinstance(text, str):
-            raise BadHistory(SkipReason.BAD_TURNS)
-        if expected == "action" and (reason := answer_reason(text)):
+    if is_shell:
+        _check_shell(recorded.steps)
+    said = recorded.said()
+    found = conversation(said.messages, reasoning=reasoning)
+    return SessionTexts(recorded, found.messages, said.positions, found.plain)
+
+
+def _check_shell(steps: Sequence[Step]) -> None:
+    orientation, *commands = steps
+    shown = [len((step.get("observation") or {}).get("results", ())) for step in commands]
+    if not commands or orientation["source"] != "user" or any(step["source"] != "agent" for step in commands):
+        raise BadHistory(SkipReason.BAD_TURNS)
+    if any(number != 1 for number in shown[:-1]):
+        raise BadHistory(SkipReason.BAD_TURNS)
+    for step in commands:
+        if reason := answer_reason(step["message"]):
             raise BadHistory(reason)
-        messages.append({"role": "assistant" if expected == "action" else "user", "content": text})
-    if not messages[0]["content"].strip():
+    if not orientation["message"].strip():
         raise BadHistory(SkipReason.EMPTY_PROMPT)
-    return messages
 
 
-def ends_in(messages: list[Message], terminal: str) -> bool:
-    """Return whether the last message is the command that ended the episode: `exit`, or `panic` with any reason."""
-    last = messages[-1]
-    return last["role"] == "assistant" and bool(terminal) and last["content"].split(maxsplit=1)[0] == terminal
+def ends_in(steps: Sequence[Step], terminal: str) -> bool:
+    """Return whether the last step is the command that ended the episode: `exit`, or `panic` with any reason."""
+    last = steps[-1]
+    return "observation" not in last and bool(terminal) and last["message"].split(maxsplit=1)[0] == terminal
+
+
+class Rival(NamedTuple):
+    """The rejected side of a pair, or why the pair is skipped. For `at` see `trajectories.models.Pair`."""
+
+    pair_id: int
+    strategy: str
+    at: int
+    side: SessionTexts | SkipReason
 
 
 class Rivals:
@@ -87,7 +139,8 @@ class Rivals:
     `keys` are the pairs to read, ordered by sample and pair.
     """
 
-    def __init__(self, keys: Sequence[PairKey]) -> None:
+    def __init__(self, keys: Sequence[PairKey], *, reasoning: bool) -> None:
+        self._reasoning = reasoning
         self._pairs: dict[int, list[int]] = {}
         for sample_id, pair_id in keys:
             self._pairs.setdefault(sample_id, []).append(pair_id)
@@ -102,42 +155,41 @@ class Rivals:
             self._row = next(self._rows, None)
         row = self._row
         if row is None or row.pair_id != pair_id:
-            return Rival(pair_id, "", 0, [], SkipReason.CHANGED)
-        messages: list[Message] = []
-        reason = None
+            return Rival(pair_id, "", 0, SkipReason.CHANGED)
+        return Rival(pair_id, row.strategy, row.at, self._side(row, rollout))
+
+    def _side(self, row: RejectedSide, rollout: Rollout) -> SessionTexts | SkipReason:
         if row.outcome in _NEVER_NEGATIVE:
-            reason = SkipReason.NO_NEGATIVE
-        elif row.sample_status == _APPROVED:
-            reason = SkipReason.BOTH_APPROVED
-        elif row.bundle_sha256 != rollout.bundle_sha256:
-            reason = SkipReason.EDITED
-        else:
-            try:
-                messages = session_messages(row.turns)
-            except BadHistory as bad:
-                reason = bad.reason
-        return Rival(pair_id, row.strategy, row.at, messages, reason)
+            return SkipReason.NO_NEGATIVE
+        # Of imported runs a verifier said which one failed, whatever was approved.
+        if row.sample_status == _APPROVED and not rollout.is_imported:
+            return SkipReason.BOTH_APPROVED
+        if row.bundle_sha256 != rollout.bundle_sha256:
+            return SkipReason.EDITED
+        try:
+            return session_texts(row.recorded, is_shell=not rollout.is_imported, reasoning=self._reasoning)
+        except BadHistory as bad:
+            return bad.reason
 
 
-def preference(chosen: list[Message], rival: Rival) -> Preference | SkipReason:
-    """Return the pair as messages, or why it makes no preference. The sides must first differ in a command, at `at` or
-    later.
+def preference(chosen: SessionTexts, rival: Rival) -> Preference | SkipReason:
+    """Return the pair as messages, or why it makes no preference. The sides must first differ in a step of the agent,
+    at `at` or, of whole trajectories, later.
 
-    First divergence: the shared turns are the prompt, and each side is one command. Whole trajectory: the orientation
-    is the prompt, and each side is everything up to its last command.
+    First divergence: the shared steps are the prompt, and each side is one message. Whole trajectory: each side is
+    everything from `at` up to its last message of the assistant.
     """
-    if rival.reason is not None:
-        return rival.reason
-    rejected, at, whole = rival.messages, rival.at, rival.strategy == _WHOLE
-    shorter = min(len(chosen), len(rejected))
-    differ = next((number for number in range(shorter) if chosen[number] != rejected[number]), shorter)
-    if differ == shorter or differ % 2 == 0 or differ < at or at % 2 == 0 or (differ > at and not whole):
+    rejected, at, whole = rival.side, rival.at, rival.strategy == _WHOLE
+    if isinstance(rejected, SkipReason):
+        return rejected
+    found = pair_sides(Side(chosen.recorded.steps, ""), Side(rejected.recorded.steps, ""))
+    if not isinstance(found, Divergence) or found.at < at or (found.at > at and not whole):
         return SkipReason.NO_DIVERGENCE
-    reason = pair_reason(chosen[differ]["content"], rejected[differ]["content"])
+    reason = pair_reason(chosen.text_at(found.at), rejected.text_at(found.at))
     if reason is not None:
         return reason
-    if whole:
-        # A side must end with the assistant, so a last output is dropped.
-        end = len(rejected) - len(rejected) % 2
-        return Preference(chosen[:at], chosen[at:], rejected[at:end])
-    return Preference(chosen[:at], chosen[at : at + 1], rejected[at : at + 1])
+    end = len(chosen.recorded.steps) if whole else at + 1
+    if not chosen.is_learned(at, end):
+        return SkipReason.NOT_LEARNED
+    sides = (chosen.side(at, whole=whole), rejected.side(at, whole=whole))
+    return Preference(chosen.messages[: chosen.first_of(at)], *sides)

@@ -51,10 +51,11 @@ class SkipReason(models.TextChoices):
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer chose a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "The answer has no other answer to be preferred to."
-    NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario."
-    NO_NEGATIVE = "no_negative", "A timeout or an infrastructure error ended the other side of a pair, not a mistake."
+    NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario or task."
+    NO_NEGATIVE = "no_negative", "The machine ended the other side of a pair, or nobody knows whether it failed."
     BOTH_APPROVED = "both_approved", "A person approved the other side of a pair as well."
-    NO_DIVERGENCE = "no_divergence", "The first difference between the two sides of a pair is not a command."
+    NO_DIVERGENCE = "no_divergence", "The first difference between the two sides of a pair is not a step of the agent."
+    NOT_LEARNED = "not_learned", "The chosen side of a pair has a step that is marked as not to learn from."
     IDENTICAL = "identical", "Chosen and rejected are the same text."
     WHOLE_TRAJECTORY = (
         "whole_trajectory",

@@ -14,11 +14,11 @@ from curation.review.decisions.outcome import Answered, kept_side, latest_revisi
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
 from curation.samples.scans.store import scan_texts
-from curation.trajectories.models import TrajectoryText, tools_of
+from curation.trajectories.models import TrajectoryText
+from curation.trajectories.recorded import Recorded
 from curation.web.lists.id_list import IdList
 from curation.web.prepared import Prepared
-from judging.answers.digest import answer_sha256, session_sha256
-from judging.answers.steps import said_of
+from judging.answers.digest import answer_sha256
 from judging.scan.scan import rule_set_version, texts_of
 
 # Sessions are long, so only a few are in memory at once.
@@ -88,8 +88,9 @@ def _name_sessions(approvals: Sequence[Decision]) -> None:
     if not lines:
         return
     rows = TrajectoryText.objects.filter(trajectory__sample_id__in=IdList(list(lines)))
-    for sample_id, steps, document in rows.values_list("trajectory__sample_id", "steps", "document").iterator(_AT_ONCE):
-        tools = tools_of(document)
-        lines[sample_id].text_sha256 = session_sha256(steps, tools)
-        if not scan_texts(texts_of([*map(said_of, steps), tools])):
+    columns = rows.values_list("trajectory__sample_id", *Recorded._fields)
+    for sample_id, *columns_of_text in columns.iterator(_AT_ONCE):
+        recorded = Recorded(*columns_of_text)
+        lines[sample_id].text_sha256 = recorded.sha256
+        if not scan_texts(recorded.texts()):
             lines[sample_id].scan_rules = rule_set_version()

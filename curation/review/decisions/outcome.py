@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from curation.imports.layouts.session import Json, Step
 from curation.review.models import Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.samples.scans.store import text_sha256
+from curation.trajectories.recorded import Recorded
 from curation.web.lists.id_list import IdList
-from judging.answers.digest import answer_sha256, session_sha256
+from judging.answers.digest import answer_sha256
 from judging.messages import ToolCall, content_of, message_text
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
@@ -164,13 +164,12 @@ class Reviewed:
             as_approved=approval is not None and approval.text_sha256 == digest,
         )
 
-    def session(self, sample_id: int, steps: Sequence[Step], tools: Sequence[Json]) -> "ReviewedSession":
-        """Who approved a trajectory's sample, whose steps and tools the caller has read, and whether those are the
-        approved ones."""
+    def session(self, sample_id: int, recorded: Recorded) -> "ReviewedSession":
+        """Who approved a trajectory's sample, whose text the caller has read, and whether that is the approved one."""
         approval = self._approvals.get(sample_id)
         if approval is None:
             return ReviewedSession((), False)
-        return ReviewedSession(self._reviewers(sample_id), session_sha256(steps, tools) == approval.text_sha256)
+        return ReviewedSession(self._reviewers(sample_id), recorded.sha256 == approval.text_sha256)
 
 
 class ReviewedSession(NamedTuple):

@@ -9,15 +9,14 @@ filter's index is used if it has at most `FEW` matching rows. PostgreSQL chooses
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import orjson
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 
-if TYPE_CHECKING:
-    from curation.samples.models import SampleQuerySet
+Rows = TypeVar("Rows", bound=models.QuerySet[Any])
 
 # Reading and sorting this many rows takes as long as scanning past all others: about 10 ms. A range of scores is often
 # combined with the queue's order, whose scan may begin at the wrong end, so more rows are worth sorting.
@@ -91,10 +90,10 @@ class Clause:
     used for up to `FEW_IN_RANGE` rows.
     """
 
-    indexed: Callable[["SampleQuerySet"], "SampleQuerySet"]
-    scanned: Callable[["SampleQuerySet"], "SampleQuerySet"] | None = None
+    indexed: Callable[[Any], Any]
+    scanned: Callable[[Any], Any] | None = None
     sorted_by: frozenset[str] = frozenset()
-    is_few: Callable[["SampleQuerySet"], bool] | None = None
+    is_few: Callable[[Any], bool] | None = None
     wide: bool = False
 
 
@@ -123,15 +122,15 @@ def column_range(column: str, bounds: dict[str, object]) -> Clause:
     )
 
 
-def all_matching(rows: "SampleQuerySet", clauses: Sequence[Clause]) -> "SampleQuerySet":
+def all_matching(rows: Rows, clauses: Sequence[Clause]) -> Rows:
     """The rows for counts, exports and other reads of all of them."""
     for clause in clauses:
         rows = clause.indexed(rows)
     return rows
 
 
-def page_rows(rows: "SampleQuerySet", clauses: Sequence[Clause], *, sort: str) -> "SampleQuerySet":
-    """The rows in the form that fills one page in this order (a column of `Sample`) fastest."""
+def page_rows(rows: Rows, clauses: Sequence[Clause], *, sort: str) -> Rows:
+    """The rows in the form that fills one page in this order (a column of the rows) fastest."""
     if connections[rows.db].vendor != "sqlite":
         return all_matching(rows, clauses)
     field = sort.removeprefix("-")
@@ -142,7 +141,7 @@ def page_rows(rows: "SampleQuerySet", clauses: Sequence[Clause], *, sort: str) -
     if lead is not None:
         # No condition on the project here: SQLite would use the order's index for it.
         ids = lead.indexed(rows).order_by().values("pk")
-        chosen = rows.model.objects.filter(pk__in=ids)
+        chosen: Rows = rows.model.objects.filter(pk__in=ids)
     else:
         lead = next((clause for clause in choices if field in clause.sorted_by), None)
         chosen = rows if lead is None else lead.indexed(rows)
@@ -152,8 +151,9 @@ def page_rows(rows: "SampleQuerySet", clauses: Sequence[Clause], *, sort: str) -
     return chosen
 
 
-def _is_few(rows: "SampleQuerySet", clause: Clause) -> bool:
+def _is_few(rows: models.QuerySet[Any], clause: Clause) -> bool:
     if clause.is_few is not None:
         return clause.is_few(rows)
     most = FEW_IN_RANGE if clause.wide else FEW
-    return clause.indexed(rows).order_by()[: most + 1].count() <= most
+    found: models.QuerySet[Any] = clause.indexed(rows)
+    return found.order_by()[: most + 1].count() <= most

@@ -31,11 +31,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='trajectory',
-            name='agent_version',
-            field=models.CharField(blank=True, default='', max_length=60),
-        ),
-        migrations.AddField(
-            model_name='trajectory',
             name='cost',
             field=models.DecimalField(decimal_places=8, help_text='US dollars that an imported run names.', max_digits=16, null=True),
         ),
@@ -92,6 +87,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='trajectorytext',
             name='metadata',
+            field=models.JSONField(default=dict),
+        ),
+        migrations.AddField(
+            model_name='trajectorytext',
+            name='marks',
             field=models.JSONField(default=dict),
         ),
         migrations.AddField(

@@ -1,6 +1,7 @@
 """Trajectories and pairs in the REST API."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from ninja import Schema
 from pydantic import Field
@@ -46,30 +47,49 @@ class TrajectorySlim(Schema):
     id: str = Field(examples=["118"])
     scenario: ScenarioRef | None = Field(description="Null for an episode on a server.")
     environment: str | None = Field(examples=[None], description="The server of a live evaluation.")
-    task: str | None = Field(examples=[None], description="The task of that server.")
+    task: str | None = Field(examples=[None], description="The task of that server, or of an imported run.")
+    agent: str | None = Field(examples=["terminus-2"], description="Of an imported run.")
+    source: str | None = Field(examples=["jobs.zip"], description="The file of an imported run.")
+    source_id: str | None = Field(examples=["sum-orders__ohHdZFk"], description="Its id in the file.")
+    instance_id: str | None = Field(examples=[None])
+    repo: str | None = Field(examples=[None])
     run: str | None = Field(examples=["97"])
     sample_index: int = Field(examples=[0])
     model: str = Field(examples=["operator-a"])
     terminal: str | None = Field(examples=["exit"])
     panic_reason: str | None = Field(examples=[None])
     checker: CheckerOut
-    outcome: str = Field(examples=["solved"])
+    outcome: str = Field(
+        examples=["solved"],
+        description="Of an imported run: solved, failed, error (of the machine) or unknown. Rollouts say more.",
+    )
     keep: bool = Field(examples=[True])
+    rewards: dict[str, float] = Field(examples=[{"reward": 1.0}], description="Of an imported run, by name.")
+    reward: float | None = Field(examples=[1.0], description="The main reward, by which lists are filtered.")
+    exception: str | None = Field(examples=[None], description="What ended an imported run early.")
+    cost: str | None = Field(examples=["0.0214"], description="US dollars that an imported run names.")
+    steps: int = Field(examples=[5], description="The number of its steps.")
     facts: TrajectoryFactsOut
     replay: str | None = Field(examples=["agrees"])
     sample: str | None = Field(examples=["4711"])
 
 
 class TrajectoryOut(TrajectorySlim):
-    """A trajectory in deploy format, as exports take it."""
+    """A trajectory with its steps in ATIF's names. `turns` are the steps as a terminal shows them."""
 
+    steps: list[dict[str, Any]]  # type: ignore[assignment]
     turns: list[TurnOut]
+    tools: list[dict[str, Any]] = Field(description="The functions that the agent may call.")
+    metadata: dict[str, Any] = Field(description="Fields of the source that have no place elsewhere.")
 
 
 class TrajectoryRow(TrajectorySlim):
-    """A row of the list, with `turns` if `full=true`."""
+    """A row of the list; with `full=true` as the trajectory itself."""
 
+    steps: int | list[dict[str, Any]]  # type: ignore[assignment]
     turns: list[TurnOut] | None = None
+    tools: list[dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class TrajectoryPage(Schema):
@@ -79,18 +99,20 @@ class TrajectoryPage(Schema):
 
 
 class PairOut(Schema):
-    """A kept trajectory and a rejected one of its scenario. `at` is an index of the `turns` of both."""
+    """A kept trajectory and a rejected one of its scenario or task. `at` is a position in the `steps` of both."""
 
     id: str = Field(examples=["9"])
     scenario: ScenarioRef | None
-    task: str | None = Field(examples=[None], description="The task, of episodes on a server.")
+    task: str | None = Field(examples=[None], description="The task, without a scenario.")
     run: str | None = Field(examples=["99"])
     chosen: str = Field(examples=["118"], description="The trajectory that was kept.")
     rejected: str = Field(examples=["121"])
     chosen_outcome: str = Field(examples=["solved"])
     rejected_outcome: str = Field(examples=["checker_failed"])
     strategy: str = Field(examples=["first_divergence"])
-    at: int = Field(examples=[3], description="The first differing action; the turns before it are the prompt.")
+    at: int = Field(
+        examples=[2], description="The agent's first step that differs, from 0. The steps before it are equal."
+    )
 
 
 class PairPage(Schema):
@@ -114,6 +136,11 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
         "scenario": scenario_ref(trajectory),
         "environment": trajectory.environment or None,
         "task": trajectory.task or None,
+        "agent": trajectory.agent or None,
+        "source": trajectory.source or None,
+        "source_id": trajectory.source_id or None,
+        "instance_id": trajectory.instance_id or None,
+        "repo": trajectory.repo or None,
         "run": None if trajectory.run_id is None else str(trajectory.run_id),
         "sample_index": trajectory.sample_index,
         "model": trajectory.model,
@@ -122,6 +149,11 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
         "checker": checker,
         "outcome": trajectory.outcome,
         "keep": trajectory.keep,
+        "rewards": trajectory.rewards,
+        "reward": trajectory.reward,
+        "exception": trajectory.exception or None,
+        "cost": None if trajectory.cost is None else f"{trajectory.cost:f}",
+        "steps": trajectory.steps,
         "facts": {
             "commands": trajectory.commands,
             "repeated_share": trajectory.repeated_share,
@@ -132,8 +164,10 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
         "sample": None if trajectory.sample_id is None else str(trajectory.sample_id),
     }
     if full:
-        checker["output"] = trajectory.text.checker_output
-        row["turns"] = [turn_out(turn) for turn in trajectory.text.turns]
+        text = trajectory.text
+        checker["output"] = text.checker_output
+        row["turns"] = [turn_out(turn) for turn in text.turns]
+        row |= {"steps": text.steps, "tools": text.recorded.tools, "metadata": text.metadata}
     return row
 
 

@@ -1,5 +1,4 @@
-"""Pair kept trajectories with rejected ones of the same scenario, or of the same task of a server, by the rules of
-`sandbox.agent.pairs`."""
+"""Pair kept trajectories with rejected ones of the same scenario or task, by the rules of `sandbox.agent.pairs`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Pair, Trajectory
-from curation.trajectories.params import PairParams, matching_trajectories
+from curation.trajectories.params import PairParams, trajectories_to_pair
 from sandbox.agent.pairs import LeftOut, Side, pair_sides
 
 T = TypeVar("T", int, str)
@@ -29,9 +28,9 @@ class PairStage:
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         """Batches of the scenarios and tasks that have both kept and rejected trajectories."""
-        for batch in batches_of(scenarios_with_both(run.project, self._params.filter)):
+        for batch in batches_of(scenarios_with_both(run.project, self._params)):
             yield PlannedItem(f"{batch[0]}-{batch[-1]}", None, {"scenarios": batch})
-        for number, tasks in enumerate(batches_of(tasks_with_both(run.project, self._params.filter))):
+        for number, tasks in enumerate(batches_of(tasks_with_both(run.project, self._params))):
             yield PlannedItem(f"tasks {number}", None, {"tasks": tasks})
 
     def work(self, context: WorkContext, item: Item) -> Write:
@@ -46,7 +45,7 @@ class PairStage:
 
     def _pairs_of(self, run: Run, scenario_id: int | None, task: str, skip_reasons: Counter[str]) -> list[Pair]:
         """Return pairs that are not saved yet, and count in `skip_reasons` why others are none."""
-        rows = matching_trajectories(run.project, self._params.filter).of_subject(run.project_id, scenario_id, task)
+        rows = trajectories_to_pair(run.project, self._params).of_subject(run.project_id, scenario_id, task)
         sides: dict[bool, list[Trajectory]] = defaultdict(list)
         for row in rows.with_steps().order_by("id"):
             sides[row.keep].append(row)
@@ -70,16 +69,16 @@ class PairStage:
         return pairs
 
 
-def scenarios_with_both(project: Project, given: Json) -> list[int]:
-    """Return the ids of scenarios with kept and rejected trajectories among those that match the filter."""
-    rows = matching_trajectories(project, given).filter(scenario__isnull=False).order_by()
+def scenarios_with_both(project: Project, params: PairParams) -> list[int]:
+    """Return the ids of scenarios with kept and rejected trajectories among those to pair."""
+    rows = trajectories_to_pair(project, params).filter(scenario__isnull=False).order_by()
     kept = set(rows.filter(keep=True).values_list("scenario_id", flat=True))
     return sorted(pk for pk in kept & set(rows.filter(keep=False).values_list("scenario_id", flat=True)) if pk)
 
 
-def tasks_with_both(project: Project, given: Json) -> list[str]:
-    """Return the tasks of servers with kept and rejected trajectories among those that match the filter."""
-    rows = matching_trajectories(project, given).filter(scenario=None).order_by()
+def tasks_with_both(project: Project, params: PairParams) -> list[str]:
+    """Return the tasks with kept and rejected trajectories among those to pair."""
+    rows = trajectories_to_pair(project, params).filter(scenario=None).exclude(task="").order_by()
     kept = set(rows.filter(keep=True).values_list("task", flat=True))
     return sorted(kept & set(rows.filter(keep=False).values_list("task", flat=True)))
 
@@ -117,4 +116,4 @@ def pair_figures(run: Run) -> Json:
 
 
 def _side(row: Trajectory) -> Side:
-    return Side(row.text.turns, row.outcome, row.bundle_sha256)
+    return Side(row.text.steps, row.outcome, row.bundle_sha256)

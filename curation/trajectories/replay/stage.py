@@ -27,6 +27,7 @@ from sandbox.protocol import Limits
 
 CHUNK = 2000
 SERVED = "it was played on a server, not in a sandbox"
+IMPORTED = "it was imported"
 EDITED = "its scenario was edited since, so there is nothing to compare with"
 BROKEN = "its sandbox broke, so its recording is incomplete"
 
@@ -34,7 +35,7 @@ BROKEN = "its sandbox broke, so its recording is incomplete"
 def replay_refusal(trajectory: Trajectory) -> str:
     """Return why a trajectory cannot be replayed, or "". Needs its scenario."""
     if trajectory.scenario is None:
-        return SERVED
+        return IMPORTED if trajectory.is_imported else SERVED
     if trajectory.bundle_sha256 != trajectory.scenario.bundle_sha256:
         return EDITED
     return BROKEN if trajectory.outcome == Outcome.INFRA_ERROR else ""

@@ -159,14 +159,14 @@ def test_sides_from_different_bundles_make_no_pair() -> None:
 @pytest.mark.parametrize(
     ("failed", "at", "reason"),
     [
-        ({"outputs": ("Usage: todo\n", "")}, 3, "no_divergence"),  # the terminal showed something else before
+        ({"outputs": ("Usage: todo\n", "")}, 2, "no_divergence"),  # the terminal showed something else before
         ({}, 1, "no_divergence"),
-        ({}, 2, "no_divergence"),
+        ({}, 3, "no_divergence"),
         ({}, 5, "no_divergence"),
         ({}, 40, "no_divergence"),
-        ({"commands": ("todo --help", "todo "), "outputs": ("usage: todo\n", "")}, 3, "identical"),
+        ({"commands": ("todo --help", "todo "), "outputs": ("usage: todo\n", "")}, 2, "identical"),
         ({"turns": [{"kind": "orientation", "text": "x"}]}, 1, "bad_turns"),
-        ({"turns": make_turns("todo --help", "<think>", outputs=("usage: todo\n", ""))}, 3, "thinking"),
+        ({"turns": make_turns("todo --help", "<think>", outputs=("usage: todo\n", ""))}, 2, "thinking"),
     ],
 )
 def test_a_pair_that_makes_no_preference_is_listed(failed: dict[str, Any], at: int, reason: str) -> None:

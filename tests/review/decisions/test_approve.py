@@ -12,7 +12,7 @@ from curation.review.decisions.undo import undo
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Flag, Sample
 from curation.trajectories.models import TrajectoryText
-from judging.answers.digest import answer_sha256, session_sha256
+from judging.answers.digest import answer_sha256
 from tests.exports.exporting import reasons, run_export
 from tests.factories import CHALLENGER, KING, make_bearer, make_pull_request, make_trajectory
 from tests.review.rows import judged, project_with_reviewer, reviewer_of
@@ -58,7 +58,7 @@ def test_a_bulk_approval_names_them_too_and_a_session_by_its_turns() -> None:
     assert [(row.revision_id, row.text_sha256) for row in map(approval_of, rows)] == [
         (None, answer_sha256(CHALLENGER)),
         (revision.pk, answer_sha256("refined")),
-        (None, session_sha256(trajectory.text.steps)),
+        (None, trajectory.text.recorded.sha256),
     ]
 
 

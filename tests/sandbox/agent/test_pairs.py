@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 
 from sandbox.agent.pairs import WHOLE_TRAJECTORY, Divergence, LeftOut, Side, pair_sides
-from tests.factories import make_turns
+from tests.factories import make_steps
 
-KEPT = make_turns("todo --help", "todo", "echo x > y", outputs=("usage\n", "write x\n"))
+KEPT = make_steps("todo --help", "todo", "echo x > y", outputs=("usage\n", "write x\n"))
 
 
 def kept() -> Side:
@@ -12,24 +14,24 @@ def kept() -> Side:
 
 def rejected(*commands: str, outcome: str = "checker_failed", sha: str = "1", **turns: object) -> Side:
     given = {"outputs": ("usage\n", "write x\n"), **turns}
-    return Side(make_turns(*commands, **given), outcome, sha)  # type: ignore[arg-type]
+    return Side(make_steps(*commands, **given), outcome, sha)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("other", "at"),
     [
         (rejected("ls"), 1),
-        (rejected("todo --help", "ls"), 3),
-        (rejected("todo --help", "todo"), 5),  # it left where the kept one worked
-        (rejected("todo --help", "todo", "echo z > y"), 5),
+        (rejected("todo --help", "ls"), 2),
+        (rejected("todo --help", "todo"), 3),  # it left where the kept one worked
+        (rejected("todo --help", "todo", "echo z > y"), 3),
         (rejected(terminal="panic too hard", outcome="wrong_terminal"), 1),
-        (rejected("todo --help", "todo", "ls", terminal="", outcome="no_terminal"), 5),
+        (rejected("todo --help", "todo", "ls", terminal="", outcome="no_terminal"), 3),
     ],
 )
 def test_the_first_differing_action_is_chosen_against_rejected(other: Side, at: int) -> None:
     assert pair_sides(kept(), other) == Divergence(at)
-    assert KEPT[at]["kind"] == other.turns[at]["kind"] == "action"
-    assert KEPT[:at] == other.turns[:at]
+    assert KEPT[at]["source"] == other.steps[at]["source"] == "agent"
+    assert KEPT[:at] == other.steps[:at]
 
 
 @pytest.mark.parametrize("strategy", ["first_divergence", WHOLE_TRAJECTORY])
@@ -38,6 +40,8 @@ def test_the_first_differing_action_is_chosen_against_rejected(other: Side, at: 
     [
         (rejected("ls", outcome="timeout"), LeftOut.INFRA),
         (rejected("ls", outcome="infra_error"), LeftOut.INFRA),
+        (rejected("ls", outcome="error"), LeftOut.INFRA),
+        (rejected("ls", outcome="unknown"), LeftOut.INFRA),
         (rejected("ls", sha="2"), LeftOut.OTHER_BUNDLE),
         (Side(KEPT, "checker_failed", "1"), LeftOut.IDENTICAL),
         (rejected("ls", banner="Another day\n"), LeftOut.NO_ACTION),
@@ -62,7 +66,22 @@ def test_a_side_that_had_ended_has_no_action_to_reject() -> None:
 
 def test_without_a_prompt_there_is_no_pair() -> None:
     def bare(command: str, outcome: str) -> Side:
-        return Side([{"kind": "orientation", "text": " \n"}, {"kind": "action", "text": command}], outcome)
+        return Side([{"source": "user", "message": " \n"}, {"source": "agent", "message": command}], outcome)
 
     for strategy in ("first_divergence", WHOLE_TRAJECTORY):
         assert pair_sides(bare("a", "solved"), bare("b", "checker_failed"), strategy=strategy) == LeftOut.EMPTY_PROMPT
+
+
+def called(arguments: str, *, host: str, reasoning: str = "") -> list[dict[str, Any]]:
+    call = {"tool_call_id": f"call {host}", "function_name": "bash", "arguments": {"command": arguments}}
+    agent = {"source": "agent", "message": "", "reasoning_content": reasoning}
+    shown = {"observation": {"results": [{"content": f"root@{host}:/app# 2026-11-26 11:00:01 done in 0.1 s"}]}}
+    return [{"source": "user", "message": f"root@{host}"}, {**agent, "tool_calls": [call], **shown}]
+
+
+def test_names_and_clocks_of_machines_and_ids_of_calls_are_no_difference() -> None:
+    mine = [*called("ls", host="aef06a978b50"), *called("cat a", host="aef06a978b50")[1:]]
+    other = [*called("ls", host="1a629a349228", reasoning="hm"), *called("cat b", host="1a629a349228")[1:]]
+    assert pair_sides(Side(mine, "solved"), Side(other, "failed")) == Divergence(2)
+    assert pair_sides(Side(mine, "solved"), Side(mine[:2] + other[2:], "failed")) == Divergence(2)
+    assert pair_sides(Side(mine, "solved"), Side([*other[:2], mine[2]], "failed")) == LeftOut.IDENTICAL

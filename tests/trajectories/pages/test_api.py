@@ -16,9 +16,11 @@ from tests.trajectories.rolling import end
 
 pytestmark = pytest.mark.django_db
 KEYS = {
-    *("id", "scenario", "run", "sample_index", "model", "turns", "terminal", "panic_reason", "checker", "outcome"),
+    *("id", "scenario", "run", "sample_index", "model", "terminal", "panic_reason", "checker", "outcome"),
     *("keep", "facts", "replay", "sample", "environment", "task"),
+    *("agent", "source", "source_id", "instance_id", "repo", "rewards", "reward", "exception", "cost", "steps"),
 }
+FULL = KEYS | {"turns", "tools", "metadata"}
 TURN = {"kind", "text", "exit_code", "seconds", "truncated"}
 
 
@@ -48,7 +50,7 @@ def test_one_trajectory_has_the_documented_fields(client: Client, project: Proje
         project, run=run, checker_output="fine\n", repeated_share=0.25, longest_repeat=2, axes={"provider_asked": "yes"}
     )
     shown = get(client, bearer, f"/trajectories/{row.pk}")
-    assert set(shown) == KEYS and all(set(turn) == TURN for turn in shown["turns"])
+    assert set(shown) == FULL and all(set(turn) == TURN for turn in shown["turns"])
     assert shown["scenario"] == {"id": str(row.scenario_id), "name": row.subject}
     assert (shown["run"], shown["sample"]) == (str(run.pk), str(row.sample_id))
     assert shown["checker"] == {"passed": True, "output": "fine\n"}
@@ -85,9 +87,9 @@ def test_the_list_is_slim_unless_asked_and_reads_in_a_fixed_number_of_queries(
             rows = get(client, bearer, "/projects/acme/trajectories")["data"]
         counts.append(len(queries))
     assert counts[0] == counts[1]
-    assert all(set(row) == KEYS - {"turns"} and "output" not in row["checker"] for row in rows)
+    assert all(set(row) == KEYS and row["steps"] == 5 and "output" not in row["checker"] for row in rows)
     rows = get(client, bearer, "/projects/acme/trajectories?full=true&limit=2")["data"]
-    assert all(set(row) == KEYS and row["turns"] for row in rows)
+    assert all(set(row) == FULL and row["turns"] for row in rows)
 
 
 def test_the_list_filters_sorts_counts_and_pages(client: Client, project: Project, bearer: dict[str, str]) -> None:

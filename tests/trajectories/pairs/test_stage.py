@@ -3,6 +3,7 @@ import pytest
 from curation.projects.models import Project
 from curation.trajectories.models import Pair, Trajectory
 from curation.web.problems import Invalid
+from sandbox.agent.pairs import LeftOut
 from tests.factories import COMMANDS, make_project, make_scenario, make_trajectory
 from tests.trajectories.rolling import run_to_end
 
@@ -24,14 +25,14 @@ def test_kept_trajectories_are_paired_with_rejected_ones_of_their_scenario() -> 
     run = run_to_end(project, "pairs")
     pair = Pair.objects.get()
     assert (pair.chosen, pair.rejected, pair.scenario) == (kept, early, kept.scenario)
-    assert (pair.at, pair.strategy, pair.run, pair.project) == (5, "first_divergence", run, project)
-    assert kept.text.turns[pair.at]["text"] == COMMANDS[2]
-    assert early.text.turns[pair.at]["text"] == "exit"
+    assert (pair.at, pair.strategy, pair.run, pair.project) == (3, "first_divergence", run, project)
+    assert kept.text.steps[pair.at]["message"] == COMMANDS[2]
+    assert early.text.steps[pair.at]["message"] == "exit"
     assert other.pairs_as_rejected.count() == 0
     assert run.result == {
         "pairs": 1,
         "there_already": 0,
-        "left_out": {"the rejected side failed by the machine (timeout, infrastructure)": 1},
+        "left_out": {LeftOut.INFRA: 1},
     }
 
 
@@ -41,7 +42,7 @@ def test_pairs_of_whole_trajectories() -> None:
     run_to_end(project, "pairs")
     run_to_end(project, "pairs", strategy="whole_trajectory")
     assert list(Pair.objects.order_by("id").values_list("strategy", "at")) == [
-        ("first_divergence", 5),
+        ("first_divergence", 3),
         ("whole_trajectory", 1),
     ]
 

@@ -1,0 +1,70 @@
+"""A session as it is stored: its messages, the steps that a model learns from, and the hash that an approval names."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from curation.imports.layouts.session import Json, Step
+from curation.imports.layouts.written import messages_of
+from judging.answers.digest import session_sha256
+from judging.answers.steps import said_of
+from judging.messages import Message, message_text
+from judging.scan.scan import texts_of
+
+
+class Said(NamedTuple):
+    """Messages of the OpenAI API, and for each the position of its step."""
+
+    messages: list[Message]
+    positions: list[int]
+
+
+class Recorded(NamedTuple):
+    """The columns of `TrajectoryText` of that name."""
+
+    steps: list[Step]
+    document: Json
+    marks: dict[str, Json]
+
+    @property
+    def tools(self) -> list[Json]:
+        """The functions that the agent may call, in OpenAI's form."""
+        return (self.document.get("agent") or {}).get("tool_definitions") or []
+
+    @property
+    def learned(self) -> list[int]:
+        """The positions of the steps that are trained on: the agent's own, but those that a mark leaves out. A step
+        that was copied from another session, or that no model wrote, is context."""
+        return [
+            position
+            for position, step in enumerate(self.steps)
+            if step["source"] == "agent"
+            and not step.get("is_copied_context")
+            and step.get("llm_call_count") != 0
+            and (not self.marks or self.marks.get(str(position), {}).get("learn", True))
+        ]
+
+    @property
+    def sha256(self) -> str:
+        return session_sha256(self.steps, self.tools, self.learned)
+
+    def texts(self) -> Iterator[str]:
+        """Yield every text that an export may write."""
+        return texts_of([*map(said_of, self.steps), self.tools])
+
+    def said(self) -> Said:
+        """Return the messages of all steps. The output of an agent's step that calls no tool is said by the user."""
+        said = Said([], [])
+        for position, step in enumerate(self.steps):
+            is_typed = step["source"] == "agent" and not step.get("tool_calls")
+            for message in messages_of(step):
+                if is_typed and message["role"] == "tool":
+                    message = {"role": "user", "content": message["content"]}
+                said.messages.append(message)
+                said.positions.append(position)
+        return said
+
+
+def text_of(message: Message) -> str:
+    """Return a message's text and calls, without the ids of calls, which differ from run to run."""
+    calls: Sequence[object] = [{"function": call["function"]} for call in message.get("tool_calls", ())]
+    return message_text({**message, "tool_calls": calls})
