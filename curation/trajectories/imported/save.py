@@ -1,0 +1,157 @@
+"""Save sessions as trajectories, each with a sample. A session that the project has already is not saved again."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import orjson
+
+from curation.imports.layouts.rows import trained_positions
+from curation.imports.layouts.session import Json, Outcome, Session, Step
+from curation.projects.models import Project
+from curation.runs.models import Run
+from curation.samples.models import Flag, Kind
+from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.trajectories.imported.document import document_of
+from curation.trajectories.models import Trajectory, TrajectoryText
+from curation.trajectories.recorded import Recorded, text_of
+from curation.trajectories.rollout.record import priority_of_trajectory
+from curation.web.lists.id_list import KeyList
+from judging.messages import message_text
+from sandbox.agent.loops import LoopFacts, loop_facts
+
+# The names under which sources have the reward that counts, the likeliest first.
+_MAIN_REWARDS = ("reward", "score", "resolved")
+# Characters of a session that full-text search finds: of its beginning, and of its end.
+_SEARCHED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """`new` has the sessions that were saved with their trajectories; `known` counts the others."""
+
+    new: Sequence[tuple[Session, Trajectory]]
+    known: int
+
+
+def save_sessions(run: Run, source: str, sessions: Sequence[Session], *, unmarked: bool) -> Saved:
+    """Save the sessions in the caller's transaction. `unmarked` trains on all steps of a session without marks."""
+    # One import at a time writes to a project, so that nothing found missing is created meanwhile.
+    Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
+    hashes = [content_hash(session) for session in sessions]
+    existing = Trajectory.objects.filter(project=run.project_id, content_hash__in=KeyList(hashes))
+    known = set(existing.values_list("content_hash", flat=True))
+    new: dict[str, Session] = {}
+    for found, session in zip(hashes, sessions, strict=True):
+        if found not in known:
+            new.setdefault(found, session)
+    rows = [_row(run, source, session, found) for found, session in new.items()]
+    texts = [_text(row, session, unmarked=unmarked) for row, session in zip(rows, new.values(), strict=True)]
+    samples = upsert_samples([_sample(*made) for made in zip(rows, texts, new.values(), strict=True)])
+    for row, sample in zip(rows, samples, strict=True):
+        row.sample = sample
+    Trajectory.objects.bulk_create(rows)
+    TrajectoryText.objects.bulk_create(texts)
+    return Saved(list(zip(new.values(), rows, strict=True)), len(sessions) - len(new))
+
+
+def content_hash(session: Session) -> str:
+    """Return 32 hex digits: a digest of the steps, the tools, the origin and the outcome."""
+    origin, verdict = session.origin, session.verdict
+    parts = [
+        [origin.id, origin.task, origin.instance_id, origin.attempt],
+        [verdict.outcome, dict(verdict.rewards)],
+        session.agent,
+        list(session.steps),
+    ]
+    return hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+
+
+def _row(run: Run, source: str, session: Session, found: str) -> Trajectory:
+    origin, verdict, usage = session.origin, session.verdict, session.usage
+    loops = _loops(session)
+    return Trajectory(
+        project_id=run.project_id,
+        run=run,
+        sample_index=origin.attempt or 0,
+        model=_cut(session.agent.get("model_name"), "model"),
+        agent=_cut(session.agent.get("name"), "agent"),
+        agent_version=_cut(session.agent.get("version"), "agent_version"),
+        source=_cut(source, "source"),
+        source_id=_cut(origin.id, "source_id"),
+        instance_id=_cut(origin.instance_id, "instance_id"),
+        repo=_cut(origin.repo, "repo"),
+        group=_cut(origin.group, "group"),
+        task=_cut(origin.task or origin.instance_id, "task"),
+        outcome=verdict.outcome,
+        keep=verdict.outcome == Outcome.SOLVED,
+        rewards=dict(verdict.rewards),
+        reward=main_reward(verdict.rewards) if verdict.is_valid else None,
+        exception=_cut(verdict.exception, "exception"),
+        steps=len(session.steps),
+        commands=loops.commands,
+        repeated_share=loops.repeated_share,
+        longest_repeat=loops.longest_repeat,
+        tokens=(usage.input_tokens or 0) + (usage.output_tokens or 0),
+        cost=None if usage.cost_usd is None else Decimal(str(round(usage.cost_usd, 8))),
+        seconds=usage.seconds or 0.0,
+        content_hash=found,
+    )
+
+
+def main_reward(rewards: Json) -> float | None:
+    """Return the reward that lists filter by: the one of a known name, or the only one."""
+    named = [rewards[name] for name in _MAIN_REWARDS if name in rewards]
+    return named[0] if named else next(iter(rewards.values())) if len(rewards) == 1 else None
+
+
+def _text(row: Trajectory, session: Session, *, unmarked: bool) -> TrajectoryText:
+    trained = set(trained_positions(session, unmarked=unmarked))
+    return TrajectoryText(
+        trajectory=row,
+        steps=list(session.steps),
+        document=document_of(session),
+        metadata=session.metadata,
+        marks={str(position): {"learn": False} for position in session.agent_steps() if position not in trained},
+        checker_output=session.verdict.output,
+    )
+
+
+def _sample(row: Trajectory, text: TrajectoryText, session: Session) -> SampleRow:
+    looping = _loops(session).looping
+    flags = looping * Flag.LOOP | (row.outcome == Outcome.ERROR) * Flag.INFRA
+    said = [message_text(message) for message in text.recorded.said().messages]
+    body = "\n".join([row.task, *said])
+    own = [step for step in session.steps if step["source"] == "agent"]
+    return SampleRow(
+        project_id=row.project_id,
+        run_id=row.run_id,
+        existing_id=None,
+        kind=Kind.TRAJECTORY,
+        score=None,
+        bucket="",
+        flags=int(flags),
+        priority=priority_of_trajectory(row, looping=looping),
+        source=row.source,
+        repo=row.repo,
+        instance_id=row.instance_id or row.task,
+        action_style="",
+        model=row.model,
+        preview=_command(own[-1]) if own else body,
+        body=body if len(body) <= 2 * _SEARCHED else body[:_SEARCHED] + "\n" + body[-_SEARCHED:],
+        texts=list(text.recorded.texts()),
+    )
+
+
+def _loops(session: Session) -> LoopFacts:
+    return loop_facts([_command(session.steps[position]) for position in session.agent_steps()])
+
+
+def _command(step: Step) -> str:
+    """Return the message and the calls of an agent's step as text."""
+    return text_of(Recorded([step], {}, {}).said().messages[0])
+
+
+def _cut(value: object, column: str) -> str:
+    return str(value or "")[: Trajectory._meta.get_field(column).max_length]
