@@ -11,6 +11,7 @@ class ReviewConfig(AppConfig):
         from curation.projects.instructions.texts import register
         from curation.review import removal  # noqa: F401 - registers the rows that block a deletion
         from curation.review.imports.kind import SampleKind
+        from curation.review.imports.trajectories import TrajectoryKind
         from curation.review.queue import membership  # noqa: F401 - connects its signals
         from curation.review.refine.draft import SuggestRun
         from curation.review.refine.kind import RefineRun, RejudgeRun
@@ -20,3 +21,4 @@ class ReviewConfig(AppConfig):
         register("suggest", Path(__file__).parent / "instructions/suggest.txt", "Suggest: a draft for a reviewer")
         kinds.register(RefineRun(), RejudgeRun(), SuggestRun())
         row_kinds.register(SampleKind())
+        row_kinds.register(TrajectoryKind())

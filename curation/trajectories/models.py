@@ -189,6 +189,9 @@ class Trajectory(models.Model):
     )
     seconds = models.FloatField(default=0.0)
     replay = models.CharField(max_length=7, choices=ReplayState, blank=True, default=ReplayState.NONE)
+    content_hash = models.CharField(
+        max_length=32, blank=True, default="", help_text="Digest of an imported run, by which it is known again."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TrajectoryQuerySet.as_manager()
@@ -210,6 +213,7 @@ class Trajectory(models.Model):
             models.Index(fields=["project", "reward", "id"], name="trajectory_list_reward"),
             # The list by task, and siblings and pairs of a task.
             models.Index(fields=["project", "task", "id"], name="trajectory_by_task"),
+            models.Index(fields=["project", "content_hash"], name="trajectory_by_content"),
             # The coverage heatmap counts the kept ones of each scenario from the index alone.
             models.Index(fields=["scenario"], name="trajectory_kept", condition=models.Q(keep=True)),
         ]

@@ -8,17 +8,16 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
-from curation.imports.sources.rows import Row, SourceError
-from curation.projects.access import Access, access_of
+from curation.imports.sources.rows import Row
 from curation.projects.models import Scope
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
+from curation.review.imports.decisions import check_launch, deciding_person
 from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Status
-from curation.web.problems import NotAllowed
 from judging.messages import content_of, message_text
 
 Entry = ImportedRow | ScoreRow
@@ -61,8 +60,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         return [("Review", reverse("queue", args=[slug])), ("Show the samples", shown)]
 
     def begin(self, run: Run) -> Json:
-        if _decides(run) and _person(run) is None:
-            raise NotAllowed("To take over the decisions of a file, you need the right to review in this project.")
+        check_launch(run)
         return {}
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
@@ -79,12 +77,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         layouts = sorted({*target.memory.get("layouts", []), *map(_layout, entries)})
         target.memory["layouts"] = layouts
         target.notes["layout"] = ", ".join(layouts)
-        access = None
-        if _decides(target.run):
-            access = _person(target.run)
-            if access is None:
-                raise SourceError("The person who imports may no longer review in this project.")
-        counts = write_samples(target, rows, access)
+        counts = write_samples(target, rows, deciding_person(target.run))
         return {**counts, **write_scores(target, scores, [row.file for row in rows])}
 
     def preview(self, row: Row, options: SampleOptions) -> RowPreview:
@@ -110,13 +103,3 @@ def _arrives(entry: ImportedRow, options: SampleOptions) -> str:
     if entry.decision and options.decisions:
         return f"{Status(STATUS_AFTER[entry.decision]).label.lower()}, as your decision: {decision}"
     return f"pending: {decision}" + (", which is not taken over" if entry.decision else "")
-
-
-def _decides(run: Run) -> bool:
-    return bool(run.params.get("options", {}).get("decisions"))
-
-
-def _person(run: Run) -> Access | None:
-    """The person who launched the import, if they may review now."""
-    access = access_of(run.created_by, run.project) if run.created_by is not None else None
-    return access if access is not None and access.may(Scope.REVIEW) else None

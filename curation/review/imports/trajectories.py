@@ -1,7 +1,7 @@
 """The import kind `trajectories`: runs of any agent, each with its outcome, and a sample to review."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 from urllib.parse import urlencode
 
@@ -15,19 +15,18 @@ from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.rows import has_conversation, read_row
+from curation.imports.layouts.session import Session
+from curation.imports.layouts.written import messages_of
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import Reader, Row, RowRefused, SourceError
-from curation.projects import audit
-from curation.projects.access import Access
+from curation.imports.sources.rows import Reader, Row, RowRefused
 from curation.projects.models import Scope
-from curation.review.bulk.decide import decide_chunk
-from curation.review.imports.decisions import decides, person_of
-from curation.review.models import STATUS_AFTER, Action, import_batch
+from curation.review.imports.content import Trained
+from curation.review.imports.decisions import Carried, check_launch, deciding_person, take_over
+from curation.review.models import Action
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.trajectories.imported.save import Saved, save_sessions
-from curation.web.problems import NotAllowed
 from judging.messages import message_text
 
 
@@ -36,9 +35,7 @@ class TrajectoryOptions(Options):
 
     mapping: RowMapping | None = Field(None, description="Where rows have their messages, and what columns mean.")
     decisions: bool = Field(False, description="Take over the labels in the file as your decisions.")
-    trained: str = Field(
-        "all", pattern="^(all|marked)$", description="Steps that are trained on if a session marks none: `all`, or the last."
-    )
+    trained: Trained = Field("all", description="Steps that are trained on if none is marked: `all`, or the last one.")
 
 
 class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
@@ -71,8 +68,7 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
         return [Scope.REVIEW] if options.get("decisions") else []
 
     def begin(self, run: Run) -> Json:
-        if decides(run) and person_of(run) is None:
-            raise NotAllowed("To take over the decisions of a file, you need the right to review in this project.")
+        check_launch(run)
         return {}
 
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
@@ -111,7 +107,7 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
             "duplicates": saved.known,
             "without_trajectory": sum(entry.without_trajectory for entry in entries),
             "unreadable": sum(len(entry.unreadable) for entry in entries),
-            **_decide(target, saved),
+            **take_over(target.run, deciding_person(target.run), _decisions(saved)),
         }
 
     def preview(self, row: Row, options: TrajectoryOptions) -> RowPreview:
@@ -119,3 +115,21 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
         lines = [line for session in entry.sessions for line in _lines(session)]
         layout = ", ".join(sorted({session.layout for session in entry.sessions}))
         return RowPreview(layout, len(entry.sessions), lines)
+
+
+def _decisions(saved: Saved) -> Carried:
+    """Return the samples of sessions with a label. An outcome is no decision of a person."""
+    alike: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
+    for session, row in saved.new:
+        if session.label is not None and row.sample_id is not None:
+            action = Action.APPROVE if session.label else Action.REJECT
+            alike[action.value, ()].append(row.sample_id)
+    return alike
+
+
+def _lines(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield what a preview shows: the ends of the run, its outcome, its first and its last step."""
+    rewards = (f"{name} {value:g}" for name, value in session.verdict.rewards.items())
+    yield "arrives as", ", ".join([f"{len(session.steps)} steps", session.verdict.outcome, *rewards])
+    for label, step in (("first step", session.steps[0]), ("last step", session.steps[-1])):
+        yield f"{label} ({step['source']})", message_text(messages_of(step)[0])

@@ -17,14 +17,13 @@ from curation.duels.imports.prompts import content_hashes, write_prompts
 from curation.duels.models import Answer, AnswerText, Duel, Opponent, Prompt, PullRequest, Side
 from curation.duels.score.stage import sample_texts
 from curation.imports.row_kinds import Target
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.bulk.decide import decide_chunk
 from curation.review.imports.content import ImportedRow
+from curation.review.imports.decisions import take_over
 from curation.review.imports.labels import Completed, pair_rows
 from curation.review.imports.scores import imported_bucket, imported_priority
-from curation.review.models import STATUS_AFTER, import_batch
+from curation.review.models import import_batch
 from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText
 from curation.samples.scans.store import scan_texts
 from curation.samples.scores.save import SampleRow, scanned_flags, upsert_samples
@@ -68,7 +67,7 @@ def write_samples(target: Target, given: Sequence[ImportedRow], access: Access |
     new = _write_duels(target, rows, prompts, answers)
     _write_samples(target, new)
     _complete(target, paired.completed)
-    decided = _decide(target, new, access, batch)
+    decided = take_over(target.run, access, _decisions(new))
     back = _taken_back(paired.taken_back, decided=access is not None)
     unjudged = sum(row.content.answer is None for row in rows)
     counts = {
@@ -308,26 +307,10 @@ def _complete(target: Target, completed: Sequence[Completed]) -> None:
     Sample.objects.filter(pk__in=samples).update(version=F("version") + 1)
 
 
-def _decide(target: Target, new: Sequence[_New], access: Access | None, batch: str) -> dict[str, int]:
-    """Log the rows' decisions as those of the person who imports, and return how many approve and reject."""
-    counts = {"approved": 0, "rejected": 0}
-    if access is None:
-        return counts
+def _decisions(new: Sequence[_New]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
+    """Return the samples by the decision of their row and the names of its reviewers."""
     alike: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
     for entry in new:
         if entry.row.decision and entry.duel.sample_id is not None:
             alike[entry.row.decision, entry.row.reviewers].append(entry.duel.sample_id)
-    for (action, reviewers), ids in alike.items():
-        reason = f"Import {target.run.pk}: the decision in the file"
-        comment = f"The file names {', '.join(reviewers)}." if reviewers else ""
-        decided = decide_chunk(access, action, ids, batch, reason, comment)
-        counts[STATUS_AFTER[action]] += sum(not row.refusal for row in decided)
-    if alike:
-        audit.record(
-            actor=access.user,
-            action="sample.import_decisions",
-            subject=batch,
-            project=access.project,
-            data={**counts, "run": target.run.pk},
-        )
-    return counts
+    return alike

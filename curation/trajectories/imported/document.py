@@ -21,10 +21,10 @@ def document_of(session: Session) -> Json:
 def atif_of(row: Trajectory) -> Json:
     """Return the ATIF document. What ATIF has no place for is in its `extra`. Needs the row with its text."""
     text = row.text
-    agent = text.document.get("agent") or {"name": row.agent or "winnow", "version": row.agent_version or "1"}
+    agent = text.document.get("agent") or {"name": row.agent or "winnow", "version": "unknown"}
     if not row.is_imported:
         agent = agent | {"model_name": row.model}
-    document = atif.write(
+    return atif.write(
         Session(
             layout=atif.NAME,
             steps=text.steps,
@@ -36,7 +36,6 @@ def atif_of(row: Trajectory) -> Json:
             document=text.document.get(DOCUMENT, {}),
         )
     )
-    return document
 
 
 def _subagent(kept: Mapping[str, Any]) -> Session:

@@ -77,7 +77,6 @@ def _row(run: Run, source: str, session: Session, found: str) -> Trajectory:
         sample_index=origin.attempt or 0,
         model=_cut(session.agent.get("model_name"), "model"),
         agent=_cut(session.agent.get("name"), "agent"),
-        agent_version=_cut(session.agent.get("version"), "agent_version"),
         source=_cut(source, "source"),
         source_id=_cut(origin.id, "source_id"),
         instance_id=_cut(origin.instance_id, "instance_id"),
