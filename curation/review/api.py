@@ -16,6 +16,7 @@ from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.filters import DecisionList
 from curation.review.decisions.findings import CHALLENGER, KING, findings_of
+from curation.review.decisions.marks import mark_steps
 from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
@@ -32,6 +33,7 @@ from curation.samples.blind import hides, look, reviews_blind
 from curation.samples.list.api import enter_sample, sample_out
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample
+from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find, id_number, number
@@ -125,9 +127,26 @@ def post_decision(
         comment=body.comment,
         seconds=body.seconds,
         keep=None if body.keep is None else id_number(body.keep) or 0,
+        trim=body.trim,
     )
     set_etag(response, done.sample.version)
     return Status(201, s.DecisionOut.of(done.decision, blind=_reads_blind(access, done.sample)))
+
+
+@calls.post("/trajectories/{trajectory_id}/marks", response=s.MarksOut, summary="Mark steps of a trajectory")
+def post_marks(request: HttpRequest, response: HttpResponse, trajectory_id: str, body: s.MarksIn) -> dict[str, object]:
+    """`learn` false leaves the steps out of training, `label` says what a person thinks of them."""
+    mine = Trajectory.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    row = find(mine.select_related("project"), trajectory_id, "trajectory")
+    access = enter(request, row.project, Scope.REVIEW)
+    steps = [*body.steps, *([] if body.step is None else [body.step])]
+    marks = mark_steps(access=access, trajectory=row, steps=steps, learn=body.learn, label=body.label)
+    given = sorted((int(position) + 1, mark) for position, mark in marks.items())
+    return {
+        "marks": [
+            {"step": number, "learn": mark.get("learn", True), "label": mark.get("label")} for number, mark in given
+        ]
+    }
 
 
 @calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last step on it")

@@ -110,11 +110,33 @@ class DecisionIn(Request):
     )
     seconds: float | None = Field(None, description="Time spent on the sample.", examples=[12.5])
     version: int | None = Field(None, description="The version that was seen; the same as `If-Match`.", examples=[1])
+    trim: int | None = Field(
+        None, ge=1, description="To approve a trajectory up to the step of this `step_id`.", examples=[None]
+    )
     keep: str | None = Field(
         None,
         description="To adjudicate a disputed sample: the id of the decision that is right. `action` is its action.",
         examples=[None],
     )
+
+
+class MarksIn(Request):
+    steps: list[int] = Field(default_factory=list, description="The `step_id` of each.", examples=[[4, 5]])
+    step: int | None = Field(None, description="One more, for a single one.", examples=[None])
+    learn: bool | None = Field(None, description="False: a model does not learn from them.", examples=[False])
+    label: str | None = Field(
+        None, description="correct, wrong, useless or risky; empty takes it away.", examples=[None]
+    )
+
+
+class MarkOut(Schema):
+    step: int = Field(examples=[4])
+    learn: bool = Field(examples=[False])
+    label: str | None = Field(examples=["wrong"])
+
+
+class MarksOut(Schema):
+    marks: list[MarkOut]
 
 
 class DecisionOut(Schema):

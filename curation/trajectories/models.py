@@ -58,6 +58,15 @@ def meant_by(word: str) -> Sequence[str]:
     return _GENERAL.get(Outcome(word), (word,))
 
 
+class Label(models.TextChoices):
+    """A process label: what a person says of one step."""
+
+    CORRECT = "correct", "Correct"
+    WRONG = "wrong", "Wrong"
+    USELESS = "useless", "Useless"
+    RISKY = "risky", "Risky"
+
+
 class ReplayState(models.TextChoices):
     NONE = "", "Not replayed"
     AGREES = "agrees", "Replay agrees"
@@ -268,7 +277,8 @@ class TrajectoryText(models.Model):
 
     `document` has the other fields of an imported run's ATIF document, and its `agent` with version and tools.
     `metadata` has the fields of its source that have no place. `checker_output` is its verifier's output. `marks` are
-    by position: `{"4": {"learn": false}}` leaves a step out of training.
+    by position: `{"4": {"learn": false}}` leaves a step out of training, `label` is a `Label`, and the session ends
+    before a step with `end`.
 
     `exchange` has the raw messages of a rollout, with the instructions and prose. It is for audit and never exported.
     """

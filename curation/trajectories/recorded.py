@@ -31,12 +31,18 @@ class Recorded(NamedTuple):
         return (self.document.get("agent") or {}).get("tool_definitions") or []
 
     @property
+    def kept(self) -> list[Step]:
+        """The steps up to the mark that ends the session."""
+        ends = [int(position) for position, mark in self.marks.items() if mark.get("end")]
+        return self.steps[: ends[0]] if ends else self.steps
+
+    @property
     def learned(self) -> list[int]:
         """The positions of the steps that are trained on: the agent's own, but those that a mark leaves out. A step
         that was copied from another session, or that no model wrote, is context."""
         return [
             position
-            for position, step in enumerate(self.steps)
+            for position, step in enumerate(self.kept)
             if step["source"] == "agent"
             and not step.get("is_copied_context")
             and step.get("llm_call_count") != 0
@@ -45,16 +51,16 @@ class Recorded(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        return session_sha256(self.steps, self.tools, self.learned)
+        return session_sha256(self.kept, self.tools, self.learned)
 
     def texts(self) -> Iterator[str]:
         """Yield every text that an export may write."""
-        return texts_of([*map(said_of, self.steps), self.tools])
+        return texts_of([*map(said_of, self.kept), self.tools])
 
     def said(self) -> Said:
-        """Return the messages of all steps. The output of an agent's step that calls no tool is said by the user."""
+        """Return the messages of the kept steps. The output of an agent's step that calls no tool is said by the user."""
         said = Said([], [])
-        for position, step in enumerate(self.steps):
+        for position, step in enumerate(self.kept):
             is_typed = step["source"] == "agent" and not step.get("tool_calls")
             for message in messages_of(step):
                 if is_typed and message["role"] == "tool":

@@ -195,7 +195,11 @@ class ExportFilter:
         if reason is not None:
             return reason
         session = session_texts(recorded, is_shell=is_shell, reasoning=self._recipe.reasoning == "keep")
-        if rollout.scenario_id is not None and not ends_in(recorded.steps, rollout.terminal):
+        if (
+            rollout.scenario_id is not None
+            and recorded.kept == recorded.steps
+            and not ends_in(recorded.steps, rollout.terminal)
+        ):
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED

@@ -16,6 +16,7 @@ from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
+from curation.review.decisions.marks import trim_session
 from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
 from curation.review.decisions.state import change, fields_after, log_line, refuse_errors, refuse_stale_version
 from curation.review.models import DECIDING, Action, Decision, Lease
@@ -50,6 +51,7 @@ def decide(
     comment: str = "",
     seconds: float | None = None,
     keep: int | None = None,
+    trim: int | None = None,
 ) -> Decided:
     """Write the decision, the sample's new status and version, and end the lease, all in one transaction.
 
@@ -58,7 +60,8 @@ def decide(
     must read it before they decide. `page_left` names the answer on the page's left, None for a script. `keep`
     adjudicates: it is the id of the decision that is right. Refused: `Stale` where `version` is not the present one;
     `Conflict` where another reviewer has the sample, or has settled it and no version was sent; `Invalid` for an
-    approval before the caller has answered the project's required questions. For a decision to keep the answers of its
+    approval before the caller has answered the project's required questions. An approval with `trim` keeps the session
+    up to the step of that number. For a decision to keep the answers of its
     reviewer count too.
     """
     refuse_wrong_input(action, DECISIONS, reason, comment, seconds)
@@ -76,9 +79,14 @@ def decide(
         if preference and sample.kind != Kind.TURN:
             text = "A trajectory has no sides to prefer."
             raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])
+        if trim is not None and action != Action.APPROVE:
+            raise Invalid.fields([FieldError("trim", "is for an approval only")])
         seats = seats_meant(preference, access, sample, lease, page_left=page_left)
+        marks = None if trim is None else trim_session(sample, trim)
         decision = log_line(sample, access, action, pick=pick_of(preference, seats), reason=reason, comment=comment)
         decision.preference, decision.seconds = preference, seconds
+        if marks is not None:
+            decision.before["marks"] = marks
         if seats and sample.kind == Kind.TURN:
             decision.seat = seats.value
         kept = None if keep is None else decision_to_keep(decision, access, keep)

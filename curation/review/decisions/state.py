@@ -16,7 +16,8 @@ from curation.web.problems import FieldError, Invalid, Stale
 
 class Before(TypedDict):
     """`Decision.before`: the state that an undo restores. Times are ISO 8601. The last four are there where several
-    people decide; `published` is the revision that the decision showed to everybody."""
+    people decide; `published` is the revision that the decision showed to everybody. `marks` are those of
+    a session before the decision trimmed it."""
 
     status: str
     decided_by: int | None
@@ -26,6 +27,7 @@ class Before(TypedDict):
     disputed: NotRequired[bool]
     round: NotRequired[int]
     published: NotRequired[int]
+    marks: NotRequired[dict[str, dict[str, object]]]
 
 
 # The parts of `Before` that are about several people.

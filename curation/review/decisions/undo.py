@@ -12,6 +12,7 @@ from curation.projects.access import Access
 from curation.review.decisions.drafts import save_draft
 from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
+from curation.review.decisions.marks import restore_marks
 from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision
 from curation.review.decisions.revise import flags_after
 from curation.review.decisions.state import change, log_line, restored, stale
@@ -104,6 +105,8 @@ def _undo_decision(pk: int, sample: Sample, access: Access) -> Undone:
         withdraw_revision(decision)
         approved = Decision.objects.filter(sample=sample).standing_approvals().exists()
         change(sample, **restored(decision.before, approved=approved))
+    if "marks" in decision.before:
+        restore_marks(sample, decision.before["marks"])
     _restore_draft(decision, access)
     return _done(line, decision, sample, access, {"undone": decision.pk, "action": decision.action})
 

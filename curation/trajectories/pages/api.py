@@ -1,5 +1,7 @@
 """REST calls of trajectories, replays and pairs."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -8,6 +10,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import look, look_at, without_pending
 from curation.trajectories.filters import PairList, TrajectoryList
+from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
@@ -32,6 +35,14 @@ def get_trajectory(request: HttpRequest, trajectory_id: str) -> dict[str, object
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
     look(access, trajectory.sample)
     return trajectory_out(trajectory, full=True)
+
+
+@router.get("/trajectories/{trajectory_id}/atif", response=dict[str, Any], summary="One trajectory as ATIF")
+def get_trajectory_as_atif(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
+    """A document that came in as ATIF goes out as it was."""
+    access, trajectory = _entered(request, trajectory_id, Scope.READ)
+    look(access, trajectory.sample)
+    return atif_of(trajectory)
 
 
 @router.post("/trajectories/{trajectory_id}/replay", response={202: RunOut}, summary="Run its commands again")

@@ -1,0 +1,84 @@
+"""Marks of a session's steps: what a model does not learn from, process labels, and where the session ends.
+
+Steps are named by their `step_id`, which counts from 1. Marks are kept by position in `TrajectoryText.marks`.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import transaction
+
+from curation.projects import audit
+from curation.projects.access import Access
+from curation.review.decisions.state import change
+from curation.review.queue.lease import lock_sample
+from curation.samples.models import Kind, Sample, Status
+from curation.trajectories.models import Label, Trajectory, TrajectoryText
+from curation.web.problems import Conflict, FieldError, Invalid
+
+Marks = dict[str, dict[str, Any]]
+
+
+@transaction.atomic
+def mark_steps(
+    *, access: Access, trajectory: Trajectory, steps: Collection[int], learn: bool | None, label: str | None
+) -> Marks:
+    """Mark the steps and raise the sample's version; return all marks. None leaves a mark as it is, and an empty label
+    takes it away.
+
+    Raises `Invalid` for a step that is not the agent's or an unknown label, `Conflict` for a session that is decided.
+    """
+    sample = lock_sample(access.project, trajectory.sample_id or 0)
+    if sample.status in (Status.APPROVED, Status.REJECTED):
+        raise Conflict(f"Sample {sample.pk} is decided: undo the decision before you mark its steps.", code="decided")
+    text = TrajectoryText.objects.get(trajectory=trajectory)
+    own = {step["step_id"] for step in text.steps if step["source"] == "agent"}
+    errors = [FieldError("steps", f"{number} is no step of the agent") for number in sorted(set(steps) - own)]
+    if label and label not in Label.values:
+        errors.append(FieldError("label", f"is one of {', '.join(Label.values)}, not {label!r}"))
+    if not steps or (learn is None and label is None):
+        errors.append(FieldError("steps", "needs steps, and `learn` or `label`"))
+    if errors:
+        raise Invalid.fields(errors)
+    given = {name: value for name, value in (("learn", learn), ("label", label)) if value is not None}
+    for number in steps:
+        mark = {**text.marks.get(str(number - 1), {}), **given}
+        text.marks[str(number - 1)] = {name: value for name, value in mark.items() if value not in (True, "")}
+    text.marks = {position: mark for position, mark in text.marks.items() if mark}
+    text.save(update_fields=["marks"])
+    change(sample)
+    audit.record(
+        actor=access.user,
+        action="sample.mark_steps",
+        subject=str(sample.pk),
+        project=access.project,
+        data={"steps": sorted(steps), **given},
+    )
+    return text.marks
+
+
+def trim_session(sample: Sample, last: int) -> Marks:
+    """End the sample's session after the step `last`; return the marks before. Raises `Invalid` if nothing of the agent
+    would be left, or nothing is cut."""
+    text = TrajectoryText.objects.filter(trajectory__sample=sample).first()
+    if sample.kind != Kind.TRAJECTORY or text is None:
+        raise Invalid.fields([FieldError("trim", "is for trajectories only")])
+    if not any(step["source"] == "agent" for step in text.steps[:last]) or last >= len(text.steps):
+        raise Invalid.fields(
+            [FieldError("trim", f"is a step after the agent's first and before step {len(text.steps)}")]
+        )
+    before: Marks = text.marks
+    text.marks = {**_without_end(before), str(last): {**before.get(str(last), {}), "end": True}}
+    text.save(update_fields=["marks"])
+    return before
+
+
+def restore_marks(sample: Sample, marks: Marks) -> None:
+    TrajectoryText.objects.filter(trajectory__sample=sample).update(marks=marks)
+
+
+def _without_end(marks: Marks) -> Marks:
+    kept = {
+        position: {name: value for name, value in mark.items() if name != "end"} for position, mark in marks.items()
+    }
+    return {position: mark for position, mark in kept.items() if mark}

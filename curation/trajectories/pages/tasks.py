@@ -1,0 +1,113 @@
+"""Tasks by REST: attempts of each, and how many were solved."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import comb
+from typing import ClassVar
+
+from django.db.models import Count, Exists, OuterRef
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from curation.projects.access import enter
+from curation.projects.models import Project, Scope
+from curation.samples.blind import without_pending
+from curation.trajectories.filters import TrajectoryFilter
+from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
+from curation.web.lists.params import ListParams
+from judging.statistics.rates import wilson
+
+router = Router(tags=["trajectories"])
+
+
+class TaskList(TrajectoryFilter, ListParams):
+    """The tasks of the trajectories that match a filter."""
+
+    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+    beside: ClassVar[frozenset[str]] = ListParams.beside | {"k"}
+
+    k: int = Field(
+        default=5, ge=1, le=1000, description="The attempts of `pass_at_k`, or fewer where a task has fewer."
+    )
+
+
+class IntervalOut(Schema):
+    """A share with its 95 % interval (Wilson)."""
+
+    value: float = Field(examples=[0.5])
+    low: float = Field(examples=[0.15])
+    high: float = Field(examples=[0.85])
+
+
+class PassAtKOut(Schema):
+    """The share of sets of `k` attempts of which one is solved (Chen et al. 2021), unbiased."""
+
+    k: int = Field(examples=[5])
+    value: float = Field(examples=[0.9])
+    low: float = Field(examples=[0.4], description="From the bounds of `pass_at_1`.")
+    high: float = Field(examples=[1.0])
+
+
+class TaskOut(Schema):
+    """A task. Errors of the machine and unknown outcomes are no attempts."""
+
+    task: str = Field(examples=["winnow/sum-orders"])
+    attempts: int = Field(examples=[4])
+    solved: int = Field(examples=[2])
+    errors: int = Field(examples=[0])
+    unknown: int = Field(examples=[0])
+    pass_at_1: IntervalOut | None = Field(description="Null without an attempt.")
+    pass_at_k: PassAtKOut | None
+
+
+class TaskPage(Schema):
+    data: list[TaskOut]
+    next_cursor: str | None
+    total: int | None = None
+
+
+@router.get(
+    "/projects/{slug}/tasks", response=TaskPage, exclude_unset=True, summary="List tasks with pass@1 and pass@k"
+)
+def list_tasks(request: HttpRequest, slug: str, params: Query[TaskList]) -> dict[str, object]:
+    """Those who review blind get no pending samples, here as in the list of trajectories."""
+    access = enter(request, slug, Scope.READ)
+    rows = without_pending(access, params.apply(access.project), "sample")
+    page = params.page(first_of_tasks(rows, access.project))
+    counts = count_outcomes(rows, [row.task for row in page.rows])
+    return page.response(lambda row: task_out(row.task, counts[row.task], params.k))
+
+
+def first_of_tasks(rows: TrajectoryQuerySet, project: Project) -> TrajectoryQuerySet:
+    """Return the first of the trajectories of each task, in the order of their ids."""
+    earlier = rows.order_by().filter(project=project, task=OuterRef("task"), pk__lt=OuterRef("pk"))
+    return rows.exclude(task="").exclude(Exists(earlier))
+
+
+def count_outcomes(rows: TrajectoryQuerySet, tasks: Iterable[str]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    counted = rows.order_by().filter(task__in=list(tasks)).values_list("task", "outcome").annotate(n=Count("pk"))
+    for task, outcome, number in counted:
+        found[task][outcome] = number
+    return found
+
+
+def task_out(task: str, counts: dict[str, int], k: int) -> dict[str, object]:
+    solved = sum(counts.get(outcome, 0) for outcome in KEPT)
+    failed = sum(counts.get(outcome, 0) for outcome in meant_by(Outcome.FAILED))
+    errors = sum(counts.get(outcome, 0) for outcome in (*meant_by(Outcome.ERROR), Outcome.TIMEOUT))
+    attempts = solved + failed
+    row: dict[str, object] = {"task": task, "attempts": attempts, "solved": solved, "errors": errors}
+    row |= {"unknown": counts.get(Outcome.UNKNOWN, 0), "pass_at_1": None, "pass_at_k": None}
+    if attempts:
+        share, k = wilson(solved, attempts), min(k, attempts)
+        row["pass_at_1"] = {"value": solved / attempts, "low": share.low, "high": share.high}
+        bounds = {"low": 1 - (1 - share.low) ** k, "high": 1 - (1 - share.high) ** k}
+        row["pass_at_k"] = {"k": k, "value": pass_at_k(attempts, solved, k), **bounds}
+    return row
+
+
+def pass_at_k(attempts: int, solved: int, k: int) -> float:
+    """Return 1 − C(n − c, k) / C(n, k): Chen et al., Evaluating Large Language Models Trained on Code (2021), eq. 1."""
+    return 1 - comb(attempts - solved, k) / comb(attempts, k)
