@@ -12,6 +12,8 @@ from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from psycopg.pq import TransactionStatus
 from pytest_django.live_server_helper import LiveServer
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -21,6 +23,10 @@ from tests.parts import PARTS, missing
 from tests.postgres import postgres as postgres
 from tests.product import ROOT
 from tests.product import product as product
+
+# How long an example takes depends on what else the machine does.
+hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("busy")
 
 # Long tests start processes with a database of their own.
 SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from curation.imports.layouts.account import Account
 from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project, Scope
@@ -74,6 +75,10 @@ class ImportKind(ABC, Generic[O, E]):
     words: ClassVar[Mapping[str, str]] = {}
     note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]
+
+    def account(self, entry: E) -> Account:
+        """Return what became of the fields of a row."""
+        return Account()
 
     def reader_of(self, source: Opened) -> Reader:
         """Return the reader of a source's rows. Raises `SourceError` for a source without them."""

@@ -16,7 +16,7 @@ from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.filters import DecisionList
 from curation.review.decisions.findings import CHALLENGER, KING, findings_of
-from curation.review.decisions.marks import mark_steps
+from curation.review.decisions.marks import mark_steps, marks_out
 from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
 from curation.review.decisions.revise import original_text, revise
 from curation.review.decisions.undo import undo
@@ -141,12 +141,7 @@ def post_marks(request: HttpRequest, response: HttpResponse, trajectory_id: str,
     access = enter(request, row.project, Scope.REVIEW)
     steps = [*body.steps, *([] if body.step is None else [body.step])]
     marks = mark_steps(access=access, trajectory=row, steps=steps, learn=body.learn, label=body.label)
-    given = sorted((int(position) + 1, mark) for position, mark in marks.items())
-    return {
-        "marks": [
-            {"step": number, "learn": mark.get("learn", True), "label": mark.get("label")} for number, mark in given
-        ]
-    }
+    return {"marks": marks_out(marks)}
 
 
 @calls.post("/samples/{sample_id}/undo", response=s.DecisionOut, summary="Undo your last step on it")

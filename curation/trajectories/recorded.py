@@ -31,6 +31,10 @@ class Recorded(NamedTuple):
         return (self.document.get("agent") or {}).get("tool_definitions") or []
 
     @property
+    def is_trimmed(self) -> bool:
+        return any(mark.get("end") for mark in self.marks.values())
+
+    @property
     def kept(self) -> list[Step]:
         """The steps up to the mark that ends the session."""
         ends = [int(position) for position, mark in self.marks.items() if mark.get("end")]
@@ -58,7 +62,7 @@ class Recorded(NamedTuple):
         return texts_of([*map(said_of, self.kept), self.tools])
 
     def said(self) -> Said:
-        """Return the messages of the kept steps. The output of an agent's step that calls no tool is said by the user."""
+        """Return the messages of the kept steps. The output of a step that calls no tool is said by the user."""
         said = Said([], [])
         for position, step in enumerate(self.kept):
             is_typed = step["source"] == "agent" and not step.get("tool_calls")

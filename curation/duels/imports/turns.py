@@ -12,6 +12,7 @@ from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
+from curation.imports.layouts.account import Account
 from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
@@ -79,6 +80,12 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations
         return sum(len(content_of(message)) for one in conversations for message in one.messages)
+
+    def account(self, entry: TurnRow) -> Account:
+        account = Account()
+        for conversation in entry.document.conversations:
+            account.add(conversation.account)
+        return account
 
     def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
         layouts = {*target.memory.get("layouts", []), *(entry.document.layout for entry in entries)}

@@ -195,11 +195,8 @@ class ExportFilter:
         if reason is not None:
             return reason
         session = session_texts(recorded, is_shell=is_shell, reasoning=self._recipe.reasoning == "keep")
-        if (
-            rollout.scenario_id is not None
-            and recorded.kept == recorded.steps
-            and not ends_in(recorded.steps, rollout.terminal)
-        ):
+        is_whole = rollout.scenario_id is not None and not recorded.is_trimmed
+        if is_whole and not ends_in(recorded.steps, rollout.terminal):
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED

@@ -2,10 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 IGNORED = "ignored"
+# What only a trajectory has a place for.
+OF_RUNS = frozenset(
+    ("metadata", "reward", "outcome", "model", "agent", "id", "task", "group", "attempt", "cost", "verifier output")
+    + ("exception",)
+)
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"
 _FIRST = re.compile(r"[^.\[]+")
@@ -26,6 +31,14 @@ class Account:
     def count(self, field: str, becomes: str) -> None:
         """Count a field of one row. Counting it again for the same row is the caller's error."""
         self._rows[field, becomes] += 1
+
+    def without(self, dropped: Collection[str]) -> "Account":
+        """Return the account of an import that has no place for what fields become: these are ignored."""
+        account = Account()
+        for (field, becomes), rows in self._rows.items():
+            is_dropped = becomes.partition(".")[0] in dropped
+            account._rows[field, IGNORED if is_dropped else becomes] += rows
+        return account
 
     def entries(self) -> list[dict[str, Any]]:
         """Return `{field, rows, becomes}` by field, as results and previews show them."""

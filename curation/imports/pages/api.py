@@ -58,6 +58,14 @@ class RecognisedOut(Schema):
     marked: bool = Field(description="The rows have columns that only this kind has.")
 
 
+class FieldOut(Schema):
+    """What becomes of a field: the part of a session that it is, `metadata`, or `ignored`."""
+
+    field: str = Field(examples=["resolved"])
+    rows: int = Field(examples=[412], description="Rows that have it.")
+    becomes: str = Field(examples=["reward.resolved"])
+
+
 class PreviewOut(Schema):
     """Send `upload` to `POST …/imports` instead of the file itself."""
 
@@ -74,6 +82,7 @@ class PreviewOut(Schema):
     units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
     shown: list[ShownOut]
     errors: list[RowErrorOut]
+    account: list[FieldOut]
 
 
 @router.post(

@@ -10,6 +10,7 @@ from pathlib import Path
 from django.conf import settings
 
 from curation.imports.kinds import ImportParams, check_import, check_source
+from curation.imports.layouts.account import Account
 from curation.imports.layouts.documents import DocumentReader
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
 from curation.imports.row_kinds import import_kind
@@ -18,6 +19,7 @@ from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project
+from curation.runs.kinds import Json
 from curation.web.problems import FieldError, Invalid
 
 ROWS = 100
@@ -45,7 +47,7 @@ class RowError:
 class Preview:
     """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
     `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
-    were read, without sampling."""
+    were read, without sampling. `account` says what becomes of each field of the rows that were read."""
 
     kind: str
     title: str
@@ -59,6 +61,7 @@ class Preview:
     units: int | None
     shown: list[Shown]
     errors: list[RowError]
+    account: list[Json]
 
 
 def preview(*, project: Project, params: ImportParams) -> Preview:
@@ -120,12 +123,14 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
     shown: list[Shown] = []
     errors: list[RowError] = []
     units = 0
+    account = Account()
     for row in rows:
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)
             columns.update(dict.fromkeys(row.value))
             seen = kind.preview(row, options)
+            account.add(kind.account(kind.parse(row, options)))
         except RowRefused as refused:
             errors.append(RowError(row.offset + 1, str(refused)))
             continue
@@ -146,6 +151,7 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
         units=None if total is None else round(units * total / max(1, len(rows))),
         shown=shown[:SHOWN],
         errors=errors,
+        account=account.entries(),
     )
 
 

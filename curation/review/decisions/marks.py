@@ -64,13 +64,18 @@ def trim_session(sample: Sample, last: int) -> Marks:
     if sample.kind != Kind.TRAJECTORY or text is None:
         raise Invalid.fields([FieldError("trim", "is for trajectories only")])
     if not any(step["source"] == "agent" for step in text.steps[:last]) or last >= len(text.steps):
-        raise Invalid.fields(
-            [FieldError("trim", f"is a step after the agent's first and before step {len(text.steps)}")]
-        )
+        reason = f"is a step after the agent's first and before step {len(text.steps)}"
+        raise Invalid.fields([FieldError("trim", reason)])
     before: Marks = text.marks
-    text.marks = {**_without_end(before), str(last): {**before.get(str(last), {}), "end": True}}
+    text.marks = {**_without_end(before), str(last): {"end": True}}
     text.save(update_fields=["marks"])
     return before
+
+
+def marks_out(marks: Marks) -> list[dict[str, object]]:
+    """Return the marks of steps by REST, in the order of the steps."""
+    numbered = sorted((int(position) + 1, mark) for position, mark in marks.items() if not mark.get("end"))
+    return [{"step": number, "learn": mark.get("learn", True), "label": mark.get("label")} for number, mark in numbered]
 
 
 def restore_marks(sample: Sample, marks: Marks) -> None:
@@ -78,7 +83,4 @@ def restore_marks(sample: Sample, marks: Marks) -> None:
 
 
 def _without_end(marks: Marks) -> Marks:
-    kept = {
-        position: {name: value for name, value in mark.items() if name != "end"} for position, mark in marks.items()
-    }
-    return {position: mark for position, mark in kept.items() if mark}
+    return {position: mark for position, mark in marks.items() if not mark.get("end")}

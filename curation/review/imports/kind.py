@@ -7,8 +7,10 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
+from curation.imports.layouts.account import OF_RUNS, Account
+from curation.imports.layouts.rows import read_row
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
-from curation.imports.sources.rows import Row
+from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Scope
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
 from curation.review.imports.decisions import check_launch, deciding_person
@@ -63,6 +65,15 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         check_launch(run)
         return {}
 
+    def claims(self, row: Row) -> bool:
+        """A conversation that ends with something else than an answer is rather meant for turns."""
+        try:
+            session, _ = read_row(row.value)
+        except RowRefused:
+            return True
+        last = session.steps[-1] if session.steps and not session.endings else {"source": "agent"}
+        return last["source"] == "agent" and "observation" not in last
+
     def parse(self, row: Row, options: SampleOptions) -> Entry:
         return read_score_row(row) or read_imported_row(row.offset, row.value, options.trained, row.file)
 
@@ -70,6 +81,9 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         if isinstance(entry, ScoreRow):
             return 0
         return sum(len(content_of(message)) for message in entry.content.history)
+
+    def account(self, entry: Entry) -> Account:
+        return Account() if isinstance(entry, ScoreRow) else entry.account.without(OF_RUNS)
 
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         scores = [entry for entry in entries if isinstance(entry, ScoreRow)]

@@ -91,11 +91,10 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
     def weight(self, entry: Reading) -> int:
         return sum(len(str(step["message"])) for session in entry.sessions for step in session.steps)
 
+    def account(self, entry: Reading) -> Account:
+        return entry.account
+
     def write(self, target: Target, entries: list[Reading]) -> dict[str, int]:
-        account = Account(target.memory.get("account", ()))
-        for entry in entries:
-            account.add(entry.account)
-        target.memory["account"] = target.notes["account"] = account.entries()
         sessions = [session for entry in entries for session in entry.sessions]
         layouts = {*target.memory.get("layouts", []), *(session.layout for session in sessions)}
         target.memory["layouts"] = sorted(layouts)

@@ -27,9 +27,7 @@ class TaskList(TrajectoryFilter, ListParams):
     sorts: ClassVar[Sequence[str]] = ("id", "-id")
     beside: ClassVar[frozenset[str]] = ListParams.beside | {"k"}
 
-    k: int = Field(
-        default=5, ge=1, le=1000, description="The attempts of `pass_at_k`, or fewer where a task has fewer."
-    )
+    k: int = Field(default=5, ge=1, le=1000, description="Attempts of `pass_at_k`, or all where a task has fewer.")
 
 
 class IntervalOut(Schema):
@@ -67,9 +65,7 @@ class TaskPage(Schema):
     total: int | None = None
 
 
-@router.get(
-    "/projects/{slug}/tasks", response=TaskPage, exclude_unset=True, summary="List tasks with pass@1 and pass@k"
-)
+@router.get("/projects/{slug}/tasks", response=TaskPage, exclude_unset=True, summary="List tasks with pass rates")
 def list_tasks(request: HttpRequest, slug: str, params: Query[TaskList]) -> dict[str, object]:
     """Those who review blind get no pending samples, here as in the list of trajectories."""
     access = enter(request, slug, Scope.READ)

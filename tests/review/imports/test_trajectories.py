@@ -1,0 +1,244 @@
+"""The import kind `trajectories`, from a file to samples, decisions, pairs and the same ATIF again."""
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from backports import zstd
+from django.test import Client
+
+from curation.projects.models import Project, Role, Scope
+from curation.review.models import Decision
+from curation.runs.engine.sync_stage import Interrupted
+from curation.runs.launch import launch
+from curation.samples.models import Sample, Status
+from curation.trajectories.models import Pair, Trajectory
+from curation.web.problems import Invalid
+from tests.factories import make_bearer, make_project, make_user
+from tests.imports.bringing import bad_rows, bring, end, start, upload
+from tests.imports.layouts.golden import GOLDEN
+from tests.parts import shared_data
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("acme", user=make_user("ada"), role=Role.ADMIN)
+
+
+@pytest.fixture
+def bearer(project: Project) -> dict[str, str]:
+    return make_bearer(project.members.get().user, *(Scope.READ, Scope.REVIEW, Scope.RUN))
+
+
+def files_below(folder: Any) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def as_zip(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def as_tar(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def as_tar_gz(files: dict[str, bytes]) -> bytes:
+    import gzip
+
+    return gzip.compress(as_tar(files))
+
+
+def as_tar_zst(files: dict[str, bytes]) -> bytes:
+    return zstd.compress(as_tar(files))
+
+
+def row(number: int, *, solved: bool, **more: Any) -> dict[str, Any]:
+    """Two attempts at a task begin with the same question and differ in the command."""
+    command = "sort -u orders.csv" if solved else "ls"
+    messages = [
+        {"role": "user", "content": f"Count the orders of task {number}."},
+        {"role": "assistant", "content": "", "tool_calls": [_call("bash", {"command": command})]},
+        {"role": "tool", "tool_call_id": "c1", "content": "17"},
+        {"role": "assistant", "content": "17" if solved else "I do not know."},
+    ]
+    return {"instance_id": f"acme__billing-{number}", "model": "m", "resolved": solved, "messages": messages, **more}
+
+
+def _call(name: str, arguments: dict[str, str]) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+@pytest.mark.parametrize("pack", [as_zip, as_tar, as_tar_gz, as_tar_zst])
+def test_the_trials_of_a_job_arrive_from_any_archive(project: Project, pack: Callable[..., bytes]) -> None:
+    files = files_below(GOLDEN / "harbor")
+    run = bring(project, "trajectories", pack(files), "jobs.zip")
+    assert (run.state, run.result["without_trajectory"]) == ("succeeded", 1), run.error
+    rows = Trajectory.objects.of(project)
+    assert rows.get(source_id__endswith="1", task="tests/count-lines", outcome="solved").reward == 1.0
+    assert rows.filter(outcome="error").exists() and rows.filter(outcome="failed").exists()
+    assert Sample.objects.of(project).count() == rows.count() == run.result["trajectories"]
+    assert any(entry["becomes"] == "exception" for entry in run.result["account"])
+
+
+def test_the_same_file_again_adds_nothing_and_another_run_does(project: Project) -> None:
+    rows = [row(1, solved=True), row(1, solved=False)]
+    assert bring(project, "trajectories", rows).result["trajectories"] == 2
+    again = bring(project, "trajectories", [*rows, row(2, solved=True)], "other.jsonl")
+    assert (again.result["trajectories"], again.result["duplicates"]) == (1, 2)
+
+
+def test_a_killed_import_goes_on_after_its_last_document(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 2)
+    rows = [row(number, solved=True) for number in range(7)]
+    run = start(project, "trajectories", "".join(json.dumps(one) + "\n" for one in rows).encode())
+    written = []
+
+    def stop(*_: object) -> None:
+        written.append(Trajectory.objects.of(project).count())
+        if len(written) == 3:
+            raise Interrupted("stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("curation.runs.engine.sync_stage.ItemContext.checkpoint", stop)
+        end(run)
+    assert 0 < Trajectory.objects.of(project).count() < 7
+    assert end(run).result["rows"] == 7
+    assert Trajectory.objects.of(project).count() == 7
+
+
+def test_bad_documents_are_named_and_the_others_arrive(project: Project) -> None:
+    broken = {**row(1, solved=True), "messages": [{"role": "oracle", "content": "?"}]}
+    run = bring(project, "trajectories", [broken, row(2, solved=True)])
+    assert run.result["trajectories"] == 1
+    assert ["oracle" in reason for reason in bad_rows(run).values()] == [True]
+    pair = {"prompt": "Free some space", "chosen": "du -sh *", "rejected": "rm -rf *"}
+    assert "as samples" in bad_rows(bring(project, "trajectories", [pair, row(3, solved=True)]))["row 1"]
+
+
+def test_a_mapping_finds_messages_roles_and_columns(project: Project) -> None:
+    messages = [{"role": "human", "content": "Go"}, {"role": "robot", "content": "Gone"}]
+    given = {"log": {"turns": messages}, "passed": 0.5, "who": "gpt-x", "extra": 3}
+    columns = {"passed": "reward.tests", "who": "model"}
+    mapping = {"messages": "log.turns", "columns": columns, "roles": {"robot": "agent"}}
+    run = bring(project, "trajectories", [given], options={"mapping": mapping})
+    found = Trajectory.objects.select_related("text").get()
+    assert (found.model, found.rewards, found.reward) == ("gpt-x", {"tests": 0.5}, 0.5)
+    assert [step["source"] for step in found.text.steps] == ["user", "agent"]
+    assert found.text.metadata == {"extra": 3}
+    with pytest.raises(Invalid):
+        launch(
+            project=project,
+            kind="import",
+            params={"kind": "trajectories", "upload": upload(project, b"{}"), "options": {"mapping": {"rows": "x"}}},
+            user=None,
+        )
+    assert run.result["layout"]
+
+
+def test_labels_become_decisions_of_the_person_who_imports(project: Project) -> None:
+    rows = [row(1, solved=True, label=True), row(2, solved=True, label=False), row(3, solved=True)]
+    content = "".join(json.dumps(one) + "\n" for one in rows).encode()
+    params = {"kind": "trajectories", "upload": upload(project, content), "options": {"decisions": True}}
+    run = launch(project=project, kind="import", params=params, user=project.members.get().user)
+    assert (end(run).result["approved"], run.result["rejected"]) == (1, 1)
+    assert sorted(Sample.objects.values_list("status", flat=True)) == ["approved", "pending", "rejected"]
+
+
+def test_solved_against_failed_attempts_are_paired_without_a_model(project: Project) -> None:
+    bring(project, "trajectories", [row(1, solved=True), row(1, solved=False), row(2, solved=True)])
+    run = launch(project=project, kind="pairs", params={"source": "trajectories"}, user=None)
+    assert end(run).state == "succeeded"
+    pair = Pair.objects.get()
+    assert (pair.chosen.outcome, pair.rejected.outcome, pair.at) == ("solved", "failed", 1)
+
+
+class TestRest:
+    def test_lists_are_filtered_by_outcome_reward_agent_and_task(
+        self, client: Client, project: Project, bearer: dict[str, str]
+    ) -> None:
+        bring(project, "trajectories", [row(1, solved=True, reward=1.0), row(1, solved=False, reward=0.0)])
+
+        def rows(query: str) -> list[dict[str, Any]]:
+            found = client.get(f"/api/v1/projects/acme/trajectories?{query}", headers=bearer)
+            assert found.status_code == 200, found.content
+            data: list[dict[str, Any]] = found.json()["data"]
+            return data
+
+        assert [one["outcome"] for one in rows("reward_min=1")] == ["solved"]
+        assert [one["outcome"] for one in rows("outcome=failed&model=m")] == ["failed"]
+        assert rows("agent=nobody") == []
+        [task] = client.get("/api/v1/projects/acme/tasks", headers=bearer).json()["data"]
+        assert (task["task"], task["attempts"], task["solved"]) == ("acme__billing-1", 2, 1)
+        assert task["pass_at_1"]["value"] == 0.5 and task["pass_at_k"] == {**task["pass_at_k"], "k": 2, "value": 1.0}
+
+    def test_atif_goes_out_as_it_came_in(self, client: Client, project: Project, bearer: dict[str, str]) -> None:
+        paths = sorted(shared_data("harbor", "jobs").rglob("trajectory.json"))
+        documents = [json.loads(path.read_text()) for path in paths]
+        bring(project, "trajectories", documents)
+        found = {
+            client.get(f"/api/v1/trajectories/{pk}/atif", headers=bearer).content
+            for pk in Trajectory.objects.values_list("pk", flat=True)
+        }
+        assert [json.loads(one) in documents for one in found] == [True] * len(documents)
+
+    def test_marked_steps_are_not_learned_and_a_trim_ends_the_session(
+        self, client: Client, project: Project, bearer: dict[str, str]
+    ) -> None:
+        bring(project, "trajectories", [row(1, solved=True)])
+        trajectory = Trajectory.objects.select_related("text").get()
+        path = f"/api/v1/trajectories/{trajectory.pk}/marks"
+
+        def mark(body: dict[str, Any], status: int = 200) -> Any:
+            found = client.post(path, body, headers=bearer, content_type="application/json")
+            assert found.status_code == status, found.content
+            return found.json()
+
+        mark({"steps": [2], "learn": False})
+        marks = mark({"step": 3, "label": "wrong"})["marks"]
+        assert marks == [
+            {"step": 2, "learn": False, "label": None},
+            {"step": 3, "learn": True, "label": "wrong"},
+        ]
+        mark({"steps": [1], "learn": False}, 422)
+        mark({"steps": [3], "label": "lovely"}, 422)
+        trajectory.text.refresh_from_db()
+        assert trajectory.text.recorded.learned == [2]
+        decide = f"/api/v1/samples/{trajectory.sample_id}/decisions"
+        body = {"action": "approve", "trim": 2}
+        assert client.post(decide, body, headers=bearer, content_type="application/json").status_code == 201
+        mark({"steps": [2], "learn": True}, 409)
+        trajectory.text.refresh_from_db()
+        assert len(trajectory.text.recorded.kept) == 2
+        undo = client.post(f"/api/v1/samples/{trajectory.sample_id}/undo", headers=bearer)
+        assert undo.status_code == 200, undo.content
+        trajectory.text.refresh_from_db()
+        assert len(trajectory.text.recorded.kept) == 3 and trajectory.text.recorded.learned == [2]
+        assert Sample.objects.get().status == Status.PENDING
+        assert Decision.objects.count() == 2
+
+
+def test_files_of_an_agent_are_recognised_without_a_kind(client: Client, project: Project) -> None:
+    client.force_login(project.members.get().user)
+    from curation.imports.kinds import ImportParams
+    from curation.imports.pages.preview import preview
+
+    key = upload(project, as_zip(files_below(GOLDEN / "harbor")), "jobs.zip")
+    found = preview(project=project, params=ImportParams(kind="", upload=key))
+    assert (found.kind, found.format) == ("trajectories", "ZIP archive")
+    assert found.shown[0].text == "2 steps, error, reward 0"
