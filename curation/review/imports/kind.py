@@ -8,7 +8,6 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.layouts.account import OF_RUNS, Account
-from curation.imports.layouts.rows import read_row
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Scope
@@ -66,13 +65,12 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         return {}
 
     def claims(self, row: Row) -> bool:
-        """A conversation that ends with something else than an answer is rather meant for turns."""
+        """A row that goes on after its answer is rather a session with turns. A person may still choose samples."""
         try:
-            session, _ = read_row(row.value)
+            entry = self.parse(row, SampleOptions())
         except RowRefused:
-            return True
-        last = session.steps[-1] if session.steps and not session.endings else {"source": "agent"}
-        return last["source"] == "agent" and "observation" not in last
+            return False
+        return isinstance(entry, ScoreRow) or entry.content.tail == 0
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
         return read_score_row(row) or read_imported_row(row.offset, row.value, options.trained, row.file)
