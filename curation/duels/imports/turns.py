@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.layouts import Conversation
+from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
@@ -16,7 +16,7 @@ from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, T
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
 from curation.runs.models import Run
-from judging.messages import message_text
+from judging.messages import content_of, message_text
 
 
 class TurnOptions(Options):
@@ -63,7 +63,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 
     def parse(self, row: Row, options: TurnOptions) -> TurnRow:
         document = read_document(row.value)
-        turns = [one.start + turn for one in document.conversations for turn in one.turns()]
+        turns = [one.start + turn for one in document.conversations for turn in one.turns]
         return TurnRow(
             row.offset,
             document,
@@ -78,7 +78,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations
-        return sum(len(str(message["content"])) for one in conversations for message in one.messages)
+        return sum(len(content_of(message)) for one in conversations for message in one.messages)
 
     def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
         layouts = {*target.memory.get("layouts", []), *(entry.document.layout for entry in entries)}

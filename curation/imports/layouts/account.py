@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 IGNORED = "ignored"
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"
+_FIRST = re.compile(r"[^.\[]+")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 
 
@@ -35,12 +37,14 @@ class Account:
 class Fields(Mapping[str, Any]):
     """A row's fields, which remember what became of each.
 
-    `get`, `[]` and `in` only look. `take` returns a value and says what it becomes.
+    `get`, `[]` and `in` only look. `take` returns a value and says what it becomes. `names` has the source's own names
+    of fields that were renamed before.
     """
 
-    def __init__(self, row: Mapping[str, Any], path: str = "") -> None:
+    def __init__(self, row: Mapping[str, Any], path: str = "", names: Mapping[str, str] | None = None) -> None:
         self._row = row
         self._path = path
+        self._names = names or {}
         self._became: dict[tuple[str, str], None] = {}
         self._taken: set[str] = set()
 
@@ -60,13 +64,19 @@ class Fields(Mapping[str, Any]):
         return [name for name in self._row if name not in self._taken]
 
     def account(self) -> Account:
-        """Return the account of this row. Fields that nothing was said of are ignored ones."""
+        """Return the account of this row. Fields that nothing was said of are ignored ones, unless they are empty."""
         account = Account()
         for field, becomes in self._became:
-            account.count(field, becomes)
+            account.count(self._source_name(field), becomes)
         for name in self.left():
-            account.count(self._path + name, IGNORED)
+            if self._row[name] not in EMPTY:
+                account.count(self._path + name, IGNORED)
         return account
+
+    def _source_name(self, field: str) -> str:
+        first = _FIRST.match(field)
+        name = first[0] if first else field
+        return self._names.get(name, name) + field[len(name) :]
 
     def __getitem__(self, name: str) -> Any:
         return self._row[name]

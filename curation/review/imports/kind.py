@@ -11,7 +11,7 @@ from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, SourceError
 from curation.projects.access import Access, access_of
 from curation.projects.models import Scope
-from curation.review.imports.layouts import ImportedRow, Trained, read_row
+from curation.review.imports.content import ImportedRow, Trained, read_imported_row
 from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
@@ -19,7 +19,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.web.problems import NotAllowed
-from judging.messages import message_text
+from judging.messages import content_of, message_text
 
 Entry = ImportedRow | ScoreRow
 
@@ -66,12 +66,12 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         return {}
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
-        return read_score_row(row) or read_row(row.offset, row.value, options.trained, row.file)
+        return read_score_row(row) or read_imported_row(row.offset, row.value, options.trained, row.file)
 
     def weight(self, entry: Entry) -> int:
         if isinstance(entry, ScoreRow):
             return 0
-        return sum(len(str(message["content"])) for message in entry.content.history)
+        return sum(len(content_of(message)) for message in entry.content.history)
 
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         scores = [entry for entry in entries if isinstance(entry, ScoreRow)]

@@ -89,8 +89,16 @@ def test_common_layouts_become_turns_with_an_answer_and_its_rival(
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown": ({"text": "x"}, "no layout of training data has the columns text"),
-    "no answer": ({"messages": ASKED}, "messages does not end with an assistant message"),
+    "unknown": ({"note": "x"}, "no layout of training data has the columns note"),
+    "text": (
+        {"text": "x"},
+        "a task or a text without messages is no sample: map its columns to `prompt` and `completion`",
+    ),
+    "no answer": ({"messages": ASKED}, "the row has no answer of an assistant"),
+    "rejected alone": (
+        {"prompt": "a", "rejected": "b"},
+        "a rejected answer without a chosen one is no sample",
+    ),
     "nothing before": ({"messages": [FOUR]}, "nothing comes before the answer"),
     "same sides": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FOUR]}, "chosen and rejected are the same"),
     "whole sessions": (
@@ -100,7 +108,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "label": ({"prompt": "a", "completion": "b", "label": 1}, "label is not true or false"),
     "untrained end": (
         {"messages": [*ASKED, {**FOUR, "train": False}]},
-        "the last message is not trained on: end the row with the answer that is learned",
+        "no answer of the row is trained on",
     ),
     "trained user": (
         {"messages": [{**ASKED[0], "train": True}, {**FOUR, "train": True}]},
