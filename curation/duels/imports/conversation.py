@@ -6,7 +6,7 @@ from typing import Any
 
 from curation.imports.layouts.messages import listed
 from curation.imports.layouts.rows import has_conversation, read_row
-from curation.imports.layouts.session import Json, Step
+from curation.imports.layouts.session import Json, Session, Step
 from curation.imports.layouts.written import messages_of
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message
@@ -31,6 +31,11 @@ def read_conversation(row: Mapping[str, Any]) -> Conversation:
     if not has_conversation(row):
         raise RowRefused(_without_messages(row))
     session, _ = read_row(row)
+    return conversation_of(session)
+
+
+def conversation_of(session: Session) -> Conversation:
+    """Return the conversation of a session, with the answers of its agent as turns."""
     # The chosen side of a pair is the end of its conversation. The sides of a duel are answers to it.
     chosen = next((ending.steps for ending in session.endings if ending.side == "chosen"), ())
     steps = [*session.steps, *chosen]

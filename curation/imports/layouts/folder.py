@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 
 from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench, traces
 from curation.imports.layouts.account import REPLACED
-from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
-from curation.imports.layouts.session import Json, Outcome, Session
+from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.session import Json, Origin, Outcome, Session
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
@@ -114,7 +114,7 @@ class Folder:
         header = files.object("header.json" if "header.json" in files.names else start, "the header of the log")
         for name in files.names:
             if name.startswith("samples/"):
-                sample = files.object(name, Kind.INSPECT)
+                sample = files.json(name, Kind.INSPECT)
                 yield self._read(files.root + name, inspect_log.read, sample, header)
 
     def _file(self, files: Files) -> Iterator[Document]:
@@ -140,26 +140,25 @@ class Folder:
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
-                for rows, replaced in self._batches(split_lines(file, Position(), self.longest)):
-                    files.replaced.extend(replaced)
+                for rows in self._batches(split_lines(file, Position(), self.longest)):
                     yield self._read(name, traces.read_rows, rows)
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self._rows(name, split_lines(file, Position(), self.longest))
 
-    def _batches(self, raws: Iterable[Raw]) -> Iterator[tuple[list[Json], list[str]]]:
-        """Yield as many rows as one document may have bytes, and the paths of what was replaced in them."""
+    def _batches(self, raws: Iterable[Raw]) -> Iterator[list[Json]]:
+        """Yield as many rows as one document may have bytes."""
         batch: list[Raw] = []
         size = 0
         for raw in raws:
             if size + len(raw.text) > self.longest:
-                yield clean(_values(batch), "")
+                yield _values(batch)
                 batch, size = [], 0
             batch.append(raw)
             size += len(raw.text)
         if batch:
-            yield clean(_values(batch), "")
+            yield _values(batch)
 
     def _json(self, files: Files) -> Iterator[Document]:
         """Read a file with one document, or with a list of them, or with the messages or events of one."""
@@ -224,9 +223,9 @@ class Folder:
         """Return the document with the instance that its file is named by, for sessions that name none."""
         if document.reading is None:
             return document
-        named = {"id": instance, "task": instance, "instance_id": instance, "group": instance}
+        origin = Origin(instance, instance, instance, repo_of(instance), instance)
         sessions = [
-            one if one.origin.instance_id else replace(one, origin=replace(one.origin, **named))  # type: ignore[arg-type]
+            one if one.origin.instance_id else replace(one, origin=replace(origin, attempt=one.origin.attempt))
             for one in document.reading.sessions
         ]
         return replace(

@@ -13,6 +13,7 @@ from curation.imports.layouts import atif
 from curation.imports.layouts.account import Account, Fields
 from curation.imports.layouts.files import Files, beside
 from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -102,7 +103,8 @@ def _placed(session: Session, result: Json, folder: str, step: str) -> Session:
     origin = Origin(
         id="/".join(filter(None, (str(result.get("id") or config.get("trial_name") or session.origin.id), step))),
         task=task,
-        instance_id=last if "__" in last else "",
+        instance_id=last if repo_of(last) else "",
+        repo=repo_of(last),
         group="/".join(filter(None, (task, step))),
     )
     return replace(

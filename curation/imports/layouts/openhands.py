@@ -13,6 +13,7 @@ import orjson
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -93,7 +94,7 @@ def read(document: Mapping[str, Any]) -> Reading:
         "history",
         fields,
         agent=agent | ({"model_name": model} if model else {}),
-        origin=Origin(id=instance, task=instance, instance_id=instance, group=instance),
+        origin=Origin(instance, instance, instance, repo_of(instance), instance),
         verdict=_verdict(document, result),
         usage=_usage(metrics),
         metadata={name: value for name, value in metadata.items() if value},
