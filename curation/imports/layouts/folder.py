@@ -24,6 +24,7 @@ from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
+START = Position()
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _DOCUMENTS = (".json", ".traj", ".har")
@@ -35,13 +36,15 @@ _RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/
 class Document:
     """What is in a file or folder, or in a line or item of a file: `name` then ends with `:` and its number from 1.
 
-    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`.
+    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`. `after`
+    is where its file continues, for lines and items.
     """
 
     name: str
     reading: Reading | None = None
     row: Row | None = None
     refused: str = ""
+    after: Position = START
 
 
 @dataclass(slots=True)
@@ -67,15 +70,15 @@ class Folder:
             if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
                 self._reports.setdefault(folder, []).append(name)
 
-    def documents(self, start: int = 0) -> Iterator[tuple[int, Document]]:
-        """Yield each document with the number of its group, from the group `start` on."""
+    def documents(self, start: int = 0, after: Position = START) -> Iterator[tuple[int, Document]]:
+        """Yield each document with the number of its group, from the group `start` on, and there from `after` on."""
         for number, group in enumerate(islice(self.groups, start, None), start):
-            for document in self.read(group):
+            for document in self.read(group, after if number == start else START):
                 yield number, document
 
-    def read(self, group: Group) -> Iterator[Document]:
-        """Yield the documents of a group."""
-        files = Files(group.root, group.names, self.open, self.longest, group.main)
+    def read(self, group: Group, after: Position = START) -> Iterator[Document]:
+        """Yield the documents of a group. A file of lines or a list is read from `after` on."""
+        files = Files(group.root, group.names, self.open, self.longest, group.main, after)
         try:
             for document in _READ[group.kind](self, files):
                 if document.reading:
@@ -89,7 +92,7 @@ class Folder:
             self.became[group.root + name] = files.became.get(name, "ignored: no layout reads it")
 
     def _trial(self, files: Files) -> Iterator[Document]:
-        yield Document(files.root.rstrip("/"), harbor.read(files))
+        yield Document(files.root.rstrip("/") or ".", harbor.read(files))
 
     def _job(self, files: Files) -> Iterator[Document]:
         files.became.update(dict.fromkeys(files.names, "ignored: the trials have it"))
@@ -129,23 +132,23 @@ class Folder:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
         name = files.root + files.main
         with self.open(name) as file:
-            head = _values(islice(split_lines(file, Position(), self.longest), agent_logs.HEAD))
+            head = _values(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
         if agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
             files.became[files.main] = Kind.EVENTS
             with self.open(name) as file:
-                events = _values(split_lines(file, Position(), self.longest))
+                events = _values(split_lines(file, START, self.longest))
             yield self._document(name, {"events": events})
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
-                for rows in self._batches(split_lines(file, Position(), self.longest)):
+                for rows in self._batches(split_lines(file, START, self.longest)):
                     yield self._read(name, traces.read_rows, rows)
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
-                yield from self._rows(name, split_lines(file, Position(), self.longest))
+                yield from self._rows(name, split_lines(file, files.after, self.longest))
 
     def _batches(self, raws: Iterable[Raw]) -> Iterator[list[Json]]:
         """Yield as many rows as one document may have bytes."""
@@ -165,10 +168,10 @@ class Folder:
         name = files.root + files.main
         with self.open(name) as file:
             if file.read(512).removeprefix(BOM).lstrip().startswith(b"["):
-                first = _values(islice(split_array(file, Position(), self.longest), 1))
+                first = _values(islice(split_array(file, START, self.longest), 1))
                 if not first or not (openhands.is_event(first[0]) or _is_message(first[0])):
                     files.became[files.main] = "rows"
-                    yield from self._rows(name, split_array(file, Position(), self.longest))
+                    yield from self._rows(name, split_array(file, files.after, self.longest))
                     return
         value = files.json(files.main, "document")
         if isinstance(value, list):
@@ -202,9 +205,10 @@ class Folder:
                 found = decode(raw)
                 place = f"{name}:{found.offset + 1}"
                 if isinstance(found, BadRow):
-                    yield Document(place, refused=found.reason)
+                    yield Document(place, refused=found.reason, after=found.after)
                 else:
-                    yield self._document(place, found.value, replace(found, file=name))
+                    document = self._document(place, found.value, replace(found, file=name))
+                    yield replace(document, after=found.after)
 
     def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
         layout = recognise(value)

@@ -4,6 +4,7 @@ A trial of a task with several steps has a folder for each in `steps/`, and beco
 """
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +23,8 @@ RESULT, CONFIG, TRAJECTORY = "result.json", "config.json", "agent/trajectory.jso
 # The reward that decides where a verifier gives several.
 MAIN = "reward"
 
+# A trial's folder has the name of its task and random letters.
+_TRIAL = re.compile(r".+__\w+/")
 _BECOMES = {
     "id": "id",
     "task_name": "task",
@@ -43,7 +46,7 @@ def is_trial(inside: Collection[str]) -> bool:
 
 def is_job(inside: Collection[str]) -> bool:
     """Whether a folder with these files and folders is a job, which has folders of trials."""
-    return {RESULT, CONFIG} <= set(inside) and "job.log" in inside
+    return {RESULT, CONFIG} <= set(inside) and any(name == "job.log" or _TRIAL.fullmatch(name) for name in inside)
 
 
 def read(files: Files) -> Reading:
