@@ -1,13 +1,13 @@
 """A session as prompts are stored: its messages, and which of them are turns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import OF_RUNS, Account
 from curation.imports.layouts.messages import listed
 from curation.imports.layouts.rows import has_conversation, read_row
-from curation.imports.layouts.session import Json, Step
+from curation.imports.layouts.session import Json, Session, Step
 from curation.imports.layouts.written import messages_of
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message
@@ -25,14 +25,19 @@ class Conversation:
     instance_id: str = ""
     repo: str = ""
     start: int = 0
-    account: Account = field(default_factory=Account)
 
 
-def read_conversation(row: Mapping[str, Any]) -> Conversation:
-    """Return the conversation of a row, with the answers of its agent as turns. Raises `RowRefused`."""
+def read_conversation(row: Mapping[str, Any]) -> tuple[Conversation, Account]:
+    """Return the conversation of a row, with the answers of its agent as turns, and what became of its fields. Raises
+    `RowRefused`."""
     if not has_conversation(row):
         raise RowRefused(_without_messages(row))
     session, account = read_row(row)
+    return conversation_of(session), account.without(OF_RUNS)
+
+
+def conversation_of(session: Session) -> Conversation:
+    """Return the conversation of a session, with the answers of its agent as turns."""
     # The chosen side of a pair is the end of its conversation. The sides of a duel are answers to it.
     chosen = next((ending.steps for ending in session.endings if ending.side == "chosen"), ())
     steps = [*session.steps, *chosen]
@@ -40,15 +45,7 @@ def read_conversation(row: Mapping[str, Any]) -> Conversation:
     own = [position for position, step in enumerate(steps) if step["source"] == "agent" and position > asked]
     messages, turns = written(steps, own)
     origin = session.origin
-    return Conversation(
-        session.layout,
-        messages,
-        turns,
-        session.tools,
-        origin.instance_id,
-        origin.repo,
-        account=account.without(OF_RUNS),
-    )
+    return Conversation(session.layout, messages, turns, session.tools, origin.instance_id, origin.repo)
 
 
 def written(steps: Sequence[Step], positions: Sequence[int]) -> tuple[list[Message], list[int]]:

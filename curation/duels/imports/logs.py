@@ -1,24 +1,24 @@
 """Conversations of logs and traces, beside those of rows: one document may have many."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from curation.duels.imports.conversation import Conversation, read_conversation, written
-from curation.imports.layouts.account import Fields
+from curation.duels.imports.conversation import Conversation, conversation_of, read_conversation, written
+from curation.imports.layouts import inspect_log
+from curation.imports.layouts.account import OF_RUNS, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages import read_messages
+from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Found, Generation
-from judging.traces.inspect_log import is_log, read_log
 from judging.traces.read import is_langfuse, is_trace, read_trace
 
 LONGEST_GROUP = 200
 
 
 class Layout(StrEnum):
-    INSPECT = "Inspect log"
     SPANS = "OpenTelemetry spans"
     LANGFUSE = "Langfuse observations"
 
@@ -32,22 +32,33 @@ class Document:
     conversations: list[Conversation]
     without_content: int = 0
     unreadable: int = 0
+    account: Account = field(default_factory=Account)
 
 
 def read_document(row: Mapping[str, object]) -> Document:
     """Return the conversations of one row. Raises `RowRefused`."""
-    if is_log(row):
-        return _document(Layout.INSPECT, read_log(row), "the log has no samples")
+    if inspect_log.fits(row):
+        return _of_log(inspect_log.read(row))
     if is_trace(row):
         layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
-        return _document(layout, read_trace(row), "")
-    conversation = read_conversation(row)
+        return _document(layout, read_trace(row))
+    conversation, account = read_conversation(row)
     if not conversation.turns:
         raise RowRefused("no assistant message with a history before it")
-    return Document(conversation.layout, [conversation])
+    return Document(conversation.layout, [conversation], account=account)
 
 
-def _document(layout: Layout, found: Found, empty: str) -> Document:
+def _of_log(reading: Reading) -> Document:
+    conversations: list[Conversation] = []
+    start = 0
+    for session in reading.sessions:
+        conversations.append(replace(conversation_of(session), start=start))
+        start += len(conversations[-1].messages)
+    account = reading.account.without(OF_RUNS)
+    return Document(inspect_log.NAME, conversations, unreadable=len(reading.unreadable), account=account)
+
+
+def _document(layout: Layout, found: Found) -> Document:
     """Raises `RowRefused` where nothing of the document can be imported."""
     conversations: list[Conversation] = []
     reasons = list(found.unreadable)
@@ -64,8 +75,6 @@ def _document(layout: Layout, found: Found, empty: str) -> Document:
         raise RowRefused(reasons[0])
     if not conversations and found.without_content:
         raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
-    if not conversations and empty:
-        raise RowRefused(empty)
     return Document(layout, conversations, found.without_content, len(reasons))
 
 

@@ -82,10 +82,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         return sum(len(content_of(message)) for one in conversations for message in one.messages)
 
     def account(self, entry: TurnRow) -> Account:
-        account = Account()
-        for conversation in entry.document.conversations:
-            account.add(conversation.account)
-        return account
+        return entry.document.account
 
     def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
         layouts = {*target.memory.get("layouts", []), *(entry.document.layout for entry in entries)}

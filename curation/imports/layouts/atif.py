@@ -6,6 +6,7 @@ A document that is read and written again is the same: what 1.8 does not know is
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import atif
@@ -184,13 +185,14 @@ def _clean(value: Any, model: type[BaseModel], path: tuple[str | int, ...], unkn
     `unknown`, and so are step ids that do not count from 1."""
     if isinstance(value, list):
         return [_clean(inner, model, (*path, index), unknown) for index, inner in enumerate(value)]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value
     if model is ImageSource and str(value.get("media_type", "")).startswith("audio"):
         model = AudioSource
-    inside, clean = _INSIDE.get(model, {}), {}
+    inside, known = _INSIDE.get(model, {}), _known(model)
+    clean: Json = {}
     for name, inner in value.items():
-        if name not in model.model_fields:
+        if name not in known:
             unknown.append([*path, name, inner])
         else:
             clean[name] = _clean(inner, inside[name], (*path, name), unknown) if name in inside else inner
@@ -202,6 +204,11 @@ def _clean(value: Any, model: type[BaseModel], path: tuple[str | int, ...], unkn
         unknown.append([*path, value])
         clean["trajectory_id"] = clean.get("session_id")
     return clean
+
+
+@cache
+def _known(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(model.model_fields)
 
 
 def _name(path: list[str | int]) -> str:

@@ -10,7 +10,7 @@ import orjson
 
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
-from curation.imports.sources.rows import RowRefused
+from curation.imports.sources.rows import Position, RowRefused
 
 MB = 1024 * 1024
 
@@ -18,8 +18,8 @@ MB = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
-    is one. `became` has what each file was read as. `open` gets the whole name, and no more than `longest` bytes of a
-    file are read.
+    is one, and is read from `after` on. `became` has what each file was read as. `open` gets the whole name, and no
+    more than `longest` bytes of a file are read.
     """
 
     root: str
@@ -27,6 +27,7 @@ class Files:
     open: Callable[[str], BinaryIO]
     longest: int = 64 * MB
     main: str = ""
+    after: Position = Position()
     became: dict[str, str] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
 

@@ -14,16 +14,17 @@ from typing import Any, BinaryIO
 
 from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench, traces
 from curation.imports.layouts.account import REPLACED
-from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
-from curation.imports.layouts.session import Json, Outcome, Session
+from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.session import Json, Origin, Outcome, Session
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
+START = Position()
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _DOCUMENTS = (".json", ".traj", ".har")
@@ -35,13 +36,15 @@ _RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/
 class Document:
     """What is in a file or folder, or in a line or item of a file: `name` then ends with `:` and its number from 1.
 
-    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`.
+    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`. `after`
+    is where its file continues, for lines and items.
     """
 
     name: str
     reading: Reading | None = None
     row: Row | None = None
     refused: str = ""
+    after: Position = START
 
 
 @dataclass(slots=True)
@@ -67,15 +70,15 @@ class Folder:
             if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
                 self._reports.setdefault(folder, []).append(name)
 
-    def documents(self, start: int = 0) -> Iterator[tuple[int, Document]]:
-        """Yield each document with the number of its group, from the group `start` on."""
+    def documents(self, start: int = 0, after: Position = START) -> Iterator[tuple[int, Document]]:
+        """Yield each document with the number of its group, from the group `start` on, and there from `after` on."""
         for number, group in enumerate(islice(self.groups, start, None), start):
-            for document in self.read(group):
+            for document in self.read(group, after if number == start else START):
                 yield number, document
 
-    def read(self, group: Group) -> Iterator[Document]:
-        """Yield the documents of a group."""
-        files = Files(group.root, group.names, self.open, self.longest, group.main)
+    def read(self, group: Group, after: Position = START) -> Iterator[Document]:
+        """Yield the documents of a group. A file of lines or a list is read from `after` on."""
+        files = Files(group.root, group.names, self.open, self.longest, group.main, after)
         try:
             for document in _READ[group.kind](self, files):
                 if document.reading:
@@ -89,7 +92,7 @@ class Folder:
             self.became[group.root + name] = files.became.get(name, "ignored: no layout reads it")
 
     def _trial(self, files: Files) -> Iterator[Document]:
-        yield Document(files.root.rstrip("/"), harbor.read(files))
+        yield Document(files.root.rstrip("/") or ".", harbor.read(files))
 
     def _job(self, files: Files) -> Iterator[Document]:
         files.became.update(dict.fromkeys(files.names, "ignored: the trials have it"))
@@ -114,7 +117,7 @@ class Folder:
         header = files.object("header.json" if "header.json" in files.names else start, "the header of the log")
         for name in files.names:
             if name.startswith("samples/"):
-                sample = files.object(name, Kind.INSPECT)
+                sample = files.json(name, Kind.INSPECT)
                 yield self._read(files.root + name, inspect_log.read, sample, header)
 
     def _file(self, files: Files) -> Iterator[Document]:
@@ -129,47 +132,46 @@ class Folder:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
         name = files.root + files.main
         with self.open(name) as file:
-            head = _values(islice(split_lines(file, Position(), self.longest), agent_logs.HEAD))
+            head = _values(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
         if agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
             files.became[files.main] = Kind.EVENTS
             with self.open(name) as file:
-                events = _values(split_lines(file, Position(), self.longest))
+                events = _values(split_lines(file, START, self.longest))
             yield self._document(name, {"events": events})
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
-                for rows, replaced in self._batches(split_lines(file, Position(), self.longest)):
-                    files.replaced.extend(replaced)
+                for rows in self._batches(split_lines(file, START, self.longest)):
                     yield self._read(name, traces.read_rows, rows)
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
-                yield from self._rows(name, split_lines(file, Position(), self.longest))
+                yield from self._rows(name, split_lines(file, files.after, self.longest))
 
-    def _batches(self, raws: Iterable[Raw]) -> Iterator[tuple[list[Json], list[str]]]:
-        """Yield as many rows as one document may have bytes, and the paths of what was replaced in them."""
+    def _batches(self, raws: Iterable[Raw]) -> Iterator[list[Json]]:
+        """Yield as many rows as one document may have bytes."""
         batch: list[Raw] = []
         size = 0
         for raw in raws:
             if size + len(raw.text) > self.longest:
-                yield clean(_values(batch), "")
+                yield _values(batch)
                 batch, size = [], 0
             batch.append(raw)
             size += len(raw.text)
         if batch:
-            yield clean(_values(batch), "")
+            yield _values(batch)
 
     def _json(self, files: Files) -> Iterator[Document]:
         """Read a file with one document, or with a list of them, or with the messages or events of one."""
         name = files.root + files.main
         with self.open(name) as file:
             if file.read(512).removeprefix(BOM).lstrip().startswith(b"["):
-                first = _values(islice(split_array(file, Position(), self.longest), 1))
+                first = _values(islice(split_array(file, START, self.longest), 1))
                 if not first or not (openhands.is_event(first[0]) or _is_message(first[0])):
                     files.became[files.main] = "rows"
-                    yield from self._rows(name, split_array(file, Position(), self.longest))
+                    yield from self._rows(name, split_array(file, files.after, self.longest))
                     return
         value = files.json(files.main, "document")
         if isinstance(value, list):
@@ -203,9 +205,10 @@ class Folder:
                 found = decode(raw)
                 place = f"{name}:{found.offset + 1}"
                 if isinstance(found, BadRow):
-                    yield Document(place, refused=found.reason)
+                    yield Document(place, refused=found.reason, after=found.after)
                 else:
-                    yield self._document(place, found.value, replace(found, file=name))
+                    document = self._document(place, found.value, replace(found, file=name))
+                    yield replace(document, after=found.after)
 
     def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
         layout = recognise(value)
@@ -224,9 +227,9 @@ class Folder:
         """Return the document with the instance that its file is named by, for sessions that name none."""
         if document.reading is None:
             return document
-        named = {"id": instance, "task": instance, "instance_id": instance, "group": instance}
+        origin = Origin(instance, instance, instance, repo_of(instance), instance)
         sessions = [
-            one if one.origin.instance_id else replace(one, origin=replace(one.origin, **named))  # type: ignore[arg-type]
+            one if one.origin.instance_id else replace(one, origin=replace(origin, attempt=one.origin.attempt))
             for one in document.reading.sessions
         ]
         return replace(

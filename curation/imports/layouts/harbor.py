@@ -4,6 +4,7 @@ A trial of a task with several steps has a folder for each in `steps/`, and beco
 """
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from curation.imports.layouts import atif
 from curation.imports.layouts.account import Account, Fields
 from curation.imports.layouts.files import Files, beside
 from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -21,6 +23,8 @@ RESULT, CONFIG, TRAJECTORY = "result.json", "config.json", "agent/trajectory.jso
 # The reward that decides where a verifier gives several.
 MAIN = "reward"
 
+# A trial's folder has the name of its task and random letters.
+_TRIAL = re.compile(r".+__\w+/")
 _BECOMES = {
     "id": "id",
     "task_name": "task",
@@ -42,7 +46,7 @@ def is_trial(inside: Collection[str]) -> bool:
 
 def is_job(inside: Collection[str]) -> bool:
     """Whether a folder with these files and folders is a job, which has folders of trials."""
-    return {RESULT, CONFIG} <= set(inside) and "job.log" in inside
+    return {RESULT, CONFIG} <= set(inside) and any(name == "job.log" or _TRIAL.fullmatch(name) for name in inside)
 
 
 def read(files: Files) -> Reading:
@@ -102,7 +106,8 @@ def _placed(session: Session, result: Json, folder: str, step: str) -> Session:
     origin = Origin(
         id="/".join(filter(None, (str(result.get("id") or config.get("trial_name") or session.origin.id), step))),
         task=task,
-        instance_id=last if "__" in last else "",
+        instance_id=last if repo_of(last) else "",
+        repo=repo_of(last),
         group="/".join(filter(None, (task, step))),
     )
     return replace(

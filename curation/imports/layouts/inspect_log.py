@@ -6,7 +6,8 @@ The format is in `inspect_ai/log/_log.py`: long values are `attachment://` refer
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import REPLACED, Account, Fields
+from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
@@ -46,23 +47,35 @@ def read(document: Mapping[str, Any], header: Mapping[str, Any] | None = None) -
     """Return the sessions of the samples. `header` is the log's, of a sample that is a file of its own. Raises
     `RowRefused` if no sample is readable."""
     if document.keys() >= SAMPLE:
-        fields = Fields(document)
-        return Reading([_session(fields, header or {})], fields.account())
+        return Reading(*_sample(document, header or {}, ""))
     root = Fields(document)
     for name in document:
         root.take(name, "sessions" if name == "samples" else "metadata" if name == "eval" else "ignored")
-    account, sessions, reasons = root.account(), [], []
+    account = root.account()
+    sessions: list[Session] = []
+    reasons: list[str] = []
     for index, sample in enumerate(document.get("samples") or []):
-        fields = Fields(sample, "samples[].")
         try:
-            sessions.append(_session(fields, document))
+            [session], counted = _sample(sample, document, "samples[].")
         except RowRefused as refused:
             reasons.append(f"samples.{index}: {refused}")
         else:
-            account.add(fields.account())
+            sessions.append(session)
+            account.add(counted)
     if not sessions:
         raise RowRefused(reasons[0] if reasons else "the log has no samples")
     return Reading(sessions, account, reasons)
+
+
+def _sample(sample: Any, header: Mapping[str, Any], path: str) -> tuple[list[Session], Account]:
+    if not isinstance(sample, dict):
+        raise RowRefused("a sample is not an object")
+    cleaned, replaced = clean(sample, "")
+    fields = Fields(cleaned, path)
+    for place in replaced:
+        fields.became(place, REPLACED)
+    session = _session(fields, header)
+    return [session], fields.account()
 
 
 def _session(fields: Fields, header: Mapping[str, Any]) -> Session:

@@ -11,6 +11,7 @@ from typing import Any
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages import Messages, read_messages
 from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -45,7 +46,7 @@ def read(document: Mapping[str, Any]) -> Reading:
         steps=messages.steps,
         agent=agent | ({"model_name": model} if model else {}),
         learned=messages.learned,
-        origin=Origin(id=instance, task=instance, instance_id=instance, group=instance),
+        origin=Origin(instance, instance, instance, repo_of(instance), instance),
         verdict=verdict,
         usage=_usage(extras, stats),
         metadata=metadata | info.rest(),

@@ -13,6 +13,7 @@ import orjson
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -20,9 +21,13 @@ NAME = "OpenHands output"
 EVENTS = "OpenHands events"
 COMPLETION = "OpenHands completion"
 AGENT = "openhands"
+# The fields that name an event, and those that may have a list of events.
+_WORDS = ("action", "observation", "kind")
+_LISTS = ("events", "trajectory")
+_PERSONAL = ("email", "token")
 # Events about the program, which the model does not see, or sees as part of another message.
 _ACTIONS_LEFT_OUT = frozenset(
-    ("change_agent_state", "null", "recall", "condensation", "condensation_request", "loop_recovery")
+    ("change_agent_state", "initialize", "null", "recall", "condensation", "condensation_request", "loop_recovery")
 )
 _OBSERVATIONS_LEFT_OUT = frozenset(("agent_state_changed", "null", "recall", "loop_detection"))
 # Arguments of an action of version 0 that are no arguments of its tool.
@@ -47,16 +52,14 @@ def fits(document: Mapping[str, Any]) -> bool:
 
 
 def fits_events(document: Mapping[str, Any]) -> bool:
-    """Whether the only field, `events`, has events of a conversation."""
-    events = document.get("events")
-    return (
-        document.keys() <= {"events", "id"} and isinstance(events, list) and bool(events) and all(map(is_event, events))
-    )
+    """Whether a document has the events of a conversation alone, or with feedback of a person."""
+    events = next((document[name] for name in _LISTS if name in document), None)
+    return isinstance(events, list) and any(map(is_event, events)) and all(isinstance(one, dict) for one in events)
 
 
 def is_event(value: Any) -> bool:
     """Whether a value is an event of either version."""
-    return isinstance(value, dict) and "source" in value and bool({"action", "observation", "kind"} & value.keys())
+    return isinstance(value, dict) and "source" in value and any(value.get(name) for name in _WORDS)
 
 
 def fits_completion(document: Mapping[str, Any]) -> bool:
@@ -91,7 +94,7 @@ def read(document: Mapping[str, Any]) -> Reading:
         "history",
         fields,
         agent=agent | ({"model_name": model} if model else {}),
-        origin=Origin(id=instance, task=instance, instance_id=instance, group=instance),
+        origin=Origin(instance, instance, instance, repo_of(instance), instance),
         verdict=_verdict(document, result),
         usage=_usage(metrics),
         metadata={name: value for name, value in metadata.items() if value},
@@ -100,11 +103,18 @@ def read(document: Mapping[str, Any]) -> Reading:
 
 
 def read_events(document: Mapping[str, Any]) -> Reading:
-    """Return the session of a list of events in `events`. Raises `RowRefused`."""
+    """Return the session of a list of events. Raises `RowRefused`."""
     fields = Fields(document)
-    conversation = _conversation(fields.take("events", "steps"), "events", fields)
+    name = next(name for name in _LISTS if name in document)
+    conversation = _conversation(fields.take(name, "steps"), name, fields)
     origin = Origin(id=str(fields.take("id", "id") or ""))
-    session = conversation.session(EVENTS, "events", fields, agent={"name": AGENT, "version": "unknown"}, origin=origin)
+    label = {"positive": True, "negative": False}.get(str(fields.take("polarity", "label")))
+    metadata = {}
+    for other in fields.left():
+        if fields.take(other, "ignored: personal" if other in _PERSONAL else "metadata") and other not in _PERSONAL:
+            metadata[other] = document[other]
+    agent: Json = {"name": AGENT, "version": str(document.get("version") or "unknown")}
+    session = conversation.session(EVENTS, name, fields, agent=agent, origin=origin, label=label, metadata=metadata)
     return Reading([session], fields.account())
 
 
@@ -159,14 +169,12 @@ def _flat(history: Any) -> list[Any]:
 def _conversation(events: Any, path: str, fields: Fields) -> _Conversation:
     found = _Conversation()
     for index, event in enumerate(events):
-        if not is_event(event):
-            raise RowRefused(f"{path}.{index} is no event: it has neither action, observation nor kind")
-        kinds: Callable[..., bool] = (
-            _add_kind if "kind" in event else _add_action if "action" in event else _add_observation
-        )
-        if not kinds(found, event):
-            word = event.get("kind") or event.get("action") or event.get("observation")
-            fields.became(f"{path}.{index}.{word}", _CONDENSED if "ondens" in str(word) else _UNSEEN)
+        if not isinstance(event, dict) or "source" not in event:
+            raise RowRefused(f"{path}.{index} is no event: it has no source")
+        word = next((name for name in ("kind", "action", "observation") if event.get(name)), "")
+        if not word or not _ADD[word](found, event):
+            name = str(event.get(word) or "other")
+            fields.became(f"{path}.{index}.{name}", _CONDENSED if "ondens" in name else _UNSEEN)
     return found
 
 
@@ -263,6 +271,13 @@ def _add_call(found: _Conversation, event: Json) -> None:
         found.messages.append(message | ({"reasoning_content": reasoning} if reasoning else {}))
     called = next(message for message in reversed(found.messages) if message["role"] == "assistant")
     called["tool_calls"].append(event["tool_call"])
+
+
+_ADD: Mapping[str, Callable[[_Conversation, Json], bool]] = {
+    "kind": _add_kind,
+    "action": _add_action,
+    "observation": _add_observation,
+}
 
 
 def _parts(content: Any) -> Sequence[Any]:

@@ -14,11 +14,15 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A layout of documents that agents and tools write. `read` raises `RowRefused`."""
+    """A layout of documents that agents and tools write. `read` raises `RowRefused`.
+
+    A layout with parts, such as the samples of a log, cleans each, so that one which cannot be stored is refused alone.
+    """
 
     name: str
     fits: Callable[[Document], bool]
     read: Callable[..., Reading]
+    has_parts: bool = False
 
 
 LAYOUTS = (
@@ -28,8 +32,8 @@ LAYOUTS = (
     Layout(openhands.NAME, openhands.fits, openhands.read),
     Layout(openhands.EVENTS, openhands.fits_events, openhands.read_events),
     Layout(openhands.COMPLETION, openhands.fits_completion, openhands.read_completion),
-    Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read),
-    Layout(traces.NAME, traces.fits, traces.read),
+    Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),
+    Layout(traces.NAME, traces.fits, traces.read, has_parts=True),
 )
 
 
@@ -43,6 +47,8 @@ def read(layout: Layout, document: Document, **options: Any) -> Reading:
 
     Characters that no database stores are replaced, and are in the account. Raises `RowRefused`.
     """
+    if layout.has_parts:
+        return layout.read(document, **options)
     cleaned, replaced = clean(dict(document), "")
     reading = layout.read(cleaned, **options)
     account = Account(reading.account.entries())

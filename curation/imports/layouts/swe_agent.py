@@ -11,6 +11,7 @@ import orjson
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -99,7 +100,7 @@ def _session(
         steps=messages.steps,
         agent={"name": AGENT, "version": str(version)} | ({"model_name": model} if model else {}),
         learned=messages.learned,
-        origin=Origin(task=instance, instance_id=instance, group=instance, attempt=number),
+        origin=Origin("", instance, instance, repo_of(instance), instance, number),
         verdict=Verdict(Outcome.ERROR if failed else Outcome.UNKNOWN, exception=status if failed else ""),
         usage=Usage(stats.get("tokens_sent"), stats.get("tokens_received"), None, stats.get("instance_cost")),
         metadata=metadata | ({"replay_config": config} if config else {}),

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from curation.imports.layouts.account import Account, Fields
+from curation.imports.layouts.account import REPLACED, Account, Fields
+from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
@@ -98,7 +99,6 @@ def _session(trace: str, calls: Sequence[Call]) -> tuple[Session | None, Account
     """Return the session of a trace, or None without a call of a model, and the account of its attributes."""
     spans = {call.span.id: call.span for call in calls if call.span.id}
     conversations: list[_Conversation] = []
-    account = Account()
     for call in sorted(calls, key=lambda call: (len(call.span.start), call.span.start)):
         if not call.choices:
             continue
@@ -112,9 +112,8 @@ def _session(trace: str, calls: Sequence[Call]) -> tuple[Session | None, Account
     fields = Fields({})
     for call in calls:
         _account(call, fields)
-    account.add(fields.account())
     if not conversations:
-        return None, account
+        return None, fields.account()
     # The outermost agent is the one whose first call is the earliest among those without an agent above.
     main = min(conversations, key=lambda one: (_depth(one.calls[0].span, spans), -len(one.last.messages)))
     inner = [_one(one, spans, fields) for one in conversations if one is not main]
@@ -122,12 +121,15 @@ def _session(trace: str, calls: Sequence[Call]) -> tuple[Session | None, Account
     error = next((span.error for span in spans.values() if not span.parent and span.error), "")
     verdict = Verdict(Outcome.ERROR if error else Outcome.UNKNOWN, exception=error)
     origin = Origin(id=trace, group=trace)
-    return replace(session, origin=origin, verdict=verdict, subagents=inner), account
+    return replace(session, origin=origin, verdict=verdict, subagents=inner), fields.account()
 
 
 def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields) -> Session:
-    read = read_messages(conversation.last.messages, "messages", fields)
-    tools = read_tools(conversation.last.tools, "tools")
+    last, replaced = clean({"messages": conversation.last.messages, "tools": conversation.last.tools}, "")
+    for place in replaced:
+        fields.became(place, REPLACED)
+    read = read_messages(last["messages"], "messages", fields)
+    tools = read_tools(last["tools"], "tools")
     attributes = [call.span.attributes for call in conversation.calls]
     models = [
         model
@@ -151,7 +153,7 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
             ),
             _total(attributes, "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
         ),
-        metadata=_metadata(attributes),
+        metadata=clean(_metadata(attributes), "")[0],
     )
 
 

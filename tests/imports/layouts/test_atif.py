@@ -2,7 +2,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.imports.layouts import atif
@@ -59,6 +59,7 @@ def documents(draw: st.DrawFn, depth: int = 1) -> Json:
     return made
 
 
+@settings(deadline=None)
 @given(documents())
 def test_a_document_comes_back_as_it_was(given_document: Json) -> None:
     before = copy.deepcopy(given_document)
@@ -67,6 +68,7 @@ def test_a_document_comes_back_as_it_was(given_document: Json) -> None:
     assert given_document == before
 
 
+@settings(deadline=None)
 @given(documents())
 def test_every_field_has_an_account(given_document: Json) -> None:
     entries = atif.read(given_document).account.entries()

@@ -98,6 +98,15 @@ def test_reading_continues_at_a_group() -> None:
     assert after == [(number, one.name) for number, one in whole[2:]]
 
 
+def test_reading_continues_in_the_middle_of_a_file() -> None:
+    rows = [trajectory(str(number)) for number in range(4)]
+    folder = packed({"a.jsonl": lines(*rows), "b.json": json.dumps(rows).encode()})
+    whole = list(folder.documents())
+    for number, (group, document) in enumerate(whole, 1):
+        rest = [one.name for _, one in folder.documents(group, document.after)]
+        assert rest == [one.name for _, one in whole[number:]]
+
+
 def test_the_nearest_report_decides() -> None:
     row = {"instance_id": "i-1", "test_result": {}, "history": [{"source": "user", "action": "message", "args": {}}]}
     files = {

@@ -71,6 +71,20 @@ def test_an_unknown_event_with_a_message_is_refused_by_its_kind() -> None:
         openhands.read_events({"events": [event]})
 
 
+def test_events_with_feedback_of_a_person_have_its_label() -> None:
+    said_by_user = {"source": "user", "action": "message", "observation": None, "args": {"content": "Hi"}}
+    row = {"trajectory": [{"source": "", "status": "ok"}, said_by_user], "polarity": "negative", "email": "a@b.example"}
+    reading = openhands.read_events(row)
+    assert openhands.fits_events(row)
+    assert (reading.sessions[0].label, said(reading.sessions[0])) == (False, [("user", "Hi")])
+    assert {entry["field"]: entry["becomes"] for entry in reading.account.entries()} == {
+        "trajectory": "steps",
+        "trajectory[].other": "ignored: the model does not see it",
+        "polarity": "label",
+        "email": "ignored: personal",
+    }
+
+
 def test_the_last_logged_completion_has_the_whole_run() -> None:
     folder = golden("openhands")
     session = sessions(folder)["org__repo-6"]
