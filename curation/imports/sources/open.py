@@ -138,12 +138,18 @@ def _open(file: BinaryIO, local: Path | None, name: str) -> Iterator[Opened]:
     elif head.startswith(b"PK\x03\x04"):
         limits = {"longest": settings.MAX_LINE_BYTES, "most": settings.MAX_UNPACKED_BYTES}
         files = zip_files(file, **limits)
-        try:
-            yield Opened(digest.hexdigest(), ZipReader(file, **limits), files)
-        except SourceError as error:
-            yield Opened(digest.hexdigest(), None, files, str(error))
+        reader, no_rows = _zip_reader(file, **limits)
+        yield Opened(digest.hexdigest(), reader, files, no_rows)
     else:
         yield _opened(file, digest.hexdigest(), name, "")
+
+
+def _zip_reader(file: BinaryIO, *, longest: int, most: int) -> tuple[ZipReader | None, str]:
+    """Return the reader of a ZIP archive's rows, or why it has none."""
+    try:
+        return ZipReader(file, longest=longest, most=most), ""
+    except SourceError as error:
+        return None, str(error)
 
 
 def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
