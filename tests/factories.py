@@ -293,7 +293,10 @@ def make_imported(
     project: Project, *agent_steps: dict[str, Any], outcome: str = Outcome.SOLVED, task: str = "sum", **values: Any
 ) -> Trajectory:
     """An imported run with its text and its sample: a system prompt, the task, and the agent's steps."""
-    steps = [{"source": "system", "message": "You use bash."}, {"source": "user", "message": f"Task: {task}"}]
+    steps: list[dict[str, Any]] = [
+        {"source": "system", "message": "You use bash."},
+        {"source": "user", "message": f"Task: {task}"},
+    ]
     steps += agent_steps or (called("ls", "a.csv\n"), called("awk a.csv", "", 2))
     steps = [{"step_id": number, **step} for number, step in enumerate(steps, start=1)]
     text = {

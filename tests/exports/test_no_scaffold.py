@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import curation.exports
-from curation.exports.rows.session import session_messages
+from curation.exports.rows.session import session_texts
 from curation.trajectories.models import Outcome, Strategy
+from curation.trajectories.recorded import Recorded
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory
 
@@ -63,18 +65,24 @@ def test_no_module_of_exports_names_the_raw_exchange_as_a_column() -> None:
 
 @given(commands=st.lists(lines, min_size=1), outputs=st.lists(lines, min_size=1), hidden=st.lists(foreign, min_size=4))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_messages_have_the_turns_texts_and_nothing_else(
+def test_messages_have_the_steps_texts_and_nothing_else(
     commands: list[str], outputs: list[str], hidden: list[str]
 ) -> None:
-    """Other keys of a turn, here with prose, are dropped for any commands and outputs."""
+    """Other keys of a step, here with prose, are dropped for any commands and outputs."""
     reply, thinking, note, cut = hidden[:4]
-    turns: list[dict[str, object]] = [{"kind": "orientation", "text": "welcome $ ", "prompt": "$ ", "note": note}]
+    steps: list[dict[str, Any]] = [{"source": "user", "message": "welcome $ ", "extra": {"prompt": "$ ", "note": note}}]
     for command, output in zip(commands, outputs, strict=False):
-        turns.append({"kind": "action", "text": f"run {command}", "reply": reply, "thinking": thinking})
-        turns.append({"kind": "output", "text": f"{output}$ ", "prompt": "$ ", "exit_code": 0, "cut": cut})
-    turns.append({"kind": "action", "text": "exit", "reply": reply})
-    messages = session_messages(turns)
-    assert [message["content"] for message in messages] == [turn["text"] for turn in turns]
-    assert {key for message in messages for key in message} == {"role", "content"}
-    written = orjson.dumps(messages).decode()
+        shown = {"results": [{"content": f"{output}$ ", "extra": {"prompt": "$ ", "exit_code": 0, "cut": cut}}]}
+        steps.append({"source": "agent", "message": f"run {command}", "extra": {"reply": reply}, "observation": shown})
+        steps[-1]["reasoning_content"] = thinking
+    steps.append({"source": "agent", "message": "exit", "extra": {"reply": reply}})
+    session = session_texts(Recorded(steps, {}, {}), is_shell=True, reasoning=False)
+    shown_texts = [
+        text
+        for step in steps
+        for text in (step["message"], *(one["content"] for one in step.get("observation", {}).get("results", ())))
+    ]
+    assert [message["content"] for message in session.messages] == shown_texts
+    assert {key for message in session.messages for key in message} == {"role", "content"}
+    written = orjson.dumps(session.messages).decode()
     assert not [text for text in hidden if text in written]

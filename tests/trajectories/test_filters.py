@@ -6,7 +6,7 @@ from django.http import QueryDict
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid, NotFound, Problem
-from tests.factories import make_project, make_run, make_scenario, make_trajectory
+from tests.factories import make_imported, make_project, make_run, make_scenario, make_trajectory
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +28,8 @@ def rows() -> dict[str, Trajectory]:
             project, easy, outcome="no_terminal", terminal="", model="operator-b", axes={"provider_asked": "no"}
         ),
         "c": make_trajectory(project, hard, outcome="correct_panic", terminal="panic no key", replay="agrees"),
+        "d": make_imported(project, outcome="failed", reward=0.5, repo="acme/api", source_id="1"),
+        "e": make_imported(project, outcome="error", task="join", agent="codex", source="other.zip"),
     }
     make_trajectory(make_project())  # of another project
     return made
@@ -36,24 +38,35 @@ def rows() -> dict[str, Trajectory]:
 @pytest.mark.parametrize(
     ("given", "names"),
     [
-        ({}, "abc"),
+        ({}, "abcde"),
         ({"name": "easy"}, "ab"),
         ({"outcome": ["solved", "correct_panic"]}, "ac"),
         ({"keep": True}, "ac"),
-        ({"keep": "false"}, "b"),
-        ({"terminal": "none"}, "b"),
+        ({"keep": "false"}, "bde"),
+        ({"terminal": "none"}, "bde"),
         ({"terminal": "panic,exit"}, "ac"),
         ({"model": "operator-b"}, "b"),
-        ({"replay": "none"}, "ab"),
+        ({"replay": "none"}, "abde"),
         ({"replay": "agrees"}, "c"),
         ({"status": "approved"}, "a"),
         ({"axes": {"task": ["cleanup", "blocked"], "difficulty": "5"}}, "c"),
         ({"axes": "task=cleanup"}, "ab"),
         ({"provider_asked": "yes"}, "a"),
-        ({"provider_asked": ["no", "unknown"]}, "bc"),
-        ({"documentation_read": "unknown"}, "abc"),
+        ({"provider_asked": ["no", "unknown"]}, "bcde"),
+        ({"documentation_read": "unknown"}, "abcde"),
         ({"created_after": "2100-01-01"}, ""),
-        ({"created_before": "2100-01-01"}, "abc"),
+        ({"created_before": "2100-01-01"}, "abcde"),
+        ({"outcome": "failed"}, "bd"),
+        ({"outcome": "error"}, "e"),
+        ({"outcome": "no_terminal"}, "b"),
+        ({"agent": "terminus-2", "model": "openai/stub-good"}, "d"),
+        ({"task": "join,sum"}, "de"),
+        ({"source": "other.zip"}, "e"),
+        ({"repo": "acme/api"}, "d"),
+        ({"reward_min": 0.5}, "d"),
+        ({"reward_max": 0.4}, ""),
+        ({"steps_min": 5}, "ac"),
+        ({"steps_max": 4}, "bde"),
     ],
 )
 def test_each_field_chooses(rows: dict[str, Trajectory], given: dict[str, Any], names: str) -> None:

@@ -43,6 +43,7 @@ HELP = {
     "structured": "Send a JSON schema for the answer, if the model supports it.",
     "seed": "The same seed picks the same combinations. Empty picks different ones in every run.",
     "dry_run": "Check only the structure and run nothing. Such scenarios cannot be rolled out.",
+    "source": "Rollouts and episodes are paired by scenario or task, imported runs by task.",
     "strategy": "Compare the first action that differs, or everything after the orientation.",
     "weights": 'Weight per dimension, as JSON: {"correctness": 2}.',
     "since": "Calls that began from then on, such as 2026-01-31 or 2026-01-31T08:00 in UTC. Empty reads all.",

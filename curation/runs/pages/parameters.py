@@ -14,6 +14,7 @@ from curation.web.lists.params import list_of_filter
 
 CHOICES: dict[str, dict[object, str]] = {
     "mode": {1: "Against the source's own turn", 2: "Against the king"},
+    "source": {"scenarios": "Rollouts and episodes on servers", "trajectories": "Imported runs"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
 LABELS = {

@@ -7,7 +7,7 @@ filter's index is used if it has at most `FEW` matching rows. PostgreSQL chooses
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -109,7 +109,7 @@ def column_in(column: str, values: Sequence[str | int], *orders: str) -> Clause:
     )
 
 
-def column_range(column: str, bounds: dict[str, object]) -> Clause:
+def column_range(column: str, bounds: Mapping[str, object]) -> Clause:
     """`bounds`: `gte`, `lte` or `lt` of a column that the list may also be ordered by."""
     alias = f"unindexed_{column}"
     return Clause(

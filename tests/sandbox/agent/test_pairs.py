@@ -14,7 +14,7 @@ def kept() -> Side:
 
 def rejected(*commands: str, outcome: str = "checker_failed", sha: str = "1", **turns: object) -> Side:
     given = {"outputs": ("usage\n", "write x\n"), **turns}
-    return Side(make_steps(*commands, **given), outcome, sha)  # type: ignore[arg-type]
+    return Side(make_steps(*commands, **given), outcome, sha)
 
 
 @pytest.mark.parametrize(

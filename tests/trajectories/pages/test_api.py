@@ -10,7 +10,17 @@ from django.test.utils import CaptureQueriesContext
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.trajectories.models import Pair, Trajectory
-from tests.factories import make_bearer, make_project, make_run, make_scenario, make_trajectory, make_user
+from tests.factories import (
+    BASH,
+    called,
+    make_bearer,
+    make_imported,
+    make_project,
+    make_run,
+    make_scenario,
+    make_trajectory,
+    make_user,
+)
 from tests.sandbox.fake import FakeBackend
 from tests.trajectories.rolling import end
 
@@ -64,6 +74,19 @@ def test_one_trajectory_has_the_documented_fields(client: Client, project: Proje
     assert [turn["kind"] for turn in shown["turns"]][:3] == ["orientation", "action", "output"]
     assert (shown["terminal"], shown["panic_reason"], shown["replay"]) == ("exit", None, None)
     assert "You operate a shell" not in str(shown)
+
+
+def test_an_imported_run_has_its_steps_in_the_names_of_atif(
+    client: Client, project: Project, bearer: dict[str, str]
+) -> None:
+    row = make_imported(project, called("ls", "a.csv\n"), reward=1.0, rewards={"reward": 1.0}, metadata={"seed": 3})
+    listed = get(client, bearer, "/projects/acme/trajectories?reward_min=1&agent=terminus-2&outcome=solved")["data"][0]
+    assert (listed["task"], listed["agent"], listed["model"]) == ("sum", "terminus-2", "openai/stub-good")
+    assert (listed["outcome"], listed["rewards"], listed["steps"]) == ("solved", {"reward": 1.0}, 3)
+    shown = get(client, bearer, f"/trajectories/{row.pk}")
+    assert shown["steps"] == row.text.steps and shown["tools"] == [BASH] and shown["metadata"] == {"seed": 3}
+    assert [turn["kind"] for turn in shown["turns"]] == ["orientation", "orientation", "action", "output"]
+    assert shown["turns"][2]["text"].startswith("[tool call] bash {") and shown["turns"][3]["text"] == "a.csv\n"
 
 
 def test_a_panic_differs_from_a_missing_terminal(client: Client, project: Project, bearer: dict[str, str]) -> None:

@@ -11,7 +11,9 @@ from curation.projects.models import Project, Role
 from curation.runs.models import Call, CallStatus, Item, Run
 from curation.trajectories.models import Pair, Replay, Trajectory
 from tests.factories import (
+    called,
     make_endpoint,
+    make_imported,
     make_member,
     make_project,
     make_run,
@@ -42,6 +44,19 @@ def html(client: Client, path: str, status: int = 200, **headers: str) -> str:
 
 def page_of(client: Client, row: Trajectory, query: str = "") -> str:
     return html(client, f"trajectories/{row.pk}/{query}")
+
+
+def test_an_imported_run_has_its_source_rewards_and_siblings(client: Client, project: Project) -> None:
+    row = make_imported(project, called("ls", "a.csv\n"), rewards={"reward": 1.0}, reward=1.0, source_id="sum__1")
+    other = make_imported(project, called("pwd", "/app\n"), outcome="failed")
+    make_imported(project, called("pwd", "/app\n"), task="another")
+    shown = page_of(client, row)
+    for wanted in ("jobs.zip", "sum__1", "terminus-2", "reward 1.0", "a.csv", "Step 2: another command."):
+        assert wanted in shown, wanted
+    assert "the server decides" not in shown and "without <code>exit" not in shown
+    assert f'id="sibling-{other.pk}"' in shown and shown.count('class="chip" id="sibling-') == 1
+    assert html(client, "trajectories/?agent=terminus-2&task=sum").count("data-row-focus") == 2
+    assert client.get(f"/p/acme/samples/{row.sample_id}/").status_code == 200
 
 
 def test_a_tab_keeps_the_other_filters(client: Client, project: Project) -> None:
