@@ -7,6 +7,7 @@ from enum import StrEnum
 from curation.duels.imports.conversation import Conversation, read_conversation, written
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
@@ -34,14 +35,14 @@ class Document:
     unreadable: int = 0
 
 
-def read_document(row: Mapping[str, object]) -> Document:
+def read_document(row: Mapping[str, object], mapping: RowMapping | None = None) -> Document:
     """Return the conversations of one row. Raises `RowRefused`."""
     if is_log(row):
         return _document(Layout.INSPECT, read_log(row), "the log has no samples")
     if is_trace(row):
         layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
         return _document(layout, read_trace(row), "")
-    conversation = read_conversation(row)
+    conversation = read_conversation(row, mapping)
     if not conversation.turns:
         raise RowRefused("no assistant message with a history before it")
     return Document(conversation.layout, [conversation])
