@@ -12,7 +12,6 @@ from django.db.models import F
 from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from curation.imports.layouts.account import Account
 from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
@@ -69,7 +68,6 @@ class Progress(BaseModel):
     first_bad: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
     memory: Json = Field(default_factory=dict)
-    account: list[Json] = Field(default_factory=list)
 
 
 class ImportStage:
@@ -209,8 +207,8 @@ class ImportRun(Kind[ImportParams]):
         return {
             **{name: result.get(name, "") for name in ("source", "format", "layout")},
             "rows": result.get("rows", 0),
-            "bad_rows": result.get("bad_rows", 0),
             "account": result.get("account", []),
+            "bad_rows": result.get("bad_rows", 0),
             "bad_rows_url": bad_rows_url,
             "counts": [(words, result[name]) for name, words in kind.words.items() if result.get(name)],
             "notes": [(words, result[name]) for name, words in kind.note_words.items() if result.get(name)],
@@ -226,10 +224,6 @@ def _commit(
         if kind is not None:
             for name, number in kind.write(target, chunk.entries).items():
                 after.counts[name] = after.counts.get(name, 0) + number
-            account = Account(after.account)
-            for entry in chunk.entries:
-                account.add(kind.account(entry))
-            after.account = account.entries()
         after.listed += _list_bad(context.run, chunk.bad, LISTED_BAD_ROWS - progress.listed)
         after.after = chunk.after
         after.rows += chunk.rows
@@ -264,7 +258,7 @@ def _list_bad(run: Run, bad: list[BadRow], room: int) -> int:
 
 
 def _figures(progress: Progress) -> Json:
-    return {"rows": progress.rows, "bad_rows": progress.bad, "account": progress.account, **progress.counts}
+    return {"rows": progress.rows, "bad_rows": progress.bad, **progress.counts}
 
 
 def _nothing(progress: Progress) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -52,14 +52,23 @@ class Target:
     memory: Json = field(default_factory=dict)
     notes: Json = field(default_factory=dict)
 
+    def account_for(self, rows: Iterable[Account]) -> None:
+        """Add the accounts of rows that were written to that of the import, which its result shows."""
+        account = Account(self.memory.get("account", ()))
+        for row in rows:
+            account.add(row)
+        self.memory["account"] = self.notes["account"] = account.entries()
+
 
 @dataclass(frozen=True, slots=True)
 class RowPreview:
-    """The preview of one row: the name of its layout, how many units it would give, and some of them."""
+    """The preview of one row: the name of its layout, how many units it would give, some of them, and the account of
+    its fields."""
 
     layout: str
     units: int
     lines: Sequence[tuple[str, str]]
+    account: Account = field(default_factory=Account)
 
 
 class ImportKind(ABC, Generic[O, E]):
@@ -75,10 +84,6 @@ class ImportKind(ABC, Generic[O, E]):
     words: ClassVar[Mapping[str, str]] = {}
     note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]
-
-    def account(self, entry: E) -> Account:
-        """Return what became of the fields of a row."""
-        return Account()
 
     def reader_of(self, source: Opened) -> Reader:
         """Return the reader of a source's rows. Raises `SourceError` for a source without them."""

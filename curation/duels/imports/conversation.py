@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import OF_RUNS, Account
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.messages import listed
 from curation.imports.layouts.rows import has_conversation, read_row
 from curation.imports.layouts.session import Json, Session, Step
@@ -27,12 +28,12 @@ class Conversation:
     start: int = 0
 
 
-def read_conversation(row: Mapping[str, Any]) -> tuple[Conversation, Account]:
+def read_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[Conversation, Account]:
     """Return the conversation of a row, with the answers of its agent as turns, and what became of its fields. Raises
     `RowRefused`."""
-    if not has_conversation(row):
+    if not has_conversation(row, mapping):
         raise RowRefused(_without_messages(row))
-    session, account = read_row(row)
+    session, account = read_row(row, mapping)
     return conversation_of(session), account.without(OF_RUNS)
 
 

@@ -8,6 +8,7 @@ from curation.duels.imports.conversation import Conversation, conversation_of, r
 from curation.imports.layouts import inspect_log
 from curation.imports.layouts.account import OF_RUNS, Account, Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.tools import read_tools
@@ -35,14 +36,14 @@ class Document:
     account: Account = field(default_factory=Account)
 
 
-def read_document(row: Mapping[str, object]) -> Document:
+def read_document(row: Mapping[str, object], mapping: RowMapping | None = None) -> Document:
     """Return the conversations of one row. Raises `RowRefused`."""
     if inspect_log.fits(row):
         return _of_log(inspect_log.read(row))
     if is_trace(row):
         layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
         return _document(layout, read_trace(row))
-    conversation, account = read_conversation(row)
+    conversation, account = read_conversation(row, mapping)
     if not conversation.turns:
         raise RowRefused("no assistant message with a history before it")
     return Document(conversation.layout, [conversation], account=account)

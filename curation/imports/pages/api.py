@@ -59,11 +59,9 @@ class RecognisedOut(Schema):
 
 
 class FieldOut(Schema):
-    """What becomes of a field: the part of a session that it is, `metadata`, or `ignored`."""
-
     field: str = Field(examples=["resolved"])
-    rows: int = Field(examples=[412], description="Rows that have it.")
-    becomes: str = Field(examples=["reward.resolved"])
+    rows: int = Field(examples=[100], description="The rows that have the field.")
+    becomes: str = Field(examples=["reward.resolved"], description="What it becomes, `metadata`, or `ignored`.")
 
 
 class PreviewOut(Schema):
@@ -81,8 +79,8 @@ class PreviewOut(Schema):
     rows: int | None = Field(examples=[5000], description="Null where only the beginning of a web source was fetched.")
     units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
     shown: list[ShownOut]
+    account: list[FieldOut] = Field(description="What becomes of each field of the rows that were read.")
     errors: list[RowErrorOut]
-    account: list[FieldOut]
 
 
 @router.post(

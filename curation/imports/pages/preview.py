@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -19,7 +20,6 @@ from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project
-from curation.runs.kinds import Json
 from curation.web.problems import FieldError, Invalid
 
 ROWS = 100
@@ -47,7 +47,7 @@ class RowError:
 class Preview:
     """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
     `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
-    were read, without sampling. `account` says what becomes of each field of the rows that were read."""
+    were read, without sampling. `account` says what becomes of each field of these rows."""
 
     kind: str
     title: str
@@ -60,8 +60,8 @@ class Preview:
     rows: int | None
     units: int | None
     shown: list[Shown]
+    account: list[dict[str, Any]]
     errors: list[RowError]
-    account: list[Json]
 
 
 def preview(*, project: Project, params: ImportParams) -> Preview:
@@ -122,19 +122,19 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
     layouts: dict[str, None] = {}
     shown: list[Shown] = []
     errors: list[RowError] = []
-    units = 0
     account = Account()
+    units = 0
     for row in rows:
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)
             columns.update(dict.fromkeys(row.value))
             seen = kind.preview(row, options)
-            account.add(kind.account(kind.parse(row, options)))
         except RowRefused as refused:
             errors.append(RowError(row.offset + 1, str(refused)))
             continue
         units += seen.units
+        account.add(seen.account)
         layouts[seen.layout] = None
         shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
     total = reader.count() if whole else None
@@ -150,8 +150,8 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
         rows=total,
         units=None if total is None else round(units * total / max(1, len(rows))),
         shown=shown[:SHOWN],
-        errors=errors,
         account=account.entries(),
+        errors=errors,
     )
 
 

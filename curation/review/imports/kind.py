@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.imports.layouts.account import OF_RUNS, Account
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Scope
@@ -32,6 +32,7 @@ class SampleOptions(Options):
         "marked",
         description="Which earlier assistant messages of a chat row are trained on if none is marked: none, or `all`.",
     )
+    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
 class SampleKind(ImportKind[SampleOptions, Entry]):
@@ -73,15 +74,14 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         return isinstance(entry, ScoreRow) or entry.content.tail == 0
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
-        return read_score_row(row) or read_imported_row(row.offset, row.value, options.trained, row.file)
+        return read_score_row(row) or read_imported_row(
+            row.offset, row.value, options.trained, row.file, options.mapping
+        )
 
     def weight(self, entry: Entry) -> int:
         if isinstance(entry, ScoreRow):
             return 0
         return sum(len(content_of(message)) for message in entry.content.history)
-
-    def account(self, entry: Entry) -> Account:
-        return Account() if isinstance(entry, ScoreRow) else entry.account.without(OF_RUNS)
 
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         scores = [entry for entry in entries if isinstance(entry, ScoreRow)]
@@ -90,6 +90,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         target.memory["layouts"] = layouts
         target.notes["layout"] = ", ".join(layouts)
         counts = write_samples(target, rows, deciding_person(target.run))
+        target.account_for(row.account for row in rows)
         return {**counts, **write_scores(target, scores, [row.file for row in rows])}
 
     def preview(self, row: Row, options: SampleOptions) -> RowPreview:
@@ -100,7 +101,10 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         sides = (("answer", content.answer), ("other answer", content.other))
         lines = [(name, message_text(message)) for name, message in sides if message is not None]
         return RowPreview(
-            content.layout, int(content.answer is not None), [("arrives as", _arrives(entry, options)), *lines]
+            content.layout,
+            int(content.answer is not None),
+            [("arrives as", _arrives(entry, options)), *lines],
+            entry.account,
         )
 
 

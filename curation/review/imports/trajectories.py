@@ -9,7 +9,6 @@ from django.conf import settings
 from django.urls import reverse
 from pydantic import Field
 
-from curation.imports.layouts.account import Account
 from curation.imports.layouts.documents import DocumentReader, DocumentRow
 from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.reading import Reading
@@ -91,10 +90,8 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
     def weight(self, entry: Reading) -> int:
         return sum(len(str(step["message"])) for session in entry.sessions for step in session.steps)
 
-    def account(self, entry: Reading) -> Account:
-        return entry.account
-
     def write(self, target: Target, entries: list[Reading]) -> dict[str, int]:
+        target.account_for(entry.account for entry in entries)
         sessions = [session for entry in entries for session in entry.sessions]
         layouts = {*target.memory.get("layouts", []), *(session.layout for session in sessions)}
         target.memory["layouts"] = sorted(layouts)
@@ -113,7 +110,7 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
         entry = self.parse(row, options)
         lines = [line for session in entry.sessions for line in _lines(session)]
         layout = ", ".join(sorted({session.layout for session in entry.sessions}))
-        return RowPreview(layout, len(entry.sessions), lines)
+        return RowPreview(layout, len(entry.sessions), lines, entry.account)
 
 
 def _decisions(saved: Saved) -> Carried:

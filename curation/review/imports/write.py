@@ -270,6 +270,7 @@ def _write_samples(target: Target, new: Sequence[_New]) -> None:
                 preview=text.preview,
                 body=text.body,
                 texts=text.scanned,
+                axes=entry.row.axes,
             )
         )
     for entry, sample in zip(new, upsert_samples(rows), strict=True):
