@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": ("messages", "assistant")}
 JUDGES = ["judge-a", "judge-b", "judge-broken"]
 PARAMS: dict[str, Any] = {
+    "leak_reader": "none",
     "king_model": "king-a",
     "challenger_model": "challenger-a",
     "judges": JUDGES,
