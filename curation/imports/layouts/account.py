@@ -74,8 +74,10 @@ class Fields(Mapping[str, Any]):
         return account
 
     def _source_name(self, field: str) -> str:
+        if not self._names:
+            return field
         first = _FIRST.match(field)
-        name = first[0] if first else field
+        name = field if field in self._names or first is None else first[0]
         return self._names.get(name, name) + field[len(name) :]
 
     def __getitem__(self, name: str) -> Any:

@@ -69,15 +69,14 @@ class RowMapping(BaseModel):
             value = _taken(applied.row, path)
             if value is None:
                 continue
-            if meaning in MEANINGS:
-                moved[MEANINGS[meaning]] = value
-                applied.names[MEANINGS[meaning]] = path
+            if meaning in ("metadata", "ignored"):
+                applied.account.count(path, meaning)
+                if meaning == "metadata":
+                    applied.metadata[path] = value
                 continue
-            applied.account.count(path, meaning)
-            if meaning.startswith(REWARD):
-                moved.setdefault("rewards", {})[meaning.removeprefix(REWARD)] = _reward(value, path)
-            elif meaning == "metadata":
-                applied.metadata[path] = value
+            column = MEANINGS.get(meaning, meaning)
+            moved[column] = _reward(value, path) if meaning.startswith(REWARD) else value
+            applied.names[column] = path
         applied.row.update(moved)
         return applied
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
+from curation.imports.layouts.mapping import REWARD
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
@@ -113,10 +114,11 @@ def _verdict(fields: Fields) -> Verdict:
             rewards[column] = float(is_solved)
             if outcome is Outcome.UNKNOWN:
                 outcome = Outcome.SOLVED if is_solved else Outcome.FAILED
-    for column in _left(fields, _REWARDS):
-        value = fields[column]
+    named = [column for column in fields if column.startswith(REWARD)]
+    for column in _left(fields, (*_REWARDS, *named)):
+        value, name = fields[column], column.removeprefix(REWARD)
         if _is_number(value):
-            rewards[column] = float(fields.take(column, f"reward.{column}"))
+            rewards[name] = float(fields.take(column, f"reward.{name}"))
         elif isinstance(value, Mapping) and value and all(_is_number(number) for number in value.values()):
             fields.take(column, ", ".join(f"reward.{name}" for name in value))
             rewards |= {str(name): float(number) for name, number in value.items()}

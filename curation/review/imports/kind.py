@@ -8,7 +8,7 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
-from curation.imports.sources.rows import Row, SourceError
+from curation.imports.sources.rows import Row, RowRefused, SourceError
 from curation.projects.access import Access, access_of
 from curation.projects.models import Scope
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
@@ -64,6 +64,14 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         if _decides(run) and _person(run) is None:
             raise NotAllowed("To take over the decisions of a file, you need the right to review in this project.")
         return {}
+
+    def claims(self, row: Row) -> bool:
+        """A row that goes on after its answer is rather a session with turns. A person may still choose samples."""
+        try:
+            entry = self.parse(row, SampleOptions())
+        except RowRefused:
+            return False
+        return isinstance(entry, ScoreRow) or entry.content.tail == 0
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
         return read_score_row(row) or read_imported_row(row.offset, row.value, options.trained, row.file)
