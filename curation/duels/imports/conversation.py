@@ -1,9 +1,11 @@
 """A session as prompts are stored: its messages, and which of them are turns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from curation.imports.layouts.account import Account
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.messages import listed
 from curation.imports.layouts.rows import has_conversation, read_row
 from curation.imports.layouts.session import Json, Session, Step
@@ -24,17 +26,17 @@ class Conversation:
     instance_id: str = ""
     repo: str = ""
     start: int = 0
+    account: Account = field(default_factory=Account)
 
 
-def read_conversation(row: Mapping[str, Any]) -> Conversation:
+def read_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> Conversation:
     """Return the conversation of a row, with the answers of its agent as turns. Raises `RowRefused`."""
-    if not has_conversation(row):
+    if not has_conversation(row, mapping):
         raise RowRefused(_without_messages(row))
-    session, _ = read_row(row)
-    return conversation_of(session)
+    return conversation_of(*read_row(row, mapping))
 
 
-def conversation_of(session: Session) -> Conversation:
+def conversation_of(session: Session, account: Account) -> Conversation:
     """Return the conversation of a session, with the answers of its agent as turns."""
     # The chosen side of a pair is the end of its conversation. The sides of a duel are answers to it.
     chosen = next((ending.steps for ending in session.endings if ending.side == "chosen"), ())
@@ -42,7 +44,10 @@ def conversation_of(session: Session) -> Conversation:
     asked = next((position for position, step in enumerate(steps) if _is_asked(step)), len(steps))
     own = [position for position, step in enumerate(steps) if step["source"] == "agent" and position > asked]
     messages, turns = written(steps, own)
-    return Conversation(session.layout, messages, turns, session.tools, session.origin.instance_id, session.origin.repo)
+    origin = session.origin
+    return Conversation(
+        session.layout, messages, turns, session.tools, origin.instance_id, origin.repo, account=account
+    )
 
 
 def written(steps: Sequence[Step], positions: Sequence[int]) -> tuple[list[Message], list[int]]:

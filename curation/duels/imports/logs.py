@@ -6,8 +6,9 @@ from enum import StrEnum
 
 from curation.duels.imports.conversation import Conversation, conversation_of, read_conversation, written
 from curation.imports.layouts import inspect_log
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import Account, Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.tools import read_tools
@@ -34,14 +35,14 @@ class Document:
     unreadable: int = 0
 
 
-def read_document(row: Mapping[str, object]) -> Document:
+def read_document(row: Mapping[str, object], mapping: RowMapping | None = None) -> Document:
     """Return the conversations of one row. Raises `RowRefused`."""
     if inspect_log.fits(row):
         return _of_log(inspect_log.read(row))
     if is_trace(row):
         layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
         return _document(layout, read_trace(row))
-    conversation = read_conversation(row)
+    conversation = read_conversation(row, mapping)
     if not conversation.turns:
         raise RowRefused("no assistant message with a history before it")
     return Document(conversation.layout, [conversation])
@@ -51,7 +52,9 @@ def _of_log(reading: Reading) -> Document:
     conversations: list[Conversation] = []
     start = 0
     for session in reading.sessions:
-        conversations.append(replace(conversation_of(session), start=start))
+        # The account is that of the whole log.
+        account = Account() if conversations else reading.account
+        conversations.append(replace(conversation_of(session, account), start=start))
         start += len(conversations[-1].messages)
     return Document(inspect_log.NAME, conversations, unreadable=len(reading.unreadable))
 

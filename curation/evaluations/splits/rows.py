@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from curation.exports.hygiene.held_out import read_messages
+from curation.imports.layouts.account import Account
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.rows import read_row as read_session
 from curation.imports.layouts.session import Session, Step
 from curation.imports.layouts.written import write_messages
@@ -36,6 +38,7 @@ class EvalRow:
     number: int = 0
     fields: Mapping[str, object] = field(default_factory=dict)
     origins: frozenset[str] = frozenset()
+    account: Account = field(default_factory=Account)
 
     @property
     def opening(self) -> str:
@@ -50,9 +53,9 @@ class EvalRow:
         return rows.EvalRow.of(read_messages(self.messages), self.expected, self.task_id, self.origins)
 
 
-def read_row(value: Mapping[str, object]) -> EvalRow:
+def read_row(value: Mapping[str, object], mapping: RowMapping | None = None) -> EvalRow:
     """Read one row, whose last message is the expected answer; raise `RowRefused` with the reason."""
-    session, _ = read_session(value)
+    session, account = read_session(value, mapping)
     *before, last = [*session.steps, *_wanted(session)] or [{}]
     if not before or last["source"] != "agent" or "observation" in last or session.label is False:
         raise RowRefused("the last of `messages` is not the expected assistant message, with others before it")
@@ -68,6 +71,7 @@ def read_row(value: Mapping[str, object]) -> EvalRow:
         source=_label(value.get("source"), LONGEST_LABEL),
         repo=_label(value.get("repo"), LONGEST_NAME),
         fields={storable(str(name)): storable_json(given) for name, given in value.items() if name != "messages"},
+        account=account,
     )
 
 

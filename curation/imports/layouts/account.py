@@ -8,6 +8,9 @@ from typing import Any
 IGNORED = "ignored"
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"
+# A file whose objects have names of their own, such as ids, would have as many fields as rows.
+MOST_FIELDS = 500
+OTHERS = "(other fields)"
 _FIRST = re.compile(r"[^.\[]+")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 
@@ -21,11 +24,14 @@ class Account:
             self._rows[entry["field"], entry["becomes"]] += entry["rows"]
 
     def add(self, other: "Account") -> None:
-        self._rows.update(other._rows)
+        for (field, becomes), rows in other._rows.items():
+            self.count(field, becomes, rows)
 
-    def count(self, field: str, becomes: str) -> None:
+    def count(self, field: str, becomes: str, rows: int = 1) -> None:
         """Count a field of one row. Counting it again for the same row is the caller's error."""
-        self._rows[field, becomes] += 1
+        if (field, becomes) not in self._rows and len(self._rows) >= MOST_FIELDS:
+            field = OTHERS
+        self._rows[field, becomes] += rows
 
     def entries(self) -> list[dict[str, Any]]:
         """Return `{field, rows, becomes}` by field, as results and previews show them."""

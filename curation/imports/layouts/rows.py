@@ -55,9 +55,9 @@ def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple
     return session, account
 
 
-def has_conversation(row: Mapping[str, Any]) -> bool:
+def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> bool:
     """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
-    return _conversation_column(Columns(Fields(row), None)) != ""
+    return bool(mapping and mapping.messages) or _conversation_column(Columns(Fields(row), None)) != ""
 
 
 def trained_positions(session: Session, *, unmarked: bool = False) -> list[int]:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import orjson
 
-from curation.imports.layouts.account import Account
+from curation.imports.layouts.account import IGNORED, Account
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows import DUELS, OWN, PROMPTS, TASKS, read_row, trained_positions
 from curation.imports.layouts.session import Ending, Json, Session, Step
@@ -25,7 +26,7 @@ LONGEST_NAME = 200
 @dataclass(frozen=True, slots=True)
 class Content:
     """The training content of one row. `reference` is the source's own turn, unless that is the answer. `label` is that
-    of a KTO row. `tail` is the number of steps after the answer."""
+    of a KTO row. `tail` is the number of messages after the answer."""
 
     layout: str
     history: list[Message]
@@ -57,9 +58,11 @@ class ImportedRow:
     account: Account = field(default_factory=Account)
 
 
-def read_imported_row(offset: int, row: Mapping[str, Any], trained: Trained, file: str = "") -> ImportedRow:
+def read_imported_row(
+    offset: int, row: Mapping[str, Any], trained: Trained, file: str = "", mapping: RowMapping | None = None
+) -> ImportedRow:
     """Return the training content of the row. Raises `RowRefused` with the reason."""
-    session, account = read_row(row)
+    session, account = read_row(row, mapping)
     is_own = row.keys() >= OWN
     is_duel = session.layout == DUELS
     metadata = session.metadata
@@ -68,6 +71,8 @@ def read_imported_row(offset: int, row: Mapping[str, Any], trained: Trained, fil
     content = _content(session, "all" if scenario else trained)
     if not content.history:
         raise RowRefused("nothing comes before the answer")
+    if content.tail:
+        account.count("messages after the answer", IGNORED)
     reviewers = _names(metadata.get("reviewers", [])) if is_own else ()
     instance_id = session.origin.instance_id or scenario
     return ImportedRow(
@@ -126,7 +131,8 @@ def _conversation(session: Session, trained: Trained) -> Content:
     last = learned[-1]
     history = write_messages(session.steps[:last], dict.fromkeys(learned, True))
     answer = _answer(session.steps[last], "the row")
-    return Content(session.layout, history, answer, label=session.label, tail=len(session.steps) - last - 1)
+    tail = write_messages(session.steps[last:])[1:]
+    return Content(session.layout, history, answer, label=session.label, tail=len(tail))
 
 
 def _side(ending: Ending | None) -> Message | None:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused, SourceError
 from curation.projects.access import Access, access_of
@@ -32,6 +33,7 @@ class SampleOptions(Options):
         "marked",
         description="Which earlier assistant messages of a chat row are trained on if none is marked: none, or `all`.",
     )
+    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
 class SampleKind(ImportKind[SampleOptions, Entry]):
@@ -74,7 +76,9 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         return isinstance(entry, ScoreRow) or entry.content.tail == 0
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
-        return read_score_row(row) or read_imported_row(row.offset, row.value, options.trained, row.file)
+        return read_score_row(row) or read_imported_row(
+            row.offset, row.value, options.trained, row.file, options.mapping
+        )
 
     def weight(self, entry: Entry) -> int:
         if isinstance(entry, ScoreRow):
@@ -93,6 +97,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
             if access is None:
                 raise SourceError("The person who imports may no longer review in this project.")
         counts = write_samples(target, rows, access)
+        target.account_for(row.account for row in rows)
         return {**counts, **write_scores(target, scores, [row.file for row in rows])}
 
     def preview(self, row: Row, options: SampleOptions) -> RowPreview:
@@ -103,7 +108,10 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         sides = (("answer", content.answer), ("other answer", content.other))
         lines = [(name, message_text(message)) for name, message in sides if message is not None]
         return RowPreview(
-            content.layout, int(content.answer is not None), [("arrives as", _arrives(entry, options)), *lines]
+            content.layout,
+            int(content.answer is not None),
+            [("arrives as", _arrives(entry, options)), *lines],
+            entry.account,
         )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from curation.imports.layouts.account import REPLACED
+from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.rows import has_conversation, read_row, trained_positions
 from curation.imports.layouts.session import Outcome, Session, Step
 from curation.imports.sources.rows import RowRefused
@@ -312,6 +312,16 @@ def test_one_character_does_not_cost_a_row_and_is_counted() -> None:
     assert session.steps[1]["tool_calls"][0]["arguments"] == {"path": "a\N{REPLACEMENT CHARACTER}"}
     replaced = [entry["field"] for entry in account.entries() if entry["becomes"] == REPLACED]
     assert replaced == ["messages[].content", "messages[].tool_calls[].arguments.path"]
+
+
+def test_rows_are_counted_by_field_up_to_a_limit_of_fields() -> None:
+    account = Account()
+    for number in range(1000):
+        account.add(read_row({"messages": [USER | {f"id_{number}": 1}, AGENT]})[1])
+    entries = {entry["field"]: entry["rows"] for entry in account.entries()}
+    assert (entries["messages"], len(entries)) == (1000, 501)
+    assert entries["(other fields)"] == 1000 - 499
+    assert Account(account.entries()).entries() == account.entries()
 
 
 def test_a_conversation_is_told_from_a_prompt() -> None:
