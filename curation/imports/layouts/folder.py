@@ -284,7 +284,7 @@ def _report(files: Files, name: str) -> object:
     if not name.endswith(LINES):
         return files.json(name, "document")
     with files.open(files.root + name) as file:
-        return _values(split_lines(file, Position(), files.longest))
+        return _values(split_lines(file, START, files.longest))
 
 
 def _values(raws: Iterable[Raw]) -> list[Json]:

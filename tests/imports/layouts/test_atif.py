@@ -2,7 +2,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from curation.imports.layouts import atif
@@ -59,7 +59,7 @@ def documents(draw: st.DrawFn, depth: int = 1) -> Json:
     return made
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 def test_a_document_comes_back_as_it_was(given_document: Json) -> None:
     before = copy.deepcopy(given_document)
@@ -68,7 +68,7 @@ def test_a_document_comes_back_as_it_was(given_document: Json) -> None:
     assert given_document == before
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
 def test_every_field_has_an_account(given_document: Json) -> None:
     entries = atif.read(given_document).account.entries()
