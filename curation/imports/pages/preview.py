@@ -10,9 +10,9 @@ from typing import Any
 
 from django.conf import settings
 
+from curation.imports.documents import DocumentReader
 from curation.imports.kinds import ImportParams, check_import, check_source
 from curation.imports.layouts.account import Account
-from curation.imports.layouts.documents import DocumentReader
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate

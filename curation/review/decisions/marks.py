@@ -54,7 +54,8 @@ def mark_steps(
         project=access.project,
         data={"steps": sorted(steps), **given},
     )
-    return text.marks
+    marks: Marks = text.marks
+    return marks
 
 
 def trim_session(sample: Sample, last: int) -> Marks:

@@ -1,6 +1,6 @@
 """Decisions that a file carries, taken over as those of the person who imports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from curation.imports.sources.rows import SourceError
 from curation.projects import audit
@@ -11,7 +11,7 @@ from curation.review.models import STATUS_AFTER, import_batch
 from curation.runs.models import Run
 from curation.web.problems import NotAllowed
 
-Carried = Mapping[tuple[str, tuple[str, ...]], Sequence[int]]
+Carried = Mapping[tuple[str, tuple[str, ...]], list[int]]
 
 
 def decides(run: Run) -> bool:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 from pydantic import Field
 
-from curation.imports.layouts.documents import DocumentReader, DocumentRow
+from curation.imports.documents import DocumentReader, DocumentRow
 from curation.imports.layouts.mapping import RowMapping
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise

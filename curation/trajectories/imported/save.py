@@ -1,14 +1,14 @@
 """Save sessions as trajectories, each with a sample. A session that the project has already is not saved again."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import orjson
 
 from curation.imports.layouts.rows import trained_positions
-from curation.imports.layouts.session import Json, Outcome, Session, Step
+from curation.imports.layouts.session import Outcome, Session, Step
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Flag, Kind
@@ -25,6 +25,7 @@ from sandbox.agent.loops import LoopFacts, loop_facts
 _MAIN_REWARDS = ("reward", "score", "resolved")
 # Characters of a session that full-text search finds: of its beginning, and of its end.
 _SEARCHED = 20_000
+_LONGEST = {field.name: field.max_length for field in Trajectory._meta.concrete_fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _row(run: Run, source: str, session: Session, found: str) -> Trajectory:
     )
 
 
-def main_reward(rewards: Json) -> float | None:
+def main_reward(rewards: Mapping[str, float]) -> float | None:
     """Return the reward that lists filter by: the one of a known name, or the only one."""
     named = [rewards[name] for name in _MAIN_REWARDS if name in rewards]
     return named[0] if named else next(iter(rewards.values())) if len(rewards) == 1 else None
@@ -153,4 +154,4 @@ def _command(step: Step) -> str:
 
 
 def _cut(value: object, column: str) -> str:
-    return str(value or "")[: Trajectory._meta.get_field(column).max_length]
+    return str(value or "")[: _LONGEST[column]]
