@@ -19,6 +19,8 @@ from pytest_django.live_server_helper import LiveServer
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
+from curation.llm.client import defaults
+from tests.model_server import ModelServer
 from tests.parts import PARTS, missing
 from tests.postgres import postgres as postgres
 from tests.product import ROOT
@@ -151,6 +153,21 @@ def quick_clients() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(WhiteNoiseMiddleware, "add_files_from_finders", once)
         yield
+
+
+@pytest.fixture(scope="session")
+def server_process() -> Iterator[ModelServer]:
+    server = ModelServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def model_server(server_process: ModelServer) -> ModelServer:
+    """A model server that behaves, that nobody has asked yet, and of which nothing is known."""
+    server_process.forget()
+    defaults._refused.clear()
+    return server_process
 
 
 @pytest.fixture

@@ -18,12 +18,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
@@ -394,13 +391,6 @@ class ModelServer:
             return json.loads(connection.getresponse().read())
         finally:
             connection.close()
-
-
-@pytest.fixture
-def model_server() -> Iterator[ModelServer]:
-    server = ModelServer()
-    yield server
-    server.stop()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Writers of the embedded database queue for their turn, however they end."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -24,9 +25,9 @@ pytestmark = [
 ]
 # Another program on the same file: takes its turn, says so, and keeps it until it is ended.
 HOLDS = """
-import os, sys, time
-os.environ["DATABASE_URL"] = "sqlite:///" + sys.argv[1]
-import django; django.setup()
+import json, sys, time
+from django.conf import settings
+settings.configure(DATABASES={"default": json.loads(sys.argv[1])})
 from django.db import transaction
 with transaction.atomic():
     print("held", flush=True)
@@ -68,15 +69,9 @@ def test_no_writer_is_passed_over_while_seven_others_write() -> None:
 @contextmanager
 def another_process_writes(*, stopped: bool = False) -> Iterator[subprocess.Popen[bytes]]:
     """Another program has taken its turn; with `stopped` it is stopped in the middle of it."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(connection.settings_dict["NAME"])],
-        cwd=Path(__file__).parents[2],
-        env={
-            "DJANGO_SETTINGS_MODULE": "config.settings",
-            "WINNOW_DATA": str(Path(connection.settings_dict["NAME"]).parent),
-        },
-        stdout=subprocess.PIPE,
-    )
+    database = {name: connection.settings_dict[name] for name in ("ENGINE", "NAME", "OPTIONS")}
+    command = [sys.executable, "-c", HOLDS, json.dumps(database, default=str)]
+    holder = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
         if stopped:
@@ -117,7 +112,7 @@ def test_a_writer_waits_no_longer_than_the_limit_and_blocks_nobody_afterwards(a_
 
 
 def test_one_limit_is_for_the_queue_and_for_programs_outside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 3)
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 2)
     connection.close()
     project, waited = make_project(), list[float]()
 
@@ -133,11 +128,11 @@ def test_one_limit_is_for_the_queue_and_for_programs_outside_it(monkeypatch: pyt
     threads = [threading.Thread(target=wait) for _ in range(3)]
     for thread in threads:
         thread.start()
-        time.sleep(0.5)
+        time.sleep(0.3)
     for thread in threads:
         thread.join()
     stranger.close()
-    assert max(waited) < 4.5
+    assert max(waited) < 3.5
     assert rename(project, "after") < 1
     connection.close()
 

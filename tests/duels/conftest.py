@@ -4,7 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from curation.runs.engine import dispatch
-from tests.duels.running import Models
+from tests.duels.running import Models, serve
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,4 @@ def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
-    """Replace the client of the endpoints; everything else of a run is real."""
-    found = Models()
-    monkeypatch.setattr("curation.runs.engine.llm_stage.client_for", lambda target: found)
-    return found
+    return serve(monkeypatch)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from curation.duels.models import Prompt, Verdict
 from curation.duels.score.models import Score
 from curation.llm.client.completion import Completion, Request, Target
@@ -48,6 +50,13 @@ class Models:
     def text_sent(self, name: str) -> str:
         """Everything that an endpoint was ever sent."""
         return "\n".join(str(message["content"]) for request in self.requests(name) for message in request.messages)
+
+
+def serve(patched: pytest.MonkeyPatch) -> Models:
+    """Replace the client of the endpoints; everything else of a run is real."""
+    models = Models()
+    patched.setattr("curation.runs.engine.llm_stage.client_for", lambda target: models)
+    return models
 
 
 def completion(text: str, *, thinking: str = "", finish: str = "stop", cost: Decimal | None = None) -> Completion:

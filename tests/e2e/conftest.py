@@ -12,7 +12,6 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState, sync_playwright
 
-from tests.model_server import model_server as model_server
 from tests.parts import chromium
 from tests.product import Product
 

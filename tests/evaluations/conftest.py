@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -6,23 +5,12 @@ from pytest_django import Settings
 
 from curation.runs.calls import ask
 from curation.runs.engine import dispatch
-from tests.model_server import ModelServer, model_server
-
-__all__ = ["model_server"]
-
-
-@pytest.fixture(scope="package")
-def server_process() -> Iterator[ModelServer]:
-    server = ModelServer()
-    yield server
-    server.stop()
+from tests.model_server import ModelServer
 
 
 @pytest.fixture
-def server(server_process: ModelServer) -> ModelServer:
-    """A model server that behaves, and that nobody has asked yet."""
-    server_process.forget()
-    return server_process
+def server(model_server: ModelServer) -> ModelServer:
+    return model_server
 
 
 @pytest.fixture(autouse=True)

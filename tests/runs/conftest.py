@@ -5,24 +5,13 @@ import pytest
 from curation.runs import kinds
 from curation.runs.calls import ask
 from curation.runs.engine import dispatch
-from tests.model_server import ModelServer, model_server
+from tests.model_server import ModelServer
 from tests.runs.asking import SCRIPT, Script, register_asking
-
-__all__ = ["model_server"]
-
-
-@pytest.fixture(scope="package")
-def server_process() -> Iterator[ModelServer]:
-    server = ModelServer()
-    yield server
-    server.stop()
 
 
 @pytest.fixture
-def server(server_process: ModelServer) -> ModelServer:
-    """A model server that behaves, and that nobody has asked yet."""
-    server_process.forget()
-    return server_process
+def server(model_server: ModelServer) -> ModelServer:
+    return model_server
 
 
 @pytest.fixture(autouse=True)

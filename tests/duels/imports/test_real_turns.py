@@ -13,10 +13,9 @@ from tests.duels.recomputed import bucket, lower_bound, recompute
 from tests.duels.running import run_to_end, verdict_rows
 from tests.factories import make_endpoint, make_project
 from tests.imports.bringing import bring
-from tests.model_server import ModelServer, model_server
+from tests.model_server import ModelServer
 from tests.parts import shared_data
 
-__all__ = ["model_server"]
 pytestmark = pytest.mark.django_db(transaction=True)
 LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": ("messages", "assistant")}
 JUDGES = ["judge-a", "judge-b", "judge-broken"]
@@ -47,19 +46,21 @@ def project(model_server: ModelServer) -> Project:
     return project
 
 
-@pytest.fixture
-def run(project: Project) -> Run:
+def test_real_turns_are_answered_judged_and_scored_as_computed_from_outside(
+    project: Project, model_server: ModelServer
+) -> None:
     for name in LAYOUTS:
         imported = bring(project, "turns", shared_data("turns", name).read_bytes(), name)
         assert imported.state == "succeeded", imported.error
     records = bring(project, "pr_records", shared_data("turns", "pr_records.jsonl").read_bytes())
     assert records.state == "succeeded", records.error
-    return run_to_end(project, **PARAMS, attempts=2)
+    run = run_to_end(project, **PARAMS, attempts=2)
+    figures_follow_from_the_verdicts(project, run)
+    every_call_is_recorded_with_its_tokens_and_unknown_price(project, run, model_server)
+    the_same_run_again_only_retries_what_did_not_parse(project, run, model_server)
 
 
-def test_real_turns_are_answered_judged_and_scored_as_computed_from_outside(
-    run: Run, project: Project, model_server: ModelServer
-) -> None:
+def figures_follow_from_the_verdicts(project: Project, run: Run) -> None:
     turns = sum(turns_in(shared_data("turns", name)) for name in LAYOUTS)
     assert Prompt.objects.of(project).count() == turns
     assert (run.state, run.items_failed) == ("succeeded", 0)
@@ -86,8 +87,8 @@ def test_real_turns_are_answered_judged_and_scored_as_computed_from_outside(
     assert (judges["judge-broken"]["parse_rate"], judges["judge-broken"]["win_rate"]) == (0.0, None)
 
 
-def test_every_call_is_recorded_with_its_tokens_and_unknown_price(
-    run: Run, project: Project, model_server: ModelServer
+def every_call_is_recorded_with_its_tokens_and_unknown_price(
+    project: Project, run: Run, model_server: ModelServer
 ) -> None:
     calls = Call.objects.filter(run=run)
     assert calls.count() == model_server.counts().asked == run.calls == run.cost_unknown_calls
@@ -97,9 +98,7 @@ def test_every_call_is_recorded_with_its_tokens_and_unknown_price(
     assert not Answer.objects.filter(refusal="", prompt__project=project, text__text="").exists()
 
 
-def test_the_same_run_again_only_retries_what_did_not_parse(
-    run: Run, project: Project, model_server: ModelServer
-) -> None:
+def the_same_run_again_only_retries_what_did_not_parse(project: Project, run: Run, model_server: ModelServer) -> None:
     model_server.reset()
     again = run_to_end(project, **PARAMS, attempts=1)
     assert model_server.counts().asked == model_server.counts("judge-broken").asked == 2 * run.result["done"]

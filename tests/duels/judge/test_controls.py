@@ -18,8 +18,21 @@ from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from judging.answers.facts import answer_facts
 from judging.controls.faults import Control
-from tests.duels.running import JUDGES, Models, against, fair, first, make_arena, run_to_end, shown, verdict
+from tests.duels.running import (
+    JUDGES,
+    Models,
+    Reply,
+    against,
+    fair,
+    first,
+    make_arena,
+    run_to_end,
+    serve,
+    shown,
+    verdict,
+)
 from tests.factories import make_bearer, make_member, make_user
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SETTINGS: dict[str, Any] = {"panel": {"judges": list(JUDGES), "controls": 0.05}}
@@ -42,12 +55,24 @@ def _faults(text: str) -> int:
     return abs(facts.blocks - 1) + abs(facts.commands - 1)
 
 
-@pytest.fixture
-def run(models: Models) -> Run:
-    """12 duels. One judge is careful, one always prefers the challenger's words, one the first seat."""
-    models.says |= {"judge-a": careful, "judge-b": better_challenger, "judge-c": first}
+REPLIES: dict[str, Reply] = {"judge-a": careful, "judge-b": better_challenger, "judge-c": first}
+
+
+@world
+def judged(patched: pytest.MonkeyPatch) -> tuple[Run, str]:
+    """12 duels. One judge is careful, one always prefers the challenger's words, one the first seat.
+
+    With everything that `judge-a` was sent.
+    """
+    models = serve(patched)
+    models.says |= REPLIES
     project, _ = make_arena(prompts=12, settings=SETTINGS)
-    return run_to_end(project)
+    return run_to_end(project), models.text_sent("judge-a")
+
+
+@pytest.fixture
+def run(judged: tuple[Run, str]) -> Run:
+    return judged[0]
 
 
 def controls_of(project: Project) -> list[Duel]:
@@ -57,7 +82,8 @@ def controls_of(project: Project) -> list[Duel]:
     return list(rows)
 
 
-def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(run: Run, models: Models) -> None:
+def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(judged: tuple[Run, str]) -> None:
+    run, sent = judged
     found = controls_of(run.project)
     assert len(found) == 24
     assert Counter(duel.control for duel in found) == {Control.FAULT: 12, Control.SAME: 6, Control.BRIBE: 6}
@@ -68,7 +94,7 @@ def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(run: R
     known = {duel.pk for duel in found}
     marks = [target in known for target in items[:: 2 * len(JUDGES)]]
     assert sum(marks) == 24 and any(marks[:6]) and any(marks[-6:]) and not all(marks[:3])
-    assert "control" not in models.text_sent("judge-a").lower()
+    assert "control" not in sent.lower()
 
 
 def test_a_fault_is_on_either_side_and_the_judge_reads_it_there(run: Run) -> None:
@@ -81,11 +107,12 @@ def test_a_fault_is_on_either_side_and_the_judge_reads_it_there(run: Run) -> Non
     assert all(len(set(sides_of(duel))) == 1 for duel in controls_of(run.project) if duel.control == Control.SAME)
 
 
-def test_the_same_turns_in_another_project_have_the_same_faults(run: Run) -> None:
+def test_the_same_turns_in_another_project_have_the_same_faults(run: Run, models: Models) -> None:
     def planted(project: Project) -> list[tuple[str, str, int | None]]:
         found = sorted(controls_of(project), key=lambda duel: duel.prompt_id)
         return [(duel.control, duel.planted, duel.expected) for duel in found]
 
+    models.says |= REPLIES
     other, _ = make_arena(prompts=12, settings=SETTINGS, slug="other")
     run_to_end(other)
     assert planted(other) == planted(run.project)

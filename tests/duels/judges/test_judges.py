@@ -16,16 +16,29 @@ from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample
-from tests.duels.running import JUDGES, Models, Says, against, fair, first, make_arena, run_to_end, shown, verdict
+from tests.duels.running import (
+    JUDGES,
+    Models,
+    Says,
+    against,
+    fair,
+    first,
+    make_arena,
+    run_to_end,
+    serve,
+    shown,
+    verdict,
+)
 from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def run(models: Models) -> Run:
+@world
+def run(patched: pytest.MonkeyPatch) -> Run:
     """24 duels: judge-a prefers the challenger, judge-b its opponent, judge-c the answer shown first."""
-    models.says |= {"judge-a": fair(), "judge-b": against, "judge-c": first}
+    serve(patched).says |= {"judge-a": fair(), "judge-b": against, "judge-c": first}
     project, _ = make_arena(prompts=24)
     return run_to_end(project)
 

@@ -22,9 +22,11 @@ from tests.duels.running import (
     make_arena,
     prose,
     run_to_end,
+    serve,
     start,
 )
-from tests.factories import make_bearer, make_endpoint, make_member, make_user
+from tests.factories import make_bearer, make_endpoint, make_member
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 JSON = "application/json"
@@ -40,20 +42,33 @@ def by_side(name: str) -> Reply:
     return reply
 
 
-class Court:
-    """A project whose run 1 accepted `challenger` against `king`, and its REST calls."""
+CHALLENGERS: dict[str, Reply] = {name: by_side(name) for name in ("challenger", "challenger-2")}
 
-    def __init__(self, models: Models, **settings: Any) -> None:
+
+def make_accepted(models: Models, **settings: Any) -> tuple[Run, User]:
+    """A run that accepts `challenger` against `king`, and an admin of its project."""
+    models.says |= CHALLENGERS
+    given = {"generation": {"king_model": "king"}, **settings}
+    given["gate"] = {"resamples": 200, "min_clusters": 8, **given.get("gate", {})}
+    given["panel"] = {"controls": 0.05, "judges": list(JUDGES), **given.get("panel", {})}
+    project, _ = make_arena(prompts=8, settings=given)
+    make_endpoint(project, "challenger-2", model="fake/challenger-2")
+    return run_to_end(project), make_member(project, role=Role.ADMIN)
+
+
+@world
+def accepted(patched: pytest.MonkeyPatch) -> tuple[Run, User]:
+    return make_accepted(serve(patched))
+
+
+class Court:
+    """The project of an accepted run, and REST calls of its admin."""
+
+    def __init__(self, models: Models, accepted: tuple[Run, User]) -> None:
+        models.says |= CHALLENGERS
         self.client, self.models = Client(), models
-        models.says |= {name: by_side(name) for name in ("challenger", "challenger-2")}
-        given = {"generation": {"king_model": "king"}, **settings}
-        given["gate"] = {"resamples": 200, "min_clusters": 8, **given.get("gate", {})}
-        given["panel"] = {"controls": 0.05, "judges": list(JUDGES), **given.get("panel", {})}
-        self.project, _ = make_arena(prompts=8, settings=given)
-        make_endpoint(self.project, "challenger-2", model="fake/challenger-2")
-        self.owner = make_user()
-        make_member(self.project, self.owner, Role.ADMIN)
-        self.run = run_to_end(self.project)
+        self.run, self.owner = accepted
+        self.project = self.run.project
 
     def duel(self, *judge: Any, **params: Any) -> Run:
         """Another duel run, whose judges say this."""
@@ -83,8 +98,8 @@ class Court:
 
 
 @pytest.fixture
-def court(models: Models) -> Court:
-    return Court(models)
+def court(models: Models, accepted: tuple[Run, User]) -> Court:
+    return Court(models, accepted)
 
 
 def test_an_accepted_challenger_is_crowned_and_defends(court: Court) -> None:
@@ -142,7 +157,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("lacking", [{"gate": {"min_clusters": 10}}, {"panel": {"controls": 0.0}}])
     def test_a_run_of_which_too_little_is_known(self, models: Models, lacking: dict[str, Any]) -> None:
-        court = Court(models, **lacking)
+        court = Court(models, make_accepted(models, **lacking))
         assert (court.run.result["margin"], court.run.result["decision"]) == (100.0, "undecided")
         self.refused(court.crown(court.run), "not_accepted", "needed")
         assert court.reigns() == []
@@ -168,7 +183,7 @@ class TestRefused:
 
     def test_a_verdict_that_a_rescore_turned(self, models: Models) -> None:
         models.says["judge-b"] = fair(won=0)
-        court = Court(models, panel={"judges": ["judge-a", "judge-b"]})
+        court = Court(models, make_accepted(models, panel={"judges": ["judge-a", "judge-b"]}))
         assert court.run.result["accepted"]
         turned = run_to_end(court.project, "rescore", run=str(court.run.pk), judges=["judge-b"])
         assert turned.result["accepted"] is False
@@ -257,7 +272,7 @@ def test_an_admin_ends_a_reign_with_a_reason(court: Court) -> None:
 
 
 def test_the_setting_crowns_by_itself(models: Models) -> None:
-    court = Court(models, gate={"crown": True})
+    court = Court(models, make_accepted(models, gate={"crown": True}))
     (row,) = court.reigns()
     assert (row["run"], row["crowned_by"]) == (str(court.run.pk), None)
     assert court.run.result["crown"] == {"reign": row["id"]}

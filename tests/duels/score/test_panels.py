@@ -30,6 +30,7 @@ from tests.duels.running import (
     prose,
     run_to_end,
     scores_of,
+    serve,
     verdict,
 )
 from tests.factories import (
@@ -41,13 +42,15 @@ from tests.factories import (
     make_project,
     make_user,
 )
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def arena(models: Models) -> tuple[Project, Run, Run]:
+@world
+def arena(patched: pytest.MonkeyPatch) -> tuple[Project, Run, Run]:
     """Eight duels that a sound panel calls final, then a run with a judge that says nothing that parses."""
+    models = serve(patched)
     project, _ = make_arena(prompts=8)
     sound = run_to_end(project)
     make_endpoint(project, "broken", model="fake/broken")

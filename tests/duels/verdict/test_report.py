@@ -13,8 +13,9 @@ from curation.duels.verdict.run_section import TEMPLATE, report_section
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import Run
-from tests.duels.running import DIMENSIONS, Models, first, make_arena, prose, run_to_end
+from tests.duels.running import DIMENSIONS, Models, first, make_arena, prose, run_to_end, serve
 from tests.factories import make_bearer, make_member, make_project, make_prompt, make_run, make_user
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = "<script>alert(1)</script>|x`y`[z](javascript:1)\x1b[31m\\"
@@ -33,10 +34,10 @@ def page(run: Run) -> str:
     return " ".join(render_to_string(TEMPLATE, {"project": run.project, **report_section(run)}).split())
 
 
-@pytest.fixture
-def run(models: Models) -> Run:
+@world
+def run(patched: pytest.MonkeyPatch) -> Run:
     """Three duels, one judge that flips, one that is silent and of the king's family, a prompt without a record."""
-    models.says |= {"judge-b": first, "judge-c": prose}
+    serve(patched).says |= {"judge-b": first, "judge-c": prose}
     project, prompts = make_arena(prompts=3)
     Endpoint.objects.filter(name__in=["king", "judge-c"]).update(family="qwen")
     Endpoint.objects.filter(name="judge-a").update(price_in=Decimal(1), price_out=Decimal(1))

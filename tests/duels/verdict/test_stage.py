@@ -23,10 +23,12 @@ from tests.duels.running import (
     prose,
     run_to_end,
     scores_of,
+    serve,
     verdict,
     verdict_rows,
 )
 from tests.factories import make_prompt, make_user
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,10 +54,10 @@ def hash_of(text: str) -> int:
     return sum(ord(sign) * (place % 251 + 1) for place, sign in enumerate(text))
 
 
-@pytest.fixture
-def motley_run(models: Models) -> Run:
+@world
+def motley_run(patched: pytest.MonkeyPatch) -> Run:
     """40 duels on 12 pull requests with three such judges."""
-    models.says |= {name: motley(n) for n, name in enumerate(JUDGES)}
+    serve(patched).says |= {name: motley(n) for n, name in enumerate(JUDGES)}
     project, prompts = make_arena(prompts=12)
     for n in range(28):
         history = [{"role": "user", "content": f"A later turn, number {n}."}]

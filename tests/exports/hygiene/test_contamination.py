@@ -16,7 +16,7 @@ from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.samples.models import Sample
 from curation.web.problems import Invalid
-from tests.evaluations.conftest import server, server_process  # noqa: F401 - fixtures
+from tests.evaluations.conftest import server  # noqa: F401 - a fixture
 from tests.evaluations.evaluating import at_server
 from tests.exports.exporting import content, drive_export, make_approved, make_kept, make_pair, rows, run_export
 from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_user, ticket

@@ -240,7 +240,7 @@ def test_facts_of_real_answers_in_both_layouts() -> None:
 
 def test_hostile_input_is_read_in_seconds() -> None:
     for piece in ("((", "$(", "'", "a&&", "<<EOF\n", "`", '"$(', "<|", json.dumps({"a": "{;}"})):
-        facts = answer_facts(in_block(piece * (300_000 // len(piece))))
+        facts = answer_facts(in_block(piece * (60_000 // len(piece))))
         assert isinstance(facts, AnswerFacts)
 
 

@@ -225,7 +225,7 @@ def test_the_schema_asks_for_exactly_the_rubric() -> None:
         "judge who ",
     ],
 )
-def test_a_hostile_megabyte_takes_little_time(piece: str) -> None:
+def test_hostile_text_takes_little_time(piece: str) -> None:
     started = time.process_time()
-    neutralise(piece * (1_000_000 // len(piece)))
-    assert time.process_time() - started < 3.0
+    neutralise(piece * (100_000 // len(piece)))
+    assert time.process_time() - started < 0.5

@@ -53,11 +53,10 @@ def test_false_verdicts_are_at_most_one_in_twenty(rows: int, gained: float) -> N
 
 
 def outcomes(rows: int, gained: float, lost: float) -> Iterator[tuple[tuple[int, int], float]]:
-    for up in range(rows + 1):
-        for down in range(rows + 1 - up):
-            p = float(stats.multinomial.pmf([up, down, rows - up - down], rows, [gained, lost, 1 - gained - lost]))
-            if p > 1e-5:
-                yield (up, down), p
+    counts = np.array([(up, down, rows - up - down) for up in range(rows + 1) for down in range(rows + 1 - up)])
+    chances = stats.multinomial.pmf(counts, rows, [gained, lost, 1 - gained - lost])
+    for (up, down, _), p in zip(counts[chances > 1e-5], chances[chances > 1e-5], strict=True):
+        yield (int(up), int(down)), float(p)
 
 
 def is_equivalent(rows: int, gained: int, lost: int, margin: float) -> bool:

@@ -20,7 +20,6 @@ from curation.runs.launch import launch
 from curation.runs.models import Call, Run
 from tests.factories import make_endpoint, make_project
 from tests.model_server import ModelServer
-from tests.model_server import model_server as model_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long, pytest.mark.embedded]
 KEY = "sk-of-the-proxy-0123456789"

@@ -21,7 +21,6 @@ from curation.runs.launch import launch
 from curation.runs.models import Call, Run
 from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
 from tests.model_server import ModelServer
-from tests.model_server import model_server as model_server
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 

@@ -15,7 +15,6 @@ from curation.llm.client.errors import CallError, HalfAnswer, OutOfQuota, RateLi
 from curation.llm.client.litellm_client import LiteLlmClient, listed_prices
 from judging.answers.read import format_refusal
 from tests.model_server import ModelServer
-from tests.model_server import model_server as model_server
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "cases" / "replies.jsonl"
 MESSAGES = [{"role": "user", "content": "hello"}]

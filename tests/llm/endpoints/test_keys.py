@@ -20,7 +20,6 @@ from curation.llm.models import Endpoint
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_endpoint, make_project, make_user
 from tests.model_server import ModelServer
-from tests.model_server import model_server as model_server
 
 JSON = "application/json"
 ROOT = Path(__file__).resolve().parents[3]

@@ -163,45 +163,43 @@ def everything() -> dict[str, list[Any]]:
     }
 
 
-def call(rows: Rows, user: User, method: str, path: str) -> Any:
-    return Client().generic(
-        method, rows.address(path), json.dumps(rows.body(method, path)), JSON, headers=make_bearer(user)
-    )
+def call(client: Client, rows: Rows, method: str, path: str, headers: dict[str, str] | None = None) -> Any:
+    return client.generic(method, rows.address(path), json.dumps(rows.body(method, path)), JSON, headers=headers)
 
 
-@pytest.mark.parametrize(("method", "path"), CALLS)
-def test_a_stranger_finds_nothing_by_id(rows: Rows, method: str, path: str) -> None:
+def test_a_stranger_finds_nothing_by_id(client: Client, rows: Rows) -> None:
     """Admin of a project of their own, all scopes, and the ids of another's rows."""
     stranger = make_user()
     make_project("elsewhere", user=stranger)
-    before = everything()
+    headers, before, wrong = make_bearer(stranger), everything(), {}
 
-    answer = call(rows, stranger, method, path)
+    for method, path in CALLS:
+        answer = call(client, rows, method, path, headers)
+        if path == "/api/v1/samples/bulk":  # names no project; the answer is about the caller's own
+            assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "ids")
+        elif answer.status_code != 404:
+            wrong[method, path] = answer.content
 
-    if path == "/api/v1/samples/bulk":  # names no project; the answer is about the caller's own
-        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "ids")
-    else:
-        assert answer.status_code == 404, answer.content
+    assert wrong == {}
     assert everything() == before
 
 
-@pytest.mark.parametrize(("method", "path"), WRITING)
-def test_a_viewer_writes_nothing(rows: Rows, method: str, path: str) -> None:
-    viewer = make_member(rows.project, role=Role.VIEWER)
-    before = everything()
+def test_a_viewer_writes_nothing(client: Client, rows: Rows) -> None:
+    headers, before, wrong = make_bearer(make_member(rows.project, role=Role.VIEWER)), everything(), {}
 
-    answer = call(rows, viewer, method, path)
+    for method, path in WRITING:
+        answer = call(client, rows, method, path, headers)
+        if answer.status_code != 403 or not answer.json()["detail"]:
+            wrong[method, path] = answer.content
 
-    assert answer.status_code == 403, answer.content
-    assert answer.json()["detail"]
+    assert wrong == {}
     assert everything() == before
 
 
-@pytest.mark.parametrize(("method", "path"), CALLS)
-def test_without_a_credential_nothing_is_shown(rows: Rows, method: str, path: str) -> None:
-    answer = Client().generic(method, rows.address(path), json.dumps(rows.body(method, path)), JSON)
+def test_without_a_credential_nothing_is_shown(client: Client, rows: Rows) -> None:
+    answers = {(method, path): call(client, rows, method, path).status_code for method, path in CALLS}
 
-    assert answer.status_code == 401
+    assert {asked: status for asked, status in answers.items() if status != 401} == {}
 
 
 TURN = [{"role": "user", "content": "Fix totals."}, {"role": "assistant", "content": "THOUGHT: I look around."}]

@@ -25,7 +25,6 @@ from curation.web.outbound.addresses import IMPORTS, MODELS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport, CheckedTransport
 from curation.web.problems import Invalid
 from tests.model_server import ModelServer
-from tests.model_server import model_server as model_server
 
 PUBLIC = "93.184.216.34"
 
