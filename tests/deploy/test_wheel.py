@@ -28,7 +28,7 @@ READY_WITHIN = 60.0
 OF_EXTRAS = {
     "client/records.py": ("datasets",),
     "client/rows.py": ("pandas",),
-    "mcp.py": ("mcp", "uvicorn"),
+    "mcp.py": ("fastmcp", "httpx2", "mcp", "starlette"),
     "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
     "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
     "server/sandbox/agent/openenv.py": ("openenv.", "websockets."),
@@ -106,7 +106,7 @@ def test_heavy_parts_are_extras(wheel: Path) -> None:
 
     assert 'openenv-core; extra == "live"' in needed
     assert 'django-storages[s3]; extra == "s3"' in needed
-    assert [name for name in needed if name.startswith("mcp") and name.endswith('extra == "mcp"')]
+    assert [name for name in needed if name.startswith("fastmcp") and name.endswith('extra == "mcp"')]
     core = [name for name in needed if "extra ==" not in name]
     assert "litellm" in " ".join(core)
     assert not [name for name in core if name.startswith(("openenv", "django-storages", "boto", "pyarrow"))]
