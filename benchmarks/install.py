@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SIZE, WARM = 500, 30.0
 # Only what the extras and tests need. LiteLLM itself brings boto3.
-EXTRAS = ("authlib", "mcp", "openenv", "psycopg", "pyarrow", "scipy", "storages")
+EXTRAS = ("authlib", "fastmcp", "mcp", "psycopg", "pyarrow", "storages", "websockets")
 
 
 def main() -> int:

@@ -4,8 +4,12 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from judging.likeness.minima import BandIndex, minima_of
+from judging.likeness.minima import PERMUTATIONS, minhash_of
+
+if TYPE_CHECKING:
+    from datasketch import MinHash
 
 # Rows that agree in a band are compared word by word: 0.56 of those that share 0.4 of their rare word pairs, 0.99 of
 # those that share 0.6.
@@ -31,17 +35,21 @@ class Similar:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
+        from datasketch import MinHashLSH
+
         self._pairs = [pairs_of(text) for text in texts]
         self._rows_with = Counter(pair for pairs in set(map(frozenset, self._pairs)) for pair in pairs)
         self._rows = len(set(map(frozenset, self._pairs)))
-        self._index = BandIndex(BANDS)
+        self._index = MinHashLSH(num_perm=PERMUTATIONS, params=(BANDS, PERMUTATIONS // BANDS))
         for number, pairs in enumerate(self._pairs):
-            self._index.add(number, self._minima(pairs))
+            if (minhash := self._minhash(pairs)) is not None:
+                self._index.insert(number, minhash)
 
     def candidates(self, text: str) -> Iterator[tuple[int, float]]:
         """Yield the number of each text that may resemble this one, with their weighted Jaccard index."""
         pairs = pairs_of(text)
-        for number in self._index.find(self._minima(pairs)):
+        minhash = self._minhash(pairs)
+        for number in sorted(self._index.query(minhash)) if minhash is not None else ():
             yield number, self._weighted_jaccard(pairs, self._pairs[number])
 
     def _weighted_jaccard(self, one: set[str], other: set[str]) -> float:
@@ -51,11 +59,11 @@ class Similar:
     def _weight(self, pair: str) -> float:
         return math.log((self._rows + 1) / max(1, self._rows_with[pair]))
 
-    def _minima(self, pairs: set[str]) -> bytes:
-        """Return the minima of the rare pairs; nothing where they are too few."""
+    def _minhash(self, pairs: set[str]) -> "MinHash | None":
+        """Return the signature of the rare pairs; None where they are too few."""
         most = max(1, RARE * self._rows)
         rare = [pair for pair in pairs if self._rows_with[pair] <= most]
-        return minima_of(rare) if len(rare) >= FEWEST_PAIRS else b""
+        return minhash_of(rare) if len(rare) >= FEWEST_PAIRS else None
 
 
 class Beginnings:

@@ -1,4 +1,7 @@
-"""An episode on an OpenEnv server: one WebSocket from reset to close, with `openenv-core`'s generic client.
+"""An episode on an OpenEnv server: one WebSocket from reset to close.
+
+A message is an object with a `type`, and `data` where the type has some: `reset` with its arguments, `step` with an
+action, `state` and `close`. A reply's `type` is `error`, or another one that is not read; its `data` is an object.
 
 Observations are passed on unchanged, so no unknown field is lost. An action that the server refuses is the agent's: a
 step with the error as its observation. Every fault of the connection or the server is infrastructure: the episode
@@ -6,6 +9,7 @@ starts again and is never scored. Where an action fails on the server, one of ou
 """
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -22,12 +26,12 @@ from sandbox.agent.environment import Observation, Step
 from sandbox.errors import EnvironmentFull, NoReply, SandboxFailed, ServerError
 
 if TYPE_CHECKING:
-    from openenv.core.generic_client import GenericEnvClient
+    from websockets.asyncio.client import ClientConnection
 
 OK, SERVER_ERROR = 200, 500
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
-MAX_MEGABYTES = 16.0
+MAX_BYTES = 16 * 1024 * 1024
 PROBE_SECONDS = 5.0
 # A server's error codes: it has no room for a session, refuses an action, or the action raised an error.
 FULL, REFUSED, FAILED = "CAPACITY_REACHED", "VALIDATION_ERROR", "EXECUTION_ERROR"
@@ -68,24 +72,15 @@ class OpenEnvEnvironment:
         seconds: float = 60.0,
         network: Network | None = None,
     ) -> None:
-        # The client appends the path of the socket itself.
         self._url = url.rstrip("/").removesuffix("/ws")
         self._reset, self._form, self._seconds = dict(reset), form, seconds
         self._network = network
-        self._client: GenericEnvClient | None = None
+        self._socket: ClientConnection | None = None
         self._opening = Observation("")
         self._beside: Mapping[str, object] = {}
 
     async def reset(self) -> Observation:
-        await asyncio.to_thread(_client_class)  # the first import takes seconds; other episodes continue
-        self._client = _client_class()(
-            self._url,
-            connect_timeout_s=CONNECT_SECONDS,
-            message_timeout_s=self._seconds,
-            max_message_size_mb=MAX_MEGABYTES,
-            mode="simulation",
-        )
-        await self._connect(self._client)
+        self._socket = await self._connect()
         data = await self._exchange("reset", self._reset)
         self._beside = {name: value for name, value in data.items() if name not in ("observation", "reward", "done")}
         self._opening = self._step_of("reset", data).observation
@@ -113,23 +108,21 @@ class OpenEnvEnvironment:
             if isinstance(tool, dict)
         ]
 
-    async def _connect(self, client: "GenericEnvClient") -> None:
-        # With a socket of ours the client neither resolves the name again nor follows a redirect.
-        try:
-            if self._network and (connected := await self._network.socket(self._url, CONNECT_SECONDS)):
-                from websockets.asyncio.client import connect
+    async def _connect(self) -> "ClientConnection":
+        from websockets.asyncio.client import connect
 
-                url = f"{re.sub('^http', 'ws', self._url)}/ws"
-                client._ws = await connect(
-                    url,
-                    sock=connected,
-                    open_timeout=CONNECT_SECONDS,
-                    max_size=int(MAX_MEGABYTES * 1024 * 1024),
-                    proxy=None,
-                )
-            else:
-                await client.connect()
-        except (TimeoutError, OSError, _closed_socket()) as error:
+        try:
+            # With a socket of ours the client neither resolves the name again nor follows a redirect.
+            connected = await self._network.socket(self._url, CONNECT_SECONDS) if self._network else None
+            return await connect(
+                f"{re.sub('^http', 'ws', self._url)}/ws",
+                sock=connected,
+                open_timeout=CONNECT_SECONDS,
+                close_timeout=CLOSE_SECONDS,
+                max_size=MAX_BYTES,
+                proxy=True if self._network and not connected else None,
+            )
+        except (OSError, _socket_error()) as error:
             raise SandboxFailed(f"{self._url}, reset: {error or type(error).__name__}") from None
 
     async def step(self, action: str) -> Step:
@@ -174,34 +167,25 @@ class OpenEnvEnvironment:
         raise SandboxFailed(doubt)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
+        client, self._socket = self._socket, None
         if client is not None:
-            # A server that hangs does not respond to this either; the socket is dropped with the client.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(client.disconnect(), CLOSE_SECONDS)
-
-    async def _last_words(self) -> str:
-        """The server's message before it hung up: the client could not send and has not read it."""
-        socket = self._client._ws if self._client is not None else None
-        if socket is None:
-            return ""
-        try:
-            return str(await asyncio.wait_for(socket.recv(), CLOSE_SECONDS))
-        except (TimeoutError, OSError, _closed_socket()):
-            return ""
+            # A server that hangs does not respond to this either; the socket is dropped.
+            with suppress(OSError, _socket_error()):
+                await asyncio.wait_for(client.send('{"type": "close"}'), CLOSE_SECONDS)
+                await client.close()
 
     async def _exchange(self, what: str, data: Mapping[str, object] | None = None) -> Mapping[str, Any]:
         """Send a message and return the data of its reply."""
-        if self._client is None:
+        if self._socket is None:
             raise SandboxFailed(f"a {what} before the reset")
         try:
-            await self._client._send({"type": what} if data is None else {"type": what, "data": data})
-            reply = await self._client._receive()
+            await self._socket.send(json.dumps({"type": what} if data is None else {"type": what, "data": data}))
+            reply = json.loads(await asyncio.wait_for(self._socket.recv(), self._seconds))
         except TimeoutError:
             raise NoReply(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
-        except (ConnectionError, OSError, RuntimeError, ValueError, TypeError, _closed_socket()) as error:
-            hung_up = isinstance(error, _closed_socket())
-            reason = f"{error} {await self._last_words() if hung_up else ''}".strip() or type(error).__name__
+        except (OSError, ValueError, TypeError, _socket_error()) as error:
+            hung_up = isinstance(error, _socket_error())
+            reason = f"{error} {await _last_words(self._socket) if hung_up else ''}".strip() or type(error).__name__
             kind = EnvironmentFull if FULL in reason else SandboxFailed
             raise kind(f"{self._url}, {what}: {reason}") from None
         content = reply.get("data") if isinstance(reply, dict) else None
@@ -320,19 +304,19 @@ def tool_result(value: object) -> str | None:
 
 def can_play() -> bool:
     """Return whether the client is installed; it is an optional part."""
-    return find_spec("openenv") is not None
+    return find_spec("websockets") is not None
+
+
+async def _last_words(client: "ClientConnection") -> str:
+    """The server's message before it hung up: the client could not send and has not read it."""
+    try:
+        return str(await asyncio.wait_for(client.recv(), CLOSE_SECONDS))
+    except (OSError, _socket_error()):
+        return ""
 
 
 @cache
-def _client_class() -> "type[GenericEnvClient]":
-    from openenv.core.generic_client import GenericEnvClient as Client
-
-    client: type[GenericEnvClient] = Client
-    return client
-
-
-@cache
-def _closed_socket() -> type[Exception]:
+def _socket_error() -> type[Exception]:
     from websockets.exceptions import WebSocketException
 
     return WebSocketException

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from typing import Any
 import httpx2
 import pytest
 import uvicorn
+from fastmcp import FastMCP
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
+from starlette.middleware import Middleware
 
 from curation.duels.models import Duel
 from curation.exports.models import Export
@@ -28,7 +31,7 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_endpoint, make_project, make_user
-from winnow.mcp import MOST_BYTES, TOOLS, Site, _names_in, server_of, with_token
+from winnow.mcp import MOST_BYTES, TOOLS, NeedsToken, Site, server_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Work = Callable[[Client], Awaitable[Any]]
@@ -36,7 +39,7 @@ Work = Callable[[Client], Awaitable[Any]]
 
 def with_client(server: Any, work: Work) -> Any:
     async def run() -> Any:
-        async with Client(server) as client:
+        async with Client(server._mcp_server if isinstance(server, FastMCP) else server) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -79,10 +82,10 @@ def test_an_agent_reads_and_launches_and_decides_only_with_the_scope(live_server
         decided = await client.call_tool("decide_sample", decision)
         assert not decided.is_error, decided.content
 
-    with_client(server_of(Site(live_server.url, tokens["read", "run"], write=True)), launch)
+    with_client(server_of(Site(live_server.url, tokens["read", "run"]), write=True), launch)
     assert Run.objects.filter(project=project, kind="king", created_by=ada).count() == 1
     assert not Decision.objects.exists()
-    with_client(server_of(Site(live_server.url, tokens["read", "review"], write=True)), decide)
+    with_client(server_of(Site(live_server.url, tokens["read", "review"]), write=True), decide)
     assert Decision.objects.get().reviewer == ada
 
 
@@ -119,7 +122,7 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
     missing = {"get_scenario": "scenario_id", "get_trajectory": "trajectory_id", "get_evaluation": "evaluation_id"}
 
     def given(name: str) -> dict[str, Any]:
-        needed = _names_in(TOOLS[name][2])
+        needed = re.findall(r"{(\w+)}", TOOLS[name][2])
         body = {"body": bodies[name]} if name in bodies else {}
         return {one: str(names.get(one, 999999)) for one in needed} | body
 
@@ -145,7 +148,7 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         said = f"The file has {file.bytes} bytes, so first_byte must be less than {file.bytes}."
         assert (past.is_error, text_of(past)) == (True, said)
 
-    with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read")), write=True)), work)
+    with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read"))), write=True), work)
     assert (Run.objects.count(), Decision.objects.filter(action="reject").count()) == (1, 0)
 
 
@@ -159,8 +162,8 @@ def test_tools_that_change_what_is_there_say_so(live_server: LiveServer) -> None
             if tool.annotations and tool.annotations.destructive_hint
         }
 
-    site = Site(live_server.url, secret_of(make_bearer(ada)), write=True)
-    assert with_client(server_of(site), destructive) == {"cancel_run", "decide_sample"}
+    site = Site(live_server.url, secret_of(make_bearer(ada)))
+    assert with_client(server_of(site, write=True), destructive) == {"cancel_run", "decide_sample"}
 
 
 def test_without_write_a_server_offers_and_calls_only_what_reads(live_server: LiveServer) -> None:
@@ -194,8 +197,8 @@ def test_a_decision_names_the_version_that_was_read(live_server: LiveServer) -> 
         assert all(call.is_error for call in calls)
         return [text_of(call) for call in calls]
 
-    site = Site(live_server.url, secret_of(make_bearer(ada)), write=True)
-    unnamed, stale = with_client(server_of(site), decide)
+    site = Site(live_server.url, secret_of(make_bearer(ada)))
+    unnamed, stale = with_client(server_of(site, write=True), decide)
     assert "name the version that you read" in unnamed and '"status":412' in stale.replace(" ", "")
     assert not Decision.objects.exists()
 
@@ -218,7 +221,7 @@ def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> No
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    app = with_token(server_of(Site(live_server.url, "")).streamable_http_app(stateless_http=True))
+    app = server_of(Site(live_server.url)).http_app(stateless_http=True, middleware=[Middleware(NeedsToken)])
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

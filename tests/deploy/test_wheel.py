@@ -28,10 +28,10 @@ READY_WITHIN = 60.0
 OF_EXTRAS = {
     "client/records.py": ("datasets",),
     "client/rows.py": ("pandas",),
-    "mcp.py": ("mcp", "uvicorn"),
+    "mcp.py": ("fastmcp", "httpx2", "mcp", "starlette"),
     "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
     "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
-    "server/sandbox/agent/openenv.py": ("openenv.", "websockets."),
+    "server/sandbox/agent/openenv.py": ("websockets.",),
 }
 
 
@@ -104,12 +104,12 @@ def test_heavy_parts_are_extras(wheel: Path) -> None:
         line.removeprefix("Requires-Dist: ") for line in metadata.splitlines() if line.startswith("Requires-Dist")
     ]
 
-    assert 'openenv-core; extra == "live"' in needed
+    assert 'websockets; extra == "live"' in needed
     assert 'django-storages[s3]; extra == "s3"' in needed
-    assert [name for name in needed if name.startswith("mcp") and name.endswith('extra == "mcp"')]
+    assert [name for name in needed if name.startswith("fastmcp") and name.endswith('extra == "mcp"')]
     core = [name for name in needed if "extra ==" not in name]
     assert "litellm" in " ".join(core)
-    assert not [name for name in core if name.startswith(("openenv", "django-storages", "boto", "pyarrow"))]
+    assert not [name for name in core if name.startswith(("websockets", "django-storages", "boto", "pyarrow"))]
 
 
 def test_the_wheel_imports_what_it_requires_and_nothing_else(installed: Path, tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def check_address(address: str) -> None:
         reason = "An environment is `sandbox`, or the http(s):// or ws:// or wss:// address of an OpenEnv server."
         raise Invalid(reason, errors=[FieldError("params.environment", reason)])
     if not can_play():
-        reason = "Live environments need `openenv-core` on the server: pip install 'winnow-curation[live]'."
+        reason = "Live environments need `websockets` on the server: pip install 'winnow-curation[live]'."
         raise Invalid(reason, code="not_installed", errors=[FieldError("params.environment", reason)])
     try:
         refuse_private(address.replace("ws", "http", 1), MODELS)

@@ -1,4 +1,4 @@
-"""MinHash: signatures that stay comparable with stored ones, and the index of their bands."""
+"""MinHash: signatures that stay comparable with stored ones."""
 
 import random
 import zlib
@@ -6,7 +6,7 @@ import zlib
 import pytest
 from datasketch import MinHash
 
-from judging.likeness.minima import PERMUTATIONS, BandIndex, minima_of, near_matrix
+from judging.likeness.minima import PERMUTATIONS, minima_of, near_matrix
 
 
 @pytest.mark.parametrize("count", [0, 1, 30, 20_000])
@@ -24,16 +24,3 @@ def test_the_share_of_equal_minima_estimates_the_jaccard_similarity() -> None:
     one, other = near_matrix([minima_of(shared + own[:200]), minima_of(shared + own[200:])])
 
     assert float((one == other).mean()) == pytest.approx(0.6, abs=0.12)
-
-
-def test_an_index_finds_what_agrees_in_a_band() -> None:
-    index = BandIndex(32)
-    words = [[f"{text}-{number}" for number in range(50)] for text in range(40)]
-    for row, shingles in enumerate(words):
-        index.add(row, minima_of(shingles))
-    index.add(40, minima_of([*words[7][:45], "another"]))
-    index.add(41, b"")
-
-    assert index.find(minima_of(words[7])) == [7, 40]
-    assert index.find(minima_of(["unseen"])) == []
-    assert index.find(b"") == []
