@@ -28,7 +28,8 @@ sub listen_by {
 
 sub look_at_call {
     my $notice = "\0" x 80;
-    ioctl($listener, 0xC0502100, $notice) or return;    # its process was killed meanwhile
+    $is_silent = !ioctl($listener, 0xC0502100, $notice);
+    return if $is_silent;    # its process was killed meanwhile, or the last one that has the filter is ending
     my ($id, $pid, $number, $at, @argument) = (unpack('QLLlLQQ6', $notice))[0, 1, 3, 5 .. 11];
     $is_heard = 1;
     watch($pid, $number, @argument) if $is_checked;
