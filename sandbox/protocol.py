@@ -100,6 +100,20 @@ class CheckResult:
     written: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PathEdit:
+    """A path as it is to be: a `file`, a `folder`, a `link`, or nothing if `kind` is empty.
+
+    The content of a file, or the target of a link, is each of `pieces` as often as its number says, cut at `size` bytes.
+    """
+
+    path: str
+    kind: str = ""
+    mode: int = 0
+    pieces: tuple[tuple[bytes, int], ...] = ()
+    size: int = 0
+
+
 class Session(Protocol):
     """One fresh sandbox, from opening to removal. If any call raises `SandboxFailed`, try again in a new session."""
 
@@ -118,6 +132,13 @@ class Session(Protocol):
 
         The checker has its own environment, with `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`, and the
         commands `asked` and `unchanged` (asked.pl).
+        """
+
+    def edit(self, edits: Sequence[PathEdit]) -> None:
+        """Make these edits of the agent's files, one after the other, between two checks. No program runs for it.
+
+        Missing folders are made, closed ones are entered, and a file that is there keeps its inode. An edit that the
+        file system refuses is left out.
         """
 
     def close(self) -> None:

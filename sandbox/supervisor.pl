@@ -106,6 +106,7 @@ while (1) {
     elsif ($kind eq 'G') { $home = $cwd = $field[0]; reply('R') }
     elsif ($kind eq 'X') { command(@field) }
     elsif ($kind eq 'C') { check(@field) }
+    elsif ($kind eq 'E') { edit(@field) }
     else                 { fail("a request of kind '$kind'") }
 }
 
