@@ -30,11 +30,15 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds."""
+    """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds.
+
+    `weight` is the session's part of the processors when they are short, where other work has 1024.
+    """
 
     memory: int = 256 * MEBIBYTE
     pids: int = 128
     cpus: float = 1.0
+    weight: int = 128  # many sessions have one worker, which gets more than any of them
     disk: int = 64 * MEBIBYTE
     output: int = 64 * 1024
     command_seconds: float = 20.0
