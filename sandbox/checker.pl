@@ -26,10 +26,11 @@ sub check {
     my $begin = 'HOME=' . quoted($home) . ';';
     $begin .= qq{$_() { /usr/bin/perl /proc/self/fd/$STATE_FD $_ "\$@"; };} for qw(asked unchanged);
     my $telling;
+    $watching ||= watching_filter();
     $listener = undef;    # the kernel permits one listener in a line of processes
     socketpair($hearing, $telling, 1, 1, 0) or fail("socketpair: $!") if $can_listen;
     my $result = run($milliseconds, $own_env, sub {
-        pass_descriptor($call{sendmsg}, $telling, listen_by(watching_filter())) if $telling;
+        pass_descriptor($call{sendmsg}, $telling, listen_by($watching)) if $telling;
         syscall($call{dup3}, fileno $record, $STATE_FD, 0);
         exec { '/bin/sh' } 'sh', '-c', $begin . $text;
     }, $telling || ());

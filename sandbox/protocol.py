@@ -108,7 +108,7 @@ class CheckResult:
 class PathEdit:
     """A path as it is to be: a `file`, a `folder`, a `link`, or nothing if `kind` is empty.
 
-    The content of a file, or the target of a link, is each of `pieces` as often as its number says, cut at `size` bytes.
+    The content of a file, or the target of a link, is each piece as often as its number says, cut at `size` bytes.
     """
 
     path: str

@@ -128,8 +128,7 @@ sub records_for_checker {
     my $number = syscall($call{memfd_create}, $name, 1);
     $number >= 0 or fail("memfd_create: $!");
     open(my $file, '+<&=', $number) or fail("memfd: $!");
-    my @files = map { pack('(N/a*)*', @$_) } @fixtures;
-    my $data = pack('(N/a*)3', is_recorded(), pack('(N/a*)*', @runs), pack('(N/a*)*', @files));
+    my $data = pack('(N/a*)3', is_recorded(), pack('(N/a*)*', @runs), $fixtures);
     write_all($file, "$text\n__END__\n$data") or fail("memfd: $!");
     return $file;
 }

@@ -70,12 +70,13 @@ open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
-my (@fixtures, @fixture_paths);  # [path, mode, content]
+my ($fixtures, @fixture_paths) = ('');    # packed path, mode and content of each
 my ($listener, $can_listen, $is_heard);    # where held calls are heard, whether this kernel has it, and whether one was
 my $is_silent;                             # there was no held call when the listener was ready
 my %programs;                    # kind of interpreter => [{path, content, options of its first line}]
 my ($is_used, $is_checked, $runs_size, @runs);    # packed pid, path and arguments
 my %held = held_calls();         # of a check
+my $watching;                    # its filter
 my $hearing;                     # where a check that starts sends its listener
 # Of the running check: why it cannot pass, paths that it made, folders that it entered by links, folders that it wrote in.
 my ($doubt, %made, %linked, %places) = ('');
@@ -189,7 +190,7 @@ sub fixture {
     folder(substr($path, 0, $slash)) or refuse("$path: $!");
     sysopen(my $file, $path, $O_NEW | $call{O_NOFOLLOW}, 0600) or refuse("$path: $!");
     write_all($file, $content) && chmod(oct $mode, $file) && close($file) || refuse("$path: $!");
-    push @fixtures, [$path, $mode, $content];
+    $fixtures .= pack('N/a*', pack('(N/a*)3', $path, $mode, $content));
     push @fixture_paths, $path;
     remember_program($path, $mode, $content);
 }

@@ -24,7 +24,7 @@ def file(path: str, text: bytes, mode: int = 0o644) -> PathEdit:
         ([file("/srv/a.txt", b"other", 0o600)], "test $(cat a.txt) = other -a $(stat -c %a a.txt) = 600"),
         ([file("/srv/in/b.txt", b"other", 0o400)], "test $(cat in/b.txt) = other -a $(stat -c %a in/b.txt) = 400"),
         ([file("/srv/new/c", b"\0\xff\n")], "test $(od -An -tx1 new/c | tr -d ' ') = 00ff0a"),
-        ([PathEdit("/srv/a.txt", "folder", 0o500), file("/srv/a.txt/x", b"in")], "test $(cat a.txt/x) = in -a ! -w a.txt"),
+        ([PathEdit("/srv/a.txt", "folder", 0o500), file("/srv/a.txt/x", b"in")], "test ! -w a.txt -a -s a.txt/x"),
         ([file("/srv/in", b"no folder")], "test -f in"),
         ([PathEdit("/srv/a.txt", "link", 0o777, ((b"in/b.txt", 1),), 8)], "test $(readlink a.txt) = in/b.txt"),
         ([PathEdit("/srv/x", "file", 0o644, ((b"ab", 2), (b"c", 3)), 6)], "test $(cat x) = ababcc"),
