@@ -12,13 +12,17 @@ import tempfile
 
 from benchmarks import stale
 
-NAMES = ("install", "start", "runs", "rollouts", "imports", "exports", "review", "samples", "sandbox", "evaluations")
+NAMES = (
+    *("install", "start", "runs", "rollouts", "imports", "exports", "review", "samples", "sandbox", "gate"),
+    "evaluations",
+)
 SMALL = {
     "runs": ["20"],
     "imports": ["300"],
     "exports": ["100"],
     "review": ["--samples", "200", "--seconds", "1", "--clients", "2"],
     "samples": ["--rows", "2000", "--times", "1"],
+    "gate": ["kiln-idle"],
     "evaluations": ["1", "50"],
 }
 LONGEST = 120.0  # seconds of a small one, which takes 10
