@@ -32,7 +32,7 @@ class Fixture:
 class Limits:
     """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds.
 
-    `weight` is the session's part of the processors when they are short, where other work has 1024.
+    `weight` is the session's part of the processors when they are short, where other work has 1024; in bubblewrap.
     """
 
     memory: int = 256 * MEBIBYTE
