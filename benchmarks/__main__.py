@@ -14,7 +14,7 @@ from benchmarks import stale
 
 NAMES = (
     *("install", "start", "runs", "rollouts", "imports", "exports", "review", "samples", "trajectories"),
-    *("sandbox", "evaluations"),
+    *("sandbox", "gate", "evaluations"),
 )
 SMALL = {
     "runs": ["20"],
@@ -23,6 +23,7 @@ SMALL = {
     "review": ["--samples", "200", "--seconds", "1", "--clients", "2"],
     "samples": ["--rows", "2000", "--times", "1"],
     "trajectories": ["--rows", "2000", "--times", "1"],
+    "gate": ["kiln-idle"],
     "evaluations": ["1", "50"],
 }
 LONGEST = 120.0  # seconds of a small one, which takes 10

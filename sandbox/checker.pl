@@ -26,10 +26,11 @@ sub check {
     my $begin = 'HOME=' . quoted($home) . ';';
     $begin .= qq{$_() { /usr/bin/perl /proc/self/fd/$STATE_FD $_ "\$@"; };} for qw(asked unchanged);
     my $telling;
+    $watching ||= watching_filter();
     $listener = undef;    # the kernel permits one listener in a line of processes
     socketpair($hearing, $telling, 1, 1, 0) or fail("socketpair: $!") if $can_listen;
     my $result = run($milliseconds, $own_env, sub {
-        pass_descriptor($call{sendmsg}, $telling, listen_by(watching_filter())) if $telling;
+        pass_descriptor($call{sendmsg}, $telling, listen_by($watching)) if $telling;
         syscall($call{dup3}, fileno $record, $STATE_FD, 0);
         exec { '/bin/sh' } 'sh', '-c', $begin . $text;
     }, $telling || ());
@@ -82,7 +83,7 @@ sub prune {
     within($folder, sub {
         my (@kept, @doomed);
         push @{ $is_kept->($_) ? \@kept : \@doomed }, $_ for map { "$folder/$_" } names_in($folder);
-        erase($folder, @doomed);
+        erase($folder, @doomed) or fail("$folder: $!");
         $then->(@kept) if $then;
     });
 }
@@ -97,20 +98,42 @@ sub within {
     chmod $mode, $folder unless $is_open;
 }
 
+# Makes a path what it is to be. A file that is there keeps its inode and its other names.
+sub edit {
+    my ($path, $kind, $mode, $size, @pieces) = @_;
+    my ($folder) = $path =~ m{\A(/.+)/}s or return;
+    my $parent = '';
+    mkdir $parent .= "/$_" for $kind ? grep { length } split m{/}, $folder : ();
+    within($folder, sub {
+        my $is_alike = lstat $path && ($kind eq 'file' ? -f _ : $kind eq 'folder' && -d _);
+        return unless $is_alike || !lstat $path || erase($folder, $path);
+        if ($kind eq 'link') { symlink $pieces[0], $path }
+        if ($kind eq 'folder' && !$is_alike) { mkdir $path }
+        if ($kind eq 'file') {
+            chmod 0600, $path if $is_alike && !-w _;
+            open(my $file, '>', $path) or return;
+            while (my ($piece, $count) = splice @pieces, 0, 2) { write_all($file, $piece x $count) }
+            truncate $file, $size;
+        }
+        chmod oct $mode, $path if $kind eq 'file' || $kind eq 'folder';
+    });
+}
+
 # Removes these entries of `folder`. What is in a folder is first moved up: paths stay short, however deep they were.
 sub erase {
     my ($folder, @doomed) = @_;
     while (defined(my $path = pop @doomed)) {
-        if (!lstat $path || !-d _) { unlink $path or fail("$path: $!"); next }
+        if (!lstat $path || !-d _) { unlink $path or return 0; next }
         chmod 0700, $path;
         for my $name (names_in($path)) {
             my $moved = "$folder/." . fresh_name();
             chmod 0700, "$path/$name" if lstat "$path/$name" && -d _;    # or its `..` could not be changed
-            rename("$path/$name", $moved) or fail("$path: $!");
+            rename("$path/$name", $moved) or return 0;
             push @doomed, $moved;
         }
-        rmdir $path or fail("$path: $!");
+        rmdir $path or return 0;
     }
+    return 1;
 }
 
 sub names_in {

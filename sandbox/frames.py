@@ -27,6 +27,7 @@ class Request(Enum):
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds
     CHECK = b"C"  # text, milliseconds, asked.pl, then names and values
+    EDIT = b"E"  # path, kind, octal mode, size, then pieces and how often each is repeated; it gets no reply
 
 
 class Reply(Enum):

@@ -30,11 +30,15 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds."""
+    """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds.
+
+    `weight` is the session's part of the processors when they are short, where other work has 1024; in bubblewrap.
+    """
 
     memory: int = 256 * MEBIBYTE
     pids: int = 128
     cpus: float = 1.0
+    weight: int = 128  # many sessions have one worker, which gets more than any of them
     disk: int = 64 * MEBIBYTE
     output: int = 64 * 1024
     command_seconds: float = 20.0
@@ -100,6 +104,20 @@ class CheckResult:
     written: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PathEdit:
+    """A path as it is to be: a `file`, a `folder`, a `link`, or nothing if `kind` is empty.
+
+    The content of a file, or the target of a link, is each piece as often as its number says, cut at `size` bytes.
+    """
+
+    path: str
+    kind: str = ""
+    mode: int = 0
+    pieces: tuple[tuple[bytes, int], ...] = ()
+    size: int = 0
+
+
 class Session(Protocol):
     """One fresh sandbox, from opening to removal. If any call raises `SandboxFailed`, try again in a new session."""
 
@@ -118,6 +136,13 @@ class Session(Protocol):
 
         The checker has its own environment, with `TERMINAL` (`exit`, `panic` or empty) and `PANIC_REASON`, and the
         commands `asked` and `unchanged` (asked.pl).
+        """
+
+    def edit(self, edits: Sequence[PathEdit]) -> None:
+        """Make these edits of the agent's files, one after the other, between two checks. No program runs for it.
+
+        Missing folders are made, closed ones are entered, and a file that is there keeps its inode. An edit that the
+        file system refuses is left out.
         """
 
     def close(self) -> None:

@@ -28,7 +28,8 @@ sub listen_by {
 
 sub look_at_call {
     my $notice = "\0" x 80;
-    ioctl($listener, 0xC0502100, $notice) or return;    # its process was killed meanwhile
+    $is_silent = !ioctl($listener, 0xC0502100, $notice);
+    return if $is_silent;    # its process was killed meanwhile, or the last one that has the filter is ending
     my ($id, $pid, $number, $at, @argument) = (unpack('QLLlLQQ6', $notice))[0, 1, 3, 5 .. 11];
     $is_heard = 1;
     watch($pid, $number, @argument) if $is_checked;
@@ -127,8 +128,7 @@ sub records_for_checker {
     my $number = syscall($call{memfd_create}, $name, 1);
     $number >= 0 or fail("memfd_create: $!");
     open(my $file, '+<&=', $number) or fail("memfd: $!");
-    my @files = map { pack('(N/a*)*', @$_) } @fixtures;
-    my $data = pack('(N/a*)3', is_recorded(), pack('(N/a*)*', @runs), pack('(N/a*)*', @files));
+    my $data = pack('(N/a*)3', is_recorded(), pack('(N/a*)*', @runs), $fixtures);
     write_all($file, "$text\n__END__\n$data") or fail("memfd: $!");
     return $file;
 }

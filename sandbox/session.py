@@ -2,15 +2,16 @@
 
 import codecs
 import functools
+import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from sandbox.errors import SandboxExhausted, SandboxFailed, SetupRefused
 from sandbox.frames import Frame, FrameReader, Reply, Request, fields_of, packed
-from sandbox.protocol import HOME, CheckResult, ExecResult, ProgramRun, Setup
+from sandbox.protocol import HOME, CheckResult, ExecResult, PathEdit, ProgramRun, Setup
 from sandbox.seccomp import filters
 from sandbox.setup import BANNER, CHECK_ENVIRONMENT, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
 
@@ -99,6 +100,13 @@ class SupervisedSession:
         self._checked = True
         passed = done.exit_code == 0 and not done.timed_out
         return CheckResult(passed, done.exit_code, done.output, done.duration, done.timed_out, done.runs, done.written)
+
+    def edit(self, edits: Sequence[PathEdit]) -> None:
+        if not self._checked:
+            raise SandboxFailed("The agent's processes may still run: nothing is edited before the first check.")
+        if self._over:
+            raise SandboxFailed(f"The session is over: {self._over}.")
+        self._channel.send(b"".join(map(_edit, edits)), time.monotonic() + GRACE_SECONDS)
 
     def close(self) -> None:
         self._over = CLOSED
@@ -194,6 +202,13 @@ def _constant_frames() -> bytes:
     asked = [packed(Request.FILTER, _number(machine), program) for machine, program in filters().items()]
     asked += [packed(Request.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
     return b"".join(asked)
+
+
+def _edit(edit: PathEdit) -> bytes:
+    pieces = [field for piece, count in edit.pieces for field in (piece, _number(count))]
+    return packed(
+        Request.EDIT, os.fsencode(edit.path), edit.kind.encode(), _octal(edit.mode), _number(edit.size), *pieces
+    )
 
 
 class _Done:

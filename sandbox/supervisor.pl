@@ -70,11 +70,13 @@ open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
-my (@fixtures, @fixture_paths);  # [path, mode, content]
+my ($fixtures, @fixture_paths) = ('');    # packed path, mode and content of each
 my ($listener, $can_listen, $is_heard);    # where held calls are heard, whether this kernel has it, and whether one was
+my $is_silent;                             # there was no held call when the listener was ready
 my %programs;                    # kind of interpreter => [{path, content, options of its first line}]
 my ($is_used, $is_checked, $runs_size, @runs);    # packed pid, path and arguments
 my %held = held_calls();         # of a check
+my $watching;                    # its filter
 my $hearing;                     # where a check that starts sends its listener
 # Of the running check: why it cannot pass, paths that it made, folders that it entered by links, folders that it wrote in.
 my ($doubt, %made, %linked, %places) = ('');
@@ -105,6 +107,7 @@ while (1) {
     elsif ($kind eq 'G') { $home = $cwd = $field[0]; reply('R') }
     elsif ($kind eq 'X') { command(@field) }
     elsif ($kind eq 'C') { check(@field) }
+    elsif ($kind eq 'E') { edit(@field) }
     else                 { fail("a request of kind '$kind'") }
 }
 
@@ -187,7 +190,7 @@ sub fixture {
     folder(substr($path, 0, $slash)) or refuse("$path: $!");
     sysopen(my $file, $path, $O_NEW | $call{O_NOFOLLOW}, 0600) or refuse("$path: $!");
     write_all($file, $content) && chmod(oct $mode, $file) && close($file) || refuse("$path: $!");
-    push @fixtures, [$path, $mode, $content];
+    $fixtures .= pack('N/a*', pack('(N/a*)3', $path, $mode, $content));
     push @fixture_paths, $path;
     remember_program($path, $mode, $content);
 }
@@ -299,22 +302,25 @@ sub pump {
     my $microseconds = shift;
     my $bits = '';
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # a writer that floods an idle session blocks
-    vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), grep { $_ } $state_end, $listener;
+    # select would return at once for a shell that has not read yet, or a listener that has nothing to say: only the
+    # others are waited for, a millisecond.
+    my ($eater, $teller) = ($is_fed ? undef : $feed, $is_silent ? undef : $listener);
+    $microseconds = $FEED_AGAIN if $is_fed || $is_silent;
+    ($is_fed, $is_silent) = (0, 0);
+    vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), grep { $_ } $state_end, $teller;
     my $hungry = '';
-    # select would return at once for a shell that has not read yet: only the others are waited for, a millisecond.
-    if ($is_fed) { ($is_fed, $microseconds) = (0, $FEED_AGAIN) }
-    elsif ($feed) { vec($hungry, fileno $feed, 1) = 1 }
+    vec($hungry, fileno $eater, 1) = 1 if $eater;
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
     return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
-    look_at_call() if $listener && vec($ready, fileno $listener, 1);
+    look_at_call() if $teller && vec($ready, fileno $teller, 1);
     vec($ready, $_, 1) && take_output($_) for keys %pipes;
     take_state() if $state_end && vec($ready, fileno $state_end, 1);
     if (vec($ready, fileno $signals, 1)) {
         sysread($signals, my $ignored, 1024);
         while ((my $pid = waitpid(-1, $WNOHANG)) > 0) { ended($pid) }
     }
-    feed_shell() if $feed && vec($hungry, fileno $feed, 1);
+    feed_shell() if $eater && vec($hungry, fileno $eater, 1);
     if (vec($ready, fileno $in, 1)) {
         sysread($in, $inbox, $READ, length $inbox) or exit 0;    # without the other end the sandbox ends
     }

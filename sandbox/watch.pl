@@ -91,7 +91,7 @@ sub doubt_about {
     my $is_there = lstat $path && !$made{$path};
     return '' if $is_there && $does eq 'folder' && $given{$path};
     if ($is_there && $path =~ m{\A/(?:tmp|var/tmp)/}) {
-        within($folder, sub { erase($folder, $path) });
+        within($folder, sub { erase($folder, $path) or fail("$path: $!") });
         $is_there = 0;
     }
     $made{$path} = 1;

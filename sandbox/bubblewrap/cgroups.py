@@ -16,8 +16,6 @@ from sandbox.setup import memory_bound
 CONTROLLERS = ("memory", "pids", "cpu")
 PREFIX = "winnow-"
 _PERIOD = 100_000  # microseconds
-# Of 1024: under load the worker, which serves all sessions, gets more processor time than any one of them.
-_WEIGHT = 128
 _EMPTYING_SECONDS = 5.0
 
 
@@ -144,12 +142,12 @@ def _bounds(version: int, controller: str, limits: Limits) -> list[tuple[str, st
         return {
             "memory": [("memory.max", memory), ("memory.swap.max", "0")],
             "pids": [("pids.max", pids)],
-            "cpu": [("cpu.max", f"{quota} {_PERIOD}"), ("cpu.weight", str(_WEIGHT * 100 // 1024))],
+            "cpu": [("cpu.max", f"{quota} {_PERIOD}"), ("cpu.weight", str(max(1, limits.weight * 100 // 1024)))],
         }[controller]
     return {
         "memory": [("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory)],
         "pids": [("pids.max", pids)],
-        "cpu": [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", quota), ("cpu.shares", str(_WEIGHT))],
+        "cpu": [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", quota), ("cpu.shares", str(limits.weight))],
     }[controller]
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from sandbox.agent.action import Ending
 from sandbox.errors import SandboxFailed
 from sandbox.gate.cheats import Attempt
-from sandbox.gate.edits import Edits, can_make, joined, scripts_of
-from sandbox.gate.play import Played, Rooms, check_in, checker_line, run_beside, snapshot_after
+from sandbox.gate.edits import Edits, can_make, path_edits, scripts_of
+from sandbox.gate.play import Played, Rooms, check_in, checker_line, snapshot_after
 from sandbox.gate.report import Check, Line
 from sandbox.gate.state import State
-from sandbox.protocol import Session
+from sandbox.protocol import PathEdit, Session
 
 # Of one group, so many attempts are shown again in fresh sandboxes.
 MAX_SHOWN = 2
@@ -40,7 +40,7 @@ def try_all(
 ) -> list[Tried]:
     """Try attempts one after the other in a session whose state is `state`, and put the state back."""
     found: list[Tried] = []
-    undo: list[str] = []
+    undo: list[PathEdit] = []
     for attempt in attempts:
         back = _way_back(attempt.edits, state)
         if not all(map(can_make, attempt.edits.values())):
@@ -49,13 +49,11 @@ def try_all(
             found.append(Tried(attempt, True, ()))
             continue
         scripts = scripts_of(attempt.edits, state)
-        for script in joined([*undo, *scripts]):
-            run_beside(session, checker, script)
+        session.edit([*undo, *path_edits(attempt.edits)])
         check = check_in(session, checker, ending)
         found.append(Tried(attempt, check.passed, (*map(Line, scripts), checker_line(check))))
-        undo = scripts_of(back, _edited(state, attempt.edits))
-    for script in undo:
-        run_beside(session, checker, script)
+        undo = path_edits(back)
+    session.edit(undo)
     return found
 
 
@@ -96,13 +94,6 @@ def fresh_player(
 def _way_back(edits: Edits, state: State) -> Edits:
     below = {path: entry for path, entry in state.items() if any(path.startswith(f"{edited}/") for edited in edits)}
     return {**{path: state.get(path) for path in edits}, **below}
-
-
-def _edited(state: State, edits: Edits) -> State:
-    """Return the state after these edits, without the paths below a former folder."""
-    gone = [path for path, entry in edits.items() if entry is None or entry.kind != "folder"]
-    left = {path: entry for path, entry in state.items() if not any(path.startswith(f"{top}/") for top in gone)}
-    return {path: entry for path, entry in {**left, **edits}.items() if entry is not None}
 
 
 def _advice(attempt: Attempt) -> str:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Entry, State
+from sandbox.protocol import PathEdit
 
 # Path → its new entry; None removes it.
 Edits = Mapping[str, Entry | None]
@@ -30,6 +31,19 @@ def scripts_of(edits: Edits, state: State) -> list[str]:
             steps += _making(path, entry, None if path in gone else state.get(path))
             folders |= {path} if entry.kind == "folder" else set()
     return joined(steps)
+
+
+def path_edits(edits: Edits) -> list[PathEdit]:
+    """Return the same edits for the supervisor of a session. Removals come first, parents before what is in them."""
+    gone = [PathEdit(path) for path, entry in edits.items() if entry is None]
+    return gone + [_path_edit(path, entry) for path, entry in sorted(edits.items()) if entry is not None]
+
+
+def _path_edit(path: str, entry: Entry) -> PathEdit:
+    if entry.runs:
+        return PathEdit(path, entry.kind, entry.mode, tuple((piece.encode(), n) for piece, n in entry.runs), entry.size)
+    data = entry.data or b""
+    return PathEdit(path, entry.kind, entry.mode, ((data, 1),), len(data))
 
 
 def joined(steps: list[str]) -> list[str]:

@@ -15,6 +15,8 @@ from sandbox.protocol import CheckResult, Fixture, Session, Setup
 MAX_SANDBOXES = 3
 REFERENCE_SECONDS = 120.0
 SNAPSHOT_SECONDS = 30.0
+# More than a rollout's: the gate waits for its sandboxes alone, and a worker opens only some at once.
+WEIGHT = 512
 Checkpoint = Callable[[], None]
 T = TypeVar("T")
 
@@ -64,7 +66,7 @@ class Rooms:
             self.checkpoint()
             opened += 1
             try:
-                with self.open_session(setup or self.task.setup) as session:
+                with self.open_session(_weighty(setup or self.task.setup)) as session:
                     return work(session)
             except SandboxFailed:
                 if opened == MAX_SANDBOXES:
@@ -89,6 +91,10 @@ class Rooms:
             return self.fresh(lambda session: _play(session, self.task.checker, before, commands, after, ending))
         except SetupRefused as refused:
             return Played(ending, stopped=f"the sandbox does not take the scenario: {refused}")
+
+
+def _weighty(setup: Setup) -> Setup:
+    return replace(setup, limits=replace(setup.limits, weight=WEIGHT))
 
 
 def _play(

@@ -20,17 +20,13 @@ ANSWERS = "/var/tmp/.winnow-answers"  # noqa: S108
 REAL = "-winnow-real"
 REPLAY_SECONDS = 20.0
 _SHELLS = re.compile(rb"#!\s*(?:/usr)?/bin/(?:env\s+)?(?:sh|dash)\b[ \t]*(-[a-z]+)?")
-_KEY = "key=$(printf '%s\\n' {path} \"$@\" | cksum | tr ' ' -)\nn=1\n"
-_RECORDER = (
-    "#!/bin/sh\nmkdir -p {calls}\n" + _KEY + 'while ! mkdir {calls}/"$key.$n" 2> /dev/null; do n=$((n + 1)); done\n'
-    'd={calls}/"$key.$n"\n{call} > "$d/out" 2> "$d/err"\ncode=$?\necho $code > "$d/code"\n'
-    'cat "$d/out"\ncat "$d/err" >&2\nexit $code\n'
+_KEY = (
+    "#!/bin/sh\n[ -d {calls} ] || mkdir -p {calls}\nkey=$(printf '%s\\n' {path} \"$@\" | cksum)\n"
+    'key=${{key%% *}}-${{key##* }}\nn=1\nwhile ! mkdir {calls}/"$key.$n" 2> /dev/null; do n=$((n + 1)); done\n'
 )
-_REPLAYER = (
-    "#!/bin/sh\nmkdir -p {calls}\n" + _KEY + 'while ! mkdir {calls}/"$key.$n" 2> /dev/null; do n=$((n + 1)); done\n'
-    'd={answers}/"$key.$n"\n[ -f "$d/code" ] || exit 1\n'
-    'cat "$d/out"\ncat "$d/err" >&2\nexit "$(cat "$d/code")"\n'
-)
+_ANSWER = '[ ! -s "$d/out" ] || cat "$d/out"\n[ ! -s "$d/err" ] || cat "$d/err" >&2\nexit $code\n'
+_RECORDER = _KEY + 'd={calls}/"$key.$n"\n{call} > "$d/out" 2> "$d/err"\ncode=$?\necho $code > "$d/code"\n' + _ANSWER
+_REPLAYER = _KEY + 'd={answers}/"$key.$n"\n[ -f "$d/code" ] || exit 1\nread code < "$d/code"\n' + _ANSWER
 
 
 @dataclass(frozen=True, slots=True)

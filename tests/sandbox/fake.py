@@ -15,7 +15,7 @@ from typing import Self
 
 from sandbox.errors import SandboxFailed
 from sandbox.gate.state import snapshot_command
-from sandbox.protocol import HOME, CheckResult, ExecResult, Finding, Labels, Session, Setup
+from sandbox.protocol import HOME, CheckResult, ExecResult, Finding, Labels, PathEdit, Session, Setup
 
 
 def ran(output: str = "", exit_code: int = 0, *, timed_out: bool = False, left: bool = False) -> ExecResult:
@@ -66,6 +66,9 @@ class FakeSession:
         self.checker, self.terminal, self.panic_reason = checker, terminal, panic_reason
         passed = self.passes(self)
         return CheckResult(passed, 0 if passed else 1, output="", duration=0.01, written=self.written)
+
+    def edit(self, edits: Sequence[PathEdit]) -> None:
+        self._must_live()
 
     def close(self) -> None:
         self.closed = True

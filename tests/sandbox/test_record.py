@@ -2,6 +2,8 @@
 
 import pytest
 
+from sandbox import session
+from sandbox.errors import SandboxFailed
 from sandbox.protocol import CheckResult, Fixture
 from tests.sandbox.conftest import Opener
 
@@ -88,6 +90,16 @@ def test_what_only_looks_like_a_run_is_not_recorded(opened: Opener, command: str
 )
 def test_a_checker_asks_for_a_run_by_its_program_and_arguments(opened: Opener, question: str, answer: bool) -> None:
     assert checked(opened, "todo show 1 > /dev/null", checker=question).passed is answer
+
+
+@pytest.mark.parametrize("question", ["asked todo", "! asked todo", "asked > /dev/null | cat; true"])
+def test_without_a_record_a_checker_that_asks_gives_no_verdict(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    text = session.supervisor_text().replace("$listener = listen_for_programs();", "$listener = undef;")
+    monkeypatch.setattr(session, "supervisor_text", lambda: text)
+    with pytest.raises(SandboxFailed, match="this kernel lets nobody record which programs run"):
+        checked(opened, "todo next", checker=question)
 
 
 def test_programs_of_the_checker_are_no_runs(opened: Opener) -> None:

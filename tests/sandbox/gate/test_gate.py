@@ -66,6 +66,11 @@ def test_a_scenario_that_takes_work_and_is_solved_by_its_reference_is_admitted()
     )
 
 
+def test_its_sandboxes_get_more_of_busy_processors_than_those_of_rollouts() -> None:
+    _, rooms = gate()
+    assert {session.setup.limits.weight for session in rooms.sessions} == {4 * Setup().limits.weight}
+
+
 @pytest.mark.parametrize(
     ("passes", "refused"),
     [
