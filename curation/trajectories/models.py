@@ -1,12 +1,12 @@
 """Trajectories; their texts, replays and pairs have tables of their own."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import ClassVar
 
 from django.db import models
 
-from curation.projects.models import Project
-from curation.runs.models import Run
+from curation.projects.models import Blocker, Project
+from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
 from curation.web.text.markup import with_signs
@@ -99,7 +99,7 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         return rows.order_by("id")
 
 
-class Trajectory(models.Model):
+class Trajectory(DependsOnRun):
     """One rollout of one model through one scenario; `bundle_sha256` is of the bundle at that time.
 
     An episode on a server has no scenario but an `environment` and a `task`; its `bundle_sha256` is
@@ -160,6 +160,19 @@ class Trajectory(models.Model):
     def __str__(self) -> str:
         return f"trajectory {self.pk}"
 
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        """Trajectories through imported scenarios are deleted with the import (`Decision` keeps the decided ones)."""
+        through = 0 if run.kind == "import" else cls.objects.filter(scenario__run=run).exclude(run=run).count()
+        text = "Trajectories of other runs through its scenarios: {}."
+        return run.blocked_by(through, text, "trajectory-list")
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> "models.QuerySet[Trajectory]":
+        """Those whose sample is gone."""
+        own = models.Q(run=run) | models.Q(scenario__run=run) if run.kind == "import" else models.Q(run=run)
+        return cls.objects.filter(own, project=run.project_id, sample=None)
+
     @property
     def scenario_name(self) -> str:
         """For pages: a name from a model or a file may contain characters that reorder or hide text."""
@@ -214,7 +227,7 @@ class TrajectoryText(models.Model):
         return f"text of trajectory {self.trajectory_id}"
 
 
-class Replay(models.Model):
+class Replay(DependsOnRun):
     """One run of a trajectory's commands in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`."""
 
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="replays")
@@ -226,6 +239,14 @@ class Replay(models.Model):
 
     def __str__(self) -> str:
         return f"replay of trajectory {self.trajectory_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        of_it = cls.objects.filter(trajectory__run=run).exclude(run=run)
+        text, query = "Replays by other runs of its trajectories: {}.", f"?run={run.pk}"
+        yield from run.blocked_by(of_it.count(), text, "trajectory-list", query)
+        by_it = cls.objects.filter(run=run).exclude(trajectory__run=run)
+        yield from run.blocked_by(by_it.count(), "Trajectories of other runs that it replayed: {}.", "trajectory-list")
 
 
 class Strategy(models.TextChoices):
@@ -241,14 +262,14 @@ class PairQuerySet(models.QuerySet["Pair"]):
         return self.select_related("scenario", "chosen", "rejected")
 
 
-class Pair(models.Model):
+class Pair(DependsOnRun):
     """A kept trajectory against a rejected one of the same scenario, or of the same task of a server.
 
     `at` is the index of the first differing action in the `turns` of both; the turns before it are the prompt.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    run = models.ForeignKey(Run, models.CASCADE, null=True)
     scenario = models.ForeignKey(Scenario, models.CASCADE, null=True, related_name="pairs")
     chosen = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_chosen")
     rejected = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_rejected")
@@ -267,6 +288,11 @@ class Pair(models.Model):
 
     def __str__(self) -> str:
         return f"pair {self.chosen_id} over {self.rejected_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        pairs = cls.objects.filter(models.Q(chosen__run=run) | models.Q(rejected__run=run)).exclude(run=run)
+        return run.blocked_by(pairs.count(), "Pairs of other runs that use its trajectories: {}.", "pair-list")
 
     @property
     def scenario_name(self) -> str:

@@ -8,8 +8,8 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Deletion, Project, Scope
 from curation.projects.removal.carry_out import send
-from curation.projects.removal.nouns import PROJECT, work_in_progress
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.text.figures import counted
 
 
 def archive_project(*, access: Access) -> Project:
@@ -19,7 +19,8 @@ def archive_project(*, access: Access) -> Project:
         # The lock makes a launch wait, which then finds the project archived.
         project = Project.objects.select_for_update().get(pk=access.project.pk)
         project.require_writable()
-        if working := work_in_progress(project.pk):
+        if live := project.runs.all().live().count():
+            working = f"{counted(live, 'run')} {'is' if live == 1 else 'are'} in progress."
             raise Conflict(f"{working} Cancel or wait, then archive the project.", code="in_progress")
         project.archived_at, project.version = timezone.now(), project.version + 1
         project.save(update_fields=["archived_at", "version"])
@@ -57,7 +58,7 @@ def delete_project(*, access: Access, name: str) -> Deletion:
         project.save(update_fields=["deleting_at"])
         User.objects.filter(service_account__project=project).update(is_active=False)
         deletion = Deletion.objects.create(
-            noun=PROJECT,
+            noun="project",
             target_id=project.pk,
             project_id=project.pk,
             label=f"project {project.name}",
