@@ -10,7 +10,7 @@ from pydantic import Field
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import AuditEntry, Deletion, Scope
 from curation.projects.pages.schemas import AuditList
-from curation.projects.removal.change import archive_project, delete_project, unarchive_project
+from curation.projects.removal.change import archive_project, delete_project
 from curation.web.ids import find
 from curation.web.lists.filters import url_query
 from curation.web.lists.pages import list_context
@@ -24,14 +24,10 @@ class ServerAuditParams(AuditList):
 @require_POST
 @project_page(Scope.ADMIN, while_archived=True)
 def project_archive(request: HttpRequest, access: Access) -> HttpResponse:
-    """Archive the project, or unarchive it if it is archived."""
     try:
-        if access.project.archived_at is None:
-            archive_project(access=access)
-            messages.success(request, "The project is archived: it can be read, but not changed.")
-        else:
-            unarchive_project(access=access)
-            messages.success(request, "The project is unarchived.")
+        project = archive_project(access=access, archived=access.project.archived_at is None)
+        done = "archived: it can be read, but not changed" if project.archived_at else "unarchived"
+        messages.success(request, f"The project is {done}.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("settings", access.project.slug)
