@@ -13,7 +13,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.runs.removal import begin_deletion, blockers_of
+from curation.runs.removal import begin_deletion
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted
 
@@ -48,7 +48,7 @@ def delete_old_exports() -> int:
 
 
 def _delete(project: Project, export: Export, days: int, compared: Set[str]) -> bool:
-    if _is_used(export, compared) or blockers_of(export.run):
+    if _is_used(export, compared):
         return False
     try:
         with transaction.atomic():
