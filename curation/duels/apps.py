@@ -9,7 +9,6 @@ class DuelsConfig(AppConfig):
     name = "curation.duels"
 
     def ready(self) -> None:
-        from curation.duels import removal  # noqa: F401 - registers what rests on what
         from curation.duels.imports.records import PullRequestKind
         from curation.duels.imports.turns import TurnKind
         from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, RescoreRun

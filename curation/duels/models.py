@@ -1,14 +1,15 @@
 """Prompts, pull-request records, exclusions, answers, duels and verdicts."""
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
 
 from curation.duels.reigns.models import Reign
 from curation.duels.score.models import Score, ScorePanel
-from curation.projects.models import Project
-from curation.runs.models import Call, Run
+from curation.projects.models import Blocker, Project
+from curation.runs.models import Call, DependsOnRun, Run
 from curation.samples.models import UNSCORED, Sample, flag_names
 from judging.messages import message_text
 
@@ -60,7 +61,7 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
         )
 
 
-class Prompt(models.Model):
+class Prompt(DependsOnRun):
     """An agent turn to answer. The long history and reference are in `PromptText`."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="prompts")
@@ -78,6 +79,7 @@ class Prompt(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PromptQuerySet.as_manager()
+    deleted_if = models.Q(imported_again=False, duels=None)
 
     class Meta:
         constraints: ClassVar = [
@@ -124,7 +126,7 @@ class PullRequestQuerySet(models.QuerySet["PullRequest"]):
         return self.filter(models.Q(doubt="") | models.Q(doubt_cleared=True))
 
 
-class PullRequest(models.Model):
+class PullRequest(DependsOnRun):
     """The hidden record of how a task was resolved; only the challenger sees it."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pull_requests")
@@ -143,12 +145,21 @@ class PullRequest(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PullRequestQuerySet.as_manager()
+    deleted_if = models.Q(imported_again=False)
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["project", "instance_id"], name="pull_request_once")]
 
     def __str__(self) -> str:
         return self.instance_id
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        instances = cls.deleted_with(run).values("instance_id")
+        answers = Answer.objects.filter(side=Side.CHALLENGER, prompt__project=run.project_id)
+        answers = answers.filter(prompt__instance_id__in=instances)
+        text = "Challengers' answers that are written with its pull-request records: {}."
+        return run.blocked_by(answers.count(), text, "duel-list")
 
     @property
     def is_doubtful(self) -> bool:
@@ -186,7 +197,7 @@ class Side(models.TextChoices):
     CHALLENGER = "challenger", "Challenger"
 
 
-class Answer(models.Model):
+class Answer(DependsOnRun):
     """A model's answer to a prompt. A refused one is stored with its reason and never judged.
 
     `fingerprint` is the SHA-256 over stage, model, instructions and parameters. A prompt with an accepted answer of the
@@ -215,6 +226,8 @@ class Answer(models.Model):
     reader_flag = models.BooleanField(default=False, help_text="The second reader found a leak.")
     reading = models.JSONField(default=dict, help_text="What the second reader found; empty if it did not read.")
     created_at = models.DateTimeField(auto_now_add=True)
+
+    deleted_if = models.Q(duels_as_king=None, duels_as_challenger=None)
 
     class Meta:
         constraints: ClassVar = [
@@ -286,7 +299,7 @@ class RunDuels(_AnyDuels["Duel"]):
         return DuelQuerySet(self.model, using=self._db).filter(control="")
 
 
-class Duel(models.Model):
+class Duel(DependsOnRun):
     """A challenger's answer against the king's, or against the reference (`king` is None). Each pair has one duel. An
     imported answer without another beside it has no opponent.
 
@@ -302,8 +315,8 @@ class Duel(models.Model):
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="duels")
     sample = models.OneToOneField(Sample, models.SET_NULL, null=True, related_name="duel")
     opponent = models.CharField(max_length=9, choices=Opponent, default=Opponent.KING)
-    king = models.ForeignKey(Answer, models.CASCADE, null=True, related_name="duels_as_king")
-    challenger = models.ForeignKey(Answer, models.CASCADE, related_name="duels_as_challenger")
+    king = models.ForeignKey(Answer, models.RESTRICT, null=True, related_name="duels_as_king")
+    challenger = models.ForeignKey(Answer, models.RESTRICT, related_name="duels_as_challenger")
     counting = models.OneToOneField("Score", models.SET_NULL, null=True, related_name="counts_for")
     score = models.FloatField(null=True)
     score_key = models.FloatField(default=UNSCORED, help_text="The score, -1 for none: a keyset needs a value.")
@@ -345,6 +358,26 @@ class Duel(models.Model):
     def __str__(self) -> str:
         return f"duel {self.pk}"
 
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        """Other runs keep the answers and scores that they used. An import's turns are deleted with the duels made of
+        them, unless a sample of these is decided."""
+        duels = cls.everything.filter(project=run.project_id)
+        used = duels.filter(models.Q(king__run=run) | models.Q(challenger__run=run)).exclude(run=run)
+        yield from run.blocked_by(used.count(), "Duels of other runs that use its answers: {}.", "duel-list")
+        others = Score.objects.filter(duel=models.OuterRef("pk")).exclude(run=run)
+        foreign = Verdict.objects.filter(duel=models.OuterRef("pk")).exclude(run=run)
+        scored = models.Q(models.Exists(others)) | models.Q(models.Exists(foreign))
+        older = duels.filter(scored | ~models.Q(sample__run=run) & models.Q(sample__isnull=False), run=run)
+        text = "Duels of other runs that have their score from it: {}."
+        yield from run.blocked_by(older.count(), text, "duel-list", f"?run={run.pk}")
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Any]:
+        """Those whose sample is gone."""
+        own = models.Q(run=run) | models.Q(prompt__run=run) if run.kind == "import" else models.Q(run=run)
+        return cls.everything.filter(own, project=run.project_id, sample=None)
+
     @property
     def reference_text(self) -> str:
         """The source's own turn. Needs `prompt__text`."""
@@ -367,7 +400,7 @@ class Order(models.TextChoices):
     CHALLENGER_FIRST = "challenger_first", "Challenger first"
 
 
-class Verdict(models.Model):
+class Verdict(DependsOnRun):
     """One judge's reading of one duel in one order. `dimensions`: 1 the first answer, 2 the second, 0 a draw.
 
     An unparsed reply is stored with the reason. It counts as missing, never as a loss. No run changes another run's
@@ -399,3 +432,25 @@ class Verdict(models.Model):
 
     def __str__(self) -> str:
         return f"{self.judge} {self.order}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        judged = len(cls._judged_for_others(run))
+        yield from run.blocked_by(judged, "Scores of other runs that use its verdicts: {}.", "duel-list")
+        recorded = cls.objects.filter(call__run=run).exclude(run=run).count()
+        recorded += Answer.objects.filter(call__run=run).exclude(run=run).count()
+        text = "Answers and verdicts of other runs that come from its calls: {}."
+        yield from run.blocked_by(recorded, text, "duel-list")
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Any]:
+        """A sample that somebody has decided since keeps its verdicts."""
+        verdicts = cls.objects.filter(run=run).exclude(duel__counting__run=run, duel__sample__isnull=False)
+        return verdicts.none() if cls._judged_for_others(run) else verdicts
+
+    @classmethod
+    def _judged_for_others(cls, run: Run) -> set[int]:
+        """Return the ids of other runs' scores that the run's verdicts helped to make."""
+        own = set(cls.objects.filter(run=run).values_list("pk", flat=True))
+        rows = Score.objects.filter(duel__verdicts__run=run).exclude(run=run).distinct()
+        return {pk for pk, verdicts in rows.values_list("pk", "verdicts").iterator() if own.intersection(verdicts)}

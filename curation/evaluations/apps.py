@@ -9,7 +9,6 @@ class EvaluationsConfig(AppConfig):
     name = "curation.evaluations"
 
     def ready(self) -> None:
-        from curation.evaluations import removal  # noqa: F401 - registers what rests on what
         from curation.evaluations.contamination.kind import ContaminationRun
         from curation.evaluations.kinds import EvaluateRun
         from curation.evaluations.splits import held_out  # noqa: F401 - registers splits as held-out sets

@@ -1,15 +1,17 @@
 """Held-out splits, evaluations of models on them, answers and episodes, contamination checks."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
 from django.db.models import QuerySet
+from django.urls import reverse
 
 from curation.evaluations.experiments.models import Experiment
-from curation.projects.models import Project, Removable
-from curation.runs.models import Call, Run, RunState
+from curation.projects.models import Blocker, Project, RemovableRow
+from curation.runs.models import LIVE, Call, DependsOnRun, ResultOfRun, Run, RunState
 from curation.samples.models import Sample
 from curation.trajectories.models import Trajectory
 from judging.contamination.levels import Level
@@ -33,14 +35,13 @@ class SplitQuerySet(models.QuerySet["Split"]):
         )
 
 
-class Split(Removable):
+class Split(RemovableRow, DependsOnRun):
     """Held-out rows, from an import of `eval_rows` or from an export's split file.
 
     `rows_count` grows while its run works. `baseline` and `live_baseline` are the pinned models that others are
     compared with, on static screens and in live episodes.
     """
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="splits")
     run = models.ForeignKey(
         Run, models.SET_NULL, null=True, related_name="splits", help_text="The run that created it."
     )
@@ -51,6 +52,7 @@ class Split(Removable):
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = SplitQuerySet.as_manager()
+    deleted_if = models.Q(evaluations=None)
 
     class Meta:
         # The list of splits, newest first.
@@ -58,6 +60,27 @@ class Split(Removable):
 
     def __str__(self) -> str:
         return self.name
+
+    def blockers(self) -> Iterable[Blocker]:
+        if self.run is not None and self.run.state in LIVE:
+            url = reverse("run-page", args=[self.project.slug, self.run_id])
+            yield Blocker("The split's import is in progress.", url)
+        evaluations = self.evaluations.filter(run__deleting_at=None).count()
+        one, many = "{} evaluation uses it.", "{} evaluations use it."
+        yield from self.blocked_by(evaluations, one, "evaluation-list", f"?split={self.pk}", plural=many)
+        against = ContaminationCheck.objects.filter(run__params__training_split=str(self.pk), run__deleting_at=None)
+        one = "{} contamination check compares another split with it."
+        many = "{} contamination checks compare another split with it."
+        yield from self.blocked_by(against.count(), one, "split-list", plural=many)
+
+    def audit_data(self) -> dict[str, object]:
+        return {"name": self.name, "rows": self.rows_count}
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        for split in cls.objects.filter(run=run, deleting_at=None):
+            for text, url in split.blockers():
+                yield Blocker(f"Split {split.name}: {text}", url)
 
     def baseline_of(self, kind: str) -> "EvaluatedModel | None":
         return self.live_baseline if kind == EvaluationKind.LIVE else self.baseline
@@ -123,13 +146,12 @@ class EvaluationKind(models.TextChoices):
     LIVE = "live", "Live episodes"
 
 
-class Evaluation(models.Model):
+class Evaluation(ResultOfRun):
     """Some models on rows of a split, or in live episodes. `family` is a copy of the command family at launch."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="evaluations")
-    run = models.OneToOneField(Run, models.CASCADE, related_name="evaluation")
     kind = models.CharField(max_length=6, choices=EvaluationKind, default=EvaluationKind.STATIC)
-    split = models.ForeignKey(Split, models.CASCADE, null=True, related_name="evaluations")
+    split = models.ForeignKey(Split, models.RESTRICT, null=True, related_name="evaluations")
     family = models.JSONField(default=dict)
     params = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -142,6 +164,18 @@ class Evaluation(models.Model):
 
     def __str__(self) -> str:
         return f"evaluation {self.pk}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        pinned = models.Q(baseline__evaluation__run=run) | models.Q(live_baseline__evaluation__run=run)
+        for split in Split.objects.filter(pinned):
+            text = f"The evaluations of split {split.name} are compared with it: it has the baseline."
+            yield Blocker(text, reverse("split-page", args=[run.project.slug, split.pk]))
+        answers = ScreenedAnswer.objects.filter(call__run=run).exclude(evaluation__run=run)
+        others = answers.values("evaluation").distinct().count()
+        one = "{} other evaluation has answers from its calls."
+        many = "{} other evaluations have answers from its calls."
+        yield from run.blocked_by(others, one, "evaluation-list", plural=many)
 
     def samples(self) -> QuerySet[Sample]:
         """The samples that were made of its episodes."""

@@ -5,7 +5,6 @@ class ExportsConfig(AppConfig):
     name = "curation.exports"
 
     def ready(self) -> None:
-        from curation.exports import removal  # noqa: F401 - registers the rows that block a deletion
         from curation.exports.hub.kind import PushRun
         from curation.exports.kinds import ExportRun
         from curation.runs.kinds import register

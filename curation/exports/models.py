@@ -1,17 +1,24 @@
 """Saved recipes, exports and their files."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
+import orjson
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.files.storage import default_storage
 from django.db import models
+from django.urls import reverse
 
-from curation.projects.models import Project
-from curation.runs.models import Run, RunState
+from curation.projects.models import Blocker, Project
+from curation.runs.models import DependsOnRun, ResultOfRun, Run, RunState
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair
 
 SHOWN_CHOICES = 200
+MANIFEST = "manifest.json"
+# The audit log keeps the manifest of a deleted export; of a larger one only the hash.
+MOST_MANIFEST_BYTES = 1_000_000
 
 
 class SavedRecipe(models.Model):
@@ -43,7 +50,7 @@ class ExportQuerySet(models.QuerySet["Export"]):
         return rows.select_related("project", "run__created_by")
 
 
-class Export(models.Model):
+class Export(ResultOfRun):
     """An export. Its state is its run's. Its files exist once all of them are written.
 
     `plan` is the grouping of rows, once it is made (`curation.exports.hygiene.plan`). `counts` are the progress of
@@ -52,7 +59,6 @@ class Export(models.Model):
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
-    run = models.OneToOneField(Run, models.CASCADE, related_name="export")
     recipe = models.JSONField()
     recipe_name = models.CharField(max_length=80, blank=True, default="")
     plan = models.JSONField(default=dict)
@@ -70,6 +76,36 @@ class Export(models.Model):
 
     def __str__(self) -> str:
         return f"export {self.pk}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        rows = FrozenRow.objects.filter(sample_id__in=Sample.objects.made_by(run).values("pk")).values("export_id")
+        pairs = FrozenPair.objects.filter(pair_id__in=Pair.objects.filter(run=run).values("pk")).values("export_id")
+        found = cls.objects.filter(project=run.project_id, run__deleting_at=None, pk__in=rows.union(pairs)).count()
+        one, many = "{} export contains its rows.", "{} exports contain its rows."
+        yield from run.blocked_by(found, one, "export-list", plural=many)
+        if export := cls.objects.filter(run=run).first():
+            pushes = Run.objects.live().filter(kind="push", params__export=str(export.pk))
+            for push in pushes.filter(project=run.project_id):
+                url = reverse("run-page", args=[run.project.slug, push.pk])
+                yield Blocker("A run is pushing this export. Wait for it, or cancel it.", url)
+
+    @classmethod
+    def audit_data_of(cls, run: Run) -> dict[str, object]:
+        """The manifest, since its file is deleted."""
+        export = cls.objects.filter(run=run).first()
+        if export is None:
+            return {}
+        data: dict[str, object] = {
+            "export": str(export.pk),
+            "manifest_sha256": export.manifest_sha256,
+            "files": list(export.files.values("name", "rows", "sha256")),
+        }
+        file = export.files.filter(name=MANIFEST, bytes__lte=MOST_MANIFEST_BYTES).first()
+        if file is not None and default_storage.exists(file.stored_as):
+            with default_storage.open(file.stored_as) as opened:
+                data["manifest"] = orjson.loads(opened.read())
+        return data
 
     def samples(self) -> models.QuerySet[Sample]:
         """The samples of its rows, as they are now, also those of the rejected trajectories."""
@@ -210,7 +246,7 @@ class RoundQuerySet(models.QuerySet["Round"]):
         return list(self.filter(chain=round_.chain).order_by("number", "id"))
 
 
-class Round(models.Model):
+class Round(DependsOnRun):
     """One round of self-training: an operator's rollouts, and the export of those that people approved.
 
     E. Zelikman et al., "STaR: Bootstrapping Reasoning With Reasoning" (2022). Rounds of one `chain`, the id of its
@@ -236,6 +272,13 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"round {self.number}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        """A round is deleted with its rollout, unless another round follows it."""
+        own = cls.objects.filter(rollout=run).first()
+        if own and cls.objects.filter(chain=own.chain, number__gt=own.number).exists():
+            yield Blocker(f"Round {own.number} has a next round.", reverse("round-list", args=[run.project.slug]))
 
 
 def export_choices(project: Project) -> list[tuple[str, str]]:

@@ -12,9 +12,8 @@ from curation.exports.models import Export, SavedRecipe
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project
-from curation.projects.removal.rows import delete_row, what_rests_on
 from curation.runs.models import Run
-from curation.runs.removal import NOUN
+from curation.runs.removal import begin_deletion
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted
 
@@ -49,7 +48,7 @@ def delete_old_exports() -> int:
 
 
 def _delete(project: Project, export: Export, days: int, compared: Set[str]) -> bool:
-    if _is_used(export, compared) or what_rests_on(export.run):
+    if _is_used(export, compared):
         return False
     try:
         with transaction.atomic():
@@ -57,9 +56,8 @@ def _delete(project: Project, export: Export, days: int, compared: Set[str]) -> 
             if not Export.objects.select_for_update(of=("self",)).filter(pk=export.pk, kept=False).exists():
                 return False
             because = f"The export is older than {counted(days, 'day')} (settings.export.keep_days)."
-            label = f"export {export.pk}"
-            delete_row(project=project, actor=None, row=export.run, noun=NOUN, label=label, because=because)
-    except Conflict:  # something came to rest on it, or a person deletes it
+            begin_deletion(row=export.run, label=f"export {export.pk}", actor=None, because=because)
+    except Conflict:  # something began to use it, or a person deletes it
         return False
     return True
 

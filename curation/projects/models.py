@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
+from django.urls import reverse
 from django.utils import timezone
 
 from curation.projects.settings.document import ProjectSettings, stored_settings
@@ -38,14 +39,43 @@ SCOPES_OF_ROLE: dict[str, frozenset[str]] = {
 }
 
 
+class Blocker(NamedTuple):
+    """Rows that keep a row from being deleted: `text` has their noun and count, `url` shows them."""
+
+    text: str
+    url: str
+
+
 class Removable(models.Model):
-    """A row that can be archived (hidden from lists by default) and deleted, which takes a while (`removal/`)."""
+    """A row that can be archived (hidden from lists by default) and deleted, which takes a while (`removal/`).
+
+    Its deletion follows the `on_delete` of the foreign keys to it: CASCADE deletes the rows that reference it, SET_NULL
+    keeps them, RESTRICT keeps both.
+    """
 
     archived_at = models.DateTimeField(null=True, editable=False)
     deleting_at = models.DateTimeField(null=True, editable=False, help_text="Since then it answers as deleted.")
 
     class Meta:
         abstract = True
+
+    @property
+    def label(self) -> str:
+        return f"{self._meta.model_name} {self.pk}"
+
+    def blockers(self) -> Iterable[Blocker]:
+        return ()
+
+    def dependents(self) -> Iterable[models.QuerySet[Any]]:
+        """Return the rows to delete before it, besides those that reference it with CASCADE."""
+        return ()
+
+    def stop(self) -> bool:
+        """Stop the work on it. Return False while something still works."""
+        return True
+
+    def audit_data(self) -> dict[str, object]:
+        return {}
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
@@ -80,6 +110,9 @@ class Project(Removable):
     def settings(self) -> ProjectSettings:
         return stored_settings(self.settings_json)
 
+    def stop(self) -> bool:
+        return self.runs.all().stop()
+
     def require_writable(self) -> None:
         """Raise `Gone` while the project is being deleted, `Conflict` while it is archived."""
         if self.deleting_at is not None:
@@ -89,6 +122,22 @@ class Project(Removable):
                 f"The project {self.name} is archived: it can be read, but not changed. An admin can unarchive it.",
                 code="project_archived",
             )
+
+
+class RemovableRow(Removable):
+    """A row of a project that can be archived and deleted by itself."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="%(class)ss")
+
+    class Meta:
+        abstract = True
+
+    def blocked_by(self, number: int, text: str, page: str, query: str = "", *, plural: str = "") -> Iterator[Blocker]:
+        """Yield a blocker unless `number` is 0. It replaces `{}` in `text`, or in `plural` if it is more than 1; `page`
+        is the name of the list that shows the rows."""
+        if number:
+            text = plural if plural and number > 1 else text
+            yield Blocker(text.format(f"{number:,}"), reverse(page, args=[self.project.slug]) + query)
 
 
 class MemberQuerySet(models.QuerySet["Member"]):

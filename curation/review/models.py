@@ -1,14 +1,16 @@
 """Leases, the append-only log of decisions, revisions and drafts."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from curation.projects.models import Project
-from curation.runs.models import LIVE, Call, ItemState, Run
+from curation.projects.models import Blocker, Project
+from curation.runs.models import LIVE, Call, DependsOnRun, ItemState, Run
 from curation.samples.models import Flag, Sample, Status, flag_names
+from curation.web.text.figures import counted
 
 # Prefix of the batches of imported decisions.
 IMPORTED = "import-"
@@ -103,7 +105,7 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
         return self.standing(Action.APPROVE)
 
 
-class Decision(models.Model):
+class Decision(DependsOnRun):
     """One line of the log. A row is changed only by an undo, which sets `undone_by`, and by the request for a second
     opinion, which lets a settled decision wait (`settles`, `round`).
 
@@ -152,6 +154,28 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} of {self.sample_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        samples, noun = Sample.objects.made_by(run), run.label.split()[0]
+        decided = samples.filter(cls._worked_on(run)).count()
+        total = samples.count() if decided else 0
+        come = f"{counted(total, 'sample')} {'comes' if total == 1 else 'come'}"
+        text = f"{come} from this {noun}, {{}} of them decided or revised."
+        query = "" if noun == "import" else f"?run={run.pk}"
+        return run.blocked_by(decided, text, "sample-list", query)
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Sample]:
+        """The samples that nobody has decided or revised."""
+        return Sample.objects.made_by(run).exclude(cls._worked_on(run))
+
+    @classmethod
+    def _worked_on(cls, run: Run) -> models.Q:
+        """Decisions that the import took over from its file go with it."""
+        mine = {"sample": models.OuterRef("pk")}
+        decisions = cls.objects.not_undone().filter(**mine).exclude(action="undo").exclude(batch=import_batch(run))
+        return models.Q(models.Exists(decisions)) | models.Q(models.Exists(Revision.objects.filter(**mine)))
 
     def waits_in(self, sample: Sample) -> bool:
         """Whether it waits for the decisions of others on its sample, or for someone who adjudicates."""
@@ -239,7 +263,7 @@ class Revision(models.Model):
         return self.author.get_username() if self.author else self.model
 
 
-class Suggestion(models.Model):
+class Suggestion(DependsOnRun):
     """A model's improvement of an answer. `parent` is the revision that it improves, None for the answer as recorded.
 
     A run of kind `refine` improves challengers' answers and has them judged: an answer that beats king and parent
@@ -283,11 +307,18 @@ class Suggestion(models.Model):
     reason = models.CharField(max_length=300, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
+    deleted_if = models.Q(revision=None)
+
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["run", "sample"], name="suggestion_once")]
 
     def __str__(self) -> str:
         return f"suggestion {self.pk} for sample {self.sample_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        saved, query = cls.objects.filter(run=run, revision__isnull=False), f"?run={run.pk}&outcome=better"
+        return run.blocked_by(saved.count(), "Revisions that its model wrote: {}.", "suggestion-list", query)
 
     @property
     def tone(self) -> str:
@@ -308,7 +339,7 @@ class Suggestion(models.Model):
         return flag_names(self.flags | (Flag.LEAK if self.leak_flag else 0))
 
 
-class TextScore(models.Model):
+class TextScore(DependsOnRun):
     """A panel's score of a revision or suggestion against the king's answer or against its parent, from the new text's
     side: above 50 it is better. It stands beside the sample's score and changes no bucket.
 
@@ -338,6 +369,11 @@ class TextScore(models.Model):
 
     def __str__(self) -> str:
         return f"{self.score} against the {self.against}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        scored = cls.objects.filter(run=run, suggestion=None).values("revision").distinct()
+        return run.blocked_by(scored.count(), "Revisions that have their scores from it: {}.", "sample-list")
 
 
 class Clearance(models.Model):

@@ -5,9 +5,6 @@ class RunsConfig(AppConfig):
     name = "curation.runs"
 
     def ready(self) -> None:
-        from curation.projects.removal.nouns import register_work
-        from curation.runs import removal  # noqa: F401 - registers the rows that block a deletion
-        from curation.runs.control import RunWork
         from curation.runs.endpoint_check.kind import TestRun
         from curation.runs.endpoint_check.served import ServedRun
         from curation.runs.kinds import register
@@ -15,4 +12,3 @@ class RunsConfig(AppConfig):
 
         register(TestRun())
         register(ServedRun())
-        register_work(RunWork())

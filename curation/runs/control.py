@@ -1,6 +1,5 @@
 """Cancel, resume, retry failed, clone. Each is a conditional update, so that two clicks do it once."""
 
-from contextlib import suppress
 from decimal import Decimal
 
 from django.contrib.auth.models import User
@@ -79,21 +78,6 @@ def retry_failed(*, run: Run, user: User | None) -> Run:
         Run.objects.filter(pk=run.pk).update(items_failed=F("items_failed") - count)
         _move(run, (*ENDED, *LIVE), user, "retry-failed", f"Trying {counted(count, 'failed item')} again.", **changes)
     return run
-
-
-class RunWork:
-    """The runs of a project, as work that a deletion stops first."""
-
-    def in_progress(self, project_id: int) -> str:
-        live = Run.objects.live().filter(project=project_id).count()
-        return f"{counted(live, 'run')} {'is' if live == 1 else 'are'} in progress." if live else ""
-
-    def stop(self, project_id: int) -> bool:
-        """Cancel the live runs. Workers release their items within seconds, dead ones when their leases lapse."""
-        for run in Run.objects.live().filter(project=project_id):
-            with suppress(Conflict):  # it has ended meanwhile
-                cancel(run=run, user=None)
-        return not Item.objects.filter(run__project=project_id, state=ItemState.CLAIMED).exists()
 
 
 def clone(*, run: Run, user: User | None) -> Run:

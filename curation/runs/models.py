@@ -1,13 +1,19 @@
 """Runs and items, their events, and the record of every model call."""
 
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import connection, models
+from django.urls import reverse
+from django.utils import timezone
 
 from curation.llm.models import Endpoint
-from curation.projects.models import Project, Removable
+from curation.projects.models import Blocker, Project, RemovableRow
+from curation.projects.removal.erase import models_from_top
 from curation.projects.settings.document import ProjectSettings, stored_settings
+from curation.web.lists.id_list import IdList
+from curation.web.text.figures import exact_money
 
 
 class RunState(models.TextChoices):
@@ -56,8 +62,14 @@ class RunQuerySet(models.QuerySet["Run"]):
         if connection.features.has_select_for_update:
             self.select_for_update(no_key=True).filter(pk=run_id).values_list("pk").first()
 
+    def stop(self) -> bool:
+        """Cancel those that are live. Return False while workers hold their items: they release them within seconds,
+        and those of dead workers when their leases lapse."""
+        self.live().update(state=RunState.CANCELLED, finished_at=timezone.now())
+        return not Item.objects.filter(run__in=self, state=ItemState.CLAIMED).exists()
 
-class Run(Removable):
+
+class Run(RemovableRow):
     """A run that a person or script launched. `stage` is the current stage; each kind lists its stages.
 
     `settings` and `instructions` (versions by name) are copies from the launch, so that later changes of the project
@@ -66,7 +78,6 @@ class Run(Removable):
     The counters are updated by the transactions that end items and calls, so that reading them costs one row.
     """
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
     kind = models.CharField(max_length=20)
     params = models.JSONField(default=dict)
     settings_json = models.JSONField(default=dict)
@@ -107,6 +118,35 @@ class Run(Removable):
         return f"{self.kind} {self.pk}"
 
     @property
+    def label(self) -> str:
+        return f"import {self.pk}" if self.kind == "import" else f"run {self.pk}"
+
+    def stop(self) -> bool:
+        return Run.objects.filter(pk=self.pk).stop()
+
+    def blockers(self) -> Iterator[Blocker]:
+        for model in _models_of_runs():
+            yield from model.blockers_of(self)
+
+    def dependents(self) -> Iterator[models.QuerySet[Any]]:
+        for model in _models_of_runs():
+            yield model.deleted_with(self)
+
+    def audit_data(self) -> dict[str, object]:
+        data: dict[str, object] = {
+            "kind": self.kind,
+            "params": self.params,
+            "launched": self.created_at.isoformat(),
+            "items": self.items_total,
+            "calls": Call.objects.filter(run=self).count(),
+            "cost": exact_money(self.cost),
+            "cost_unknown_calls": self.cost_unknown_calls,
+        }
+        for model in _models_of_runs():
+            data |= model.audit_data_of(self)
+        return data
+
+    @property
     def outcome(self) -> str:
         """Return `with_failures` if the run has succeeded although items failed, else ''."""
         return Outcome.WITH_FAILURES if self.state == RunState.SUCCEEDED and self.items_failed else ""
@@ -123,6 +163,49 @@ class Run(Removable):
     def settings(self) -> ProjectSettings:
         """Return the project's settings at the time of the launch."""
         return stored_settings(self.settings_json)
+
+
+class DependsOnRun(models.Model):
+    """A model with rows that a run made or uses. It declares which of them keep the run from being deleted, and which
+    are deleted with it.
+
+    A foreign key with CASCADE is enough where all rows are deleted. Where some stay, the key `run` has SET_NULL, and
+    `deleted_if` is the condition of the others, or `deleted_with` returns them.
+    """
+
+    deleted_if: ClassVar[models.Q | None] = None
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        """Return the reasons to keep the run, with the number of the rows."""
+        return ()
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Any]:
+        """Return the rows to delete, without those that somebody has begun to use since the deletion was requested."""
+        rows = cls._base_manager
+        return rows.none() if cls.deleted_if is None else rows.filter(cls.deleted_if, models.Q(run=run))
+
+    @classmethod
+    def audit_data_of(cls, run: Run) -> dict[str, object]:
+        """Return data of the rows for the audit log."""
+        return {}
+
+
+class ResultOfRun(DependsOnRun):
+    """The result of one run, with a page of its own. Its deletion is the run's."""
+
+    run = models.OneToOneField(Run, models.CASCADE, related_name="%(class)s")
+
+    class Meta:
+        abstract = True
+
+
+def _models_of_runs() -> Iterator[type[DependsOnRun]]:
+    return (model for model in models_from_top() if issubclass(model, DependsOnRun))
 
 
 class ItemState(models.TextChoices):
@@ -254,7 +337,7 @@ class CallStatus(models.TextChoices):
     LOST = "lost", "Lost with its worker"
 
 
-class Call(models.Model):
+class Call(DependsOnRun):
     """One request to a model endpoint, answered or not. `cost` is None if unknown.
 
     `reserved` is the most it can cost, in a run with a budget: a call of unknown cost counts as that much. `item` is
@@ -302,6 +385,18 @@ class Call(models.Model):
 
     def __str__(self) -> str:
         return f"{self.endpoint_name} {self.status}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterator[Blocker]:
+        """Items of other runs that its calls answered: without the calls, nobody could trace their results."""
+        others = Item.objects.filter(run__project=run.project_id, run__deleting_at=None, result__has_key="reused_calls")
+        reused: dict[int, set[int]] = {}
+        for item in others.exclude(run=run).only("run_id", "result").iterator():
+            reused.setdefault(item.run_id, set()).update(item.reused_calls)
+        for other, calls in sorted(reused.items()):
+            if count := cls.objects.filter(run=run, pk__in=IdList(sorted(calls))).count():
+                url = reverse("run-page", args=[run.project.slug, other])
+                yield Blocker(f"Run {other} has answers from {count:,} of its calls.", url)
 
 
 class CallText(models.Model):

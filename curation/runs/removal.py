@@ -1,110 +1,103 @@
-"""Runs as rows that can be archived and deleted. Their results are registered by the apps above."""
+"""Archive and delete runs, and rows that are deleted in the same way, such as splits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
 
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import transaction
 from django.urls import reverse
+from django.utils import timezone
 
 from curation.projects.access import Access
-from curation.projects.models import Deletion
-from curation.projects.removal.rows import (
-    Rest,
-    RowPages,
-    archive_row,
-    delete_row,
-    describes,
-    register_pages,
-    register_removable,
-    rests_on,
-)
+from curation.projects.audit import record
+from curation.projects.models import Blocker, Deletion, Project, RemovableRow, Scope
+from curation.projects.removal.carry_out import send
 from curation.runs.kinds import kind_of
-from curation.runs.models import LIVE, Call, Item, ItemState, Run
+from curation.runs.models import LIVE, ResultOfRun, Run
 from curation.web.ids import find
-from curation.web.lists.id_list import IdList
-from curation.web.text.figures import counted, exact_money
-
-NOUN = "run"
+from curation.web.problems import Conflict, NotFound
 
 
-def archive_run(*, access: Access, run: Run, archived: bool, label: str = "") -> Run:
-    """Raises `Conflict` for a run in progress."""
-    access.require(kind_of(run.kind).scope)
-    archive_row(access=access, row=run, label=label or label_of(run), archived=archived)
-    return run
+def find_row(access: Access, noun: str, pk: str) -> tuple[RemovableRow, str]:
+    """Return the row of this noun, or the run whose result it is, and its label."""
+    for model in apps.get_models():
+        if model._meta.model_name == noun and issubclass(model, (RemovableRow, ResultOfRun)):
+            rows: Any = model._default_manager
+            row: RemovableRow | ResultOfRun = find(rows.of(access.project), pk, noun)
+            return (row, row.label) if isinstance(row, RemovableRow) else (row.run, f"{noun} {row.pk}")
+    raise NotFound(f"Rows of the kind {noun!r} cannot be archived or deleted.")
 
 
-def delete_run(*, access: Access, run: Run, label: str = "") -> Deletion:
-    """Begin to delete the run and its results. `label` names its export or evaluation, if that is to be deleted."""
-    access.require(kind_of(run.kind).scope)
-    label = label or label_of(run)
-    return delete_row(project=access.project, actor=access.user, row=run, noun=NOUN, label=label)
+def archive_row(*, access: Access, row: RemovableRow, label: str, archived: bool) -> None:
+    """Hide the row from lists, or show it again. Raises `Conflict` if it is so already."""
+    _require_scope(access, row)
+    noun = label.split()[0]
+    with transaction.atomic():
+        rows = type(row)._base_manager.filter(pk=row.pk, archived_at__isnull=archived)
+        if rows.update(archived_at=timezone.now() if archived else None) != 1:
+            raise Conflict(f"The {label} is {'already' if archived else 'not'} archived.", code="wrong_state")
+        action = f"{noun}.archive" if archived else f"{noun}.unarchive"
+        record(actor=access.user, project=access.project, action=action, subject=label)
+    row.refresh_from_db()
 
 
-def label_of(run: Run) -> str:
-    return f"import {run.pk}" if run.kind == "import" else f"run {run.pk}"
+def delete_row(*, access: Access, row: RemovableRow, label: str) -> Deletion:
+    """Begin to delete the row; see `begin_deletion`. `label` names the export or evaluation that goes with a run."""
+    _require_scope(access, row)
+    return begin_deletion(row=row, label=label, actor=access.user)
 
 
-@rests_on(Run)
-def live_work(run: Run) -> Iterable[Rest]:
-    """A live run still writes, and any other may be reading the results of this one."""
-    url = reverse("run-list", args=[run.project.slug])
-    if run.state in LIVE:
-        yield Rest(
-            "This run is in progress. Cancel it, then delete it.", reverse("run-page", args=[run.project.slug, run.pk])
+def begin_deletion(*, row: RemovableRow, label: str, actor: User | None, because: str = "") -> Deletion:
+    """Begin to delete the row and its dependent rows; it reads as deleted from now on. Without an `actor` the system
+    does it, and `because` is the reason in the audit log.
+
+    Raises `Conflict` with every blocker, in words and with links.
+    """
+    with transaction.atomic():
+        project = Project.objects.select_for_update().get(pk=row.project_id)
+        if blockers := blockers_of(row):
+            raise Conflict(
+                f"The {label} cannot be deleted. " + " ".join(blocker.text for blocker in blockers),
+                code="in_use",
+                current={"rests": [blocker._asdict() for blocker in blockers]},
+            )
+        rows = type(row)._base_manager.filter(pk=row.pk, deleting_at=None)
+        if rows.update(deleting_at=timezone.now()) != 1:
+            raise Conflict(f"The {label} is being deleted.", code="wrong_state")
+        deletion = Deletion.objects.create(
+            noun=str(row._meta.model_name),
+            target_id=row.pk,
+            project_id=project.pk,
+            label=label,
+            requested_by=actor,
+            cost=getattr(row, "cost", Decimal(0)),
+            cost_unknown_calls=getattr(row, "cost_unknown_calls", 0),
         )
-    others = Run.objects.live().filter(project=run.project_id).exclude(pk=run.pk).count()
-    if others and kind_of(run.kind).feeds_others:
-        are = f"{counted(others, 'other run')} {'is' if others == 1 else 'are'}"
-        yield Rest(f"{are} in progress and may use its results. Wait, or cancel them.", f"{url}?state=queued,running")
+        data = {"id": str(row.pk), **row.audit_data(), "deletion": str(deletion.pk)}
+        if because:
+            data["because"] = because
+        record(actor=actor, project=project, action=f"{label.split()[0]}.delete", subject=label, data=data)
+        transaction.on_commit(lambda: send(deletion.pk))
+    return deletion
 
 
-@rests_on(Run)
-def calls_that_others_reuse(run: Run) -> Iterable[Rest]:
-    """Items of other runs that its recorded calls answered: without them, nobody could trace the results of these
-    runs."""
-    others = Item.objects.filter(run__project=run.project_id, run__deleting_at=None, result__has_key="reused_calls")
-    reused: dict[int, set[int]] = {}
-    for item in others.exclude(run=run).only("run_id", "result").iterator():
-        reused.setdefault(item.run_id, set()).update(item.reused_calls)
-    for other, calls in sorted(reused.items()):
-        if count := Call.objects.filter(run=run, pk__in=IdList(sorted(calls))).count():
-            of_its = f"{count:,} of its calls"
-            yield Rest(f"Run {other} has answers from {of_its}.", reverse("run-page", args=[run.project.slug, other]))
+def blockers_of(row: RemovableRow) -> list[Blocker]:
+    return [*(_live_work(row) if isinstance(row, Run) else ()), *row.blockers()]
 
 
-@describes(Run)
-def about(run: Run) -> dict[str, object]:
-    return {
-        "kind": run.kind,
-        "params": run.params,
-        "launched": run.created_at.isoformat(),
-        "items": run.items_total,
-        "calls": Call.objects.filter(run=run).count(),
-        "cost": exact_money(run.cost),
-        "cost_unknown_calls": run.cost_unknown_calls,
-    }
+def _live_work(run: Run) -> Iterator[Blocker]:
+    """A live run still writes, and any other may be reading the results of this one."""
+    if run.state in LIVE:
+        url = reverse("run-page", args=[run.project.slug, run.pk])
+        yield Blocker("This run is in progress. Cancel it, then delete it.", url)
+    if kind_of(run.kind).feeds_others:
+        others = Run.objects.live().filter(project=run.project_id).exclude(pk=run.pk).count()
+        one = "{} other run is in progress and may use its results. Wait, or cancel them."
+        many = "{} other runs are in progress and may use its results. Wait, or cancel them."
+        yield from run.blocked_by(others, one, "run-list", "?state=queued,running", plural=many)
 
 
-def _is_quiet(run: Run) -> bool:
-    return not Item.objects.filter(run=run, state=ItemState.CLAIMED).exists()
-
-
-def find_run(access: Access, pk: str) -> tuple[Run, str]:
-    run = find(Run.objects.of(access.project).select_related("project"), pk, "run")
-    return run, label_of(run)
-
-
-def pages_of_runs(page: str, list_page: str, find_row: Callable[[Access, str], tuple[Run, str]]) -> RowPages:
-    """The pages of runs, or of rows that live and go with their run."""
-    return RowPages(
-        page,
-        list_page,
-        find_row,
-        archive=lambda access, run, label, archived: archive_run(
-            access=access, run=run, archived=archived, label=label
-        ),
-        delete=lambda access, run, label: delete_run(access=access, run=run, label=label),
-    )
-
-
-register_removable(NOUN, Run, _is_quiet)
-register_pages(NOUN, pages_of_runs("run-page", "run-list", find_run))
+def _require_scope(access: Access, row: RemovableRow) -> None:
+    access.require(kind_of(row.kind).scope if isinstance(row, Run) else Scope.RUN)

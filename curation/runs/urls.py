@@ -7,6 +7,8 @@ from curation.runs.pages import views
 RUNS = "p/<slug:slug>/runs/"
 
 urlpatterns: list[URLPattern] = [
+    path("p/<slug:slug>/archive/<slug:noun>/<str:pk>/", views.row_archive, name="row-archive"),
+    path("p/<slug:slug>/delete/<slug:noun>/<str:pk>/", views.row_delete, name="row-delete"),
     path(RUNS, views.run_list, name="run-list"),
     path(f"{RUNS}new/", views.run_new, name="run-new"),
     path(f"{RUNS}new/estimate/", views.run_estimate, name="run-estimate"),

@@ -86,6 +86,15 @@ class SampleQuerySet(models.QuerySet["Sample"]):
         rows.project = project
         return rows
 
+    def made_by(self, run: Run) -> "SampleQuerySet":
+        """The samples that a run made, and for an import also those that were made from its rows. Samples that a later
+        import also had are not its own."""
+        samples, made = self.filter(project=run.project_id), models.Q(run=run)
+        if run.kind != "import":
+            return samples.filter(made)
+        made |= models.Q(duel__prompt__run=run) | models.Q(trajectory__scenario__run=run)
+        return samples.filter(made).exclude(run=run, duel__prompt__imported_again=True)
+
     def for_list(self) -> "SampleQuerySet":
         """The columns of a list's rows, in one query; `duel` and `trajectory` belong to layers above."""
         return self.select_related("decided_by").annotate(

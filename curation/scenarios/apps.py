@@ -13,7 +13,6 @@ class ScenariosConfig(AppConfig):
         from curation.imports import row_kinds as imports
         from curation.projects.instructions import texts as instructions
         from curation.runs import kinds
-        from curation.scenarios import removal  # noqa: F401 - registers what rests on what
         from curation.scenarios.author.kind import AuthorRun
         from curation.scenarios.bundles.import_rows import ScenarioKind
         from curation.scenarios.copies.link import link_all

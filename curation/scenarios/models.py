@@ -1,14 +1,14 @@
 """Scenarios, the small row that lists read; their bundles and gate reports are in tables of their own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from django.contrib.auth.models import User
 from django.db import models
 from django.db.models.functions import Cast, Coalesce, NullIf
 
-from curation.projects.models import Project
-from curation.runs.models import Run
+from curation.projects.models import Blocker, Project
+from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import Status as SampleStatus
 from curation.web.lists.id_list import IdList
 
@@ -91,7 +91,7 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
         return self.filter(project__in=Project.objects.visible_to(user))
 
 
-class Scenario(models.Model):
+class Scenario(DependsOnRun):
     """One bundle of a project. `bundle_sha256` identifies the gated and rolled out bundle; `version` counts edits.
 
     `reason` says why the gate rejected or held it. `axes` repeats the rows of `ScenarioAxis`: lists read one table.
@@ -115,6 +115,8 @@ class Scenario(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     objects = ScenarioQuerySet.as_manager()
+    # One with a trajectory has been decided since.
+    deleted_if = models.Q(trajectories=None, imported_again=False)
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["project", "name"], name="scenario_once")]
@@ -128,6 +130,11 @@ class Scenario(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        edited = cls.objects.filter(run=run, version__gt=1)
+        return run.blocked_by(edited.count(), "Scenarios of it that were edited since: {}.", "scenario-list")
 
     @property
     def status_tone(self) -> str:
@@ -181,7 +188,7 @@ class GateReportQuerySet(models.QuerySet["GateReport"]):
         return {report.scenario_id: report for report in self.filter(pk__in=newest)}
 
 
-class GateReport(models.Model):
+class GateReport(DependsOnRun):
     """The checks of the gate on one bundle, and its verdict.
 
     `checks`: `[{name, passed, reason, transcript: [{command, output, exit_code, seconds}]}]` in the order they ran.
@@ -203,6 +210,12 @@ class GateReport(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.scenario_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        gated = cls.objects.filter(run=run, bundle_sha256=models.F("scenario__bundle_sha256"))
+        scenarios = gated.exclude(scenario__run=run).values("scenario").distinct().count()
+        return run.blocked_by(scenarios, "Scenarios that have their status from it: {}.", "scenario-list")
 
 
 class AxisClearanceQuerySet(models.QuerySet["AxisClearance"]):

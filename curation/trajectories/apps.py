@@ -11,7 +11,6 @@ class TrajectoriesConfig(AppConfig):
     def ready(self) -> None:
         from curation.projects.instructions.texts import register
         from curation.runs import kinds
-        from curation.trajectories import removal  # noqa: F401 - registers what rests on what
         from curation.trajectories.kinds import PairsRun, ReplayRun, RolloutRun
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")

@@ -1,12 +1,12 @@
 """Trajectories; their texts, replays and pairs have tables of their own."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar
 
 from django.db import models
 
-from curation.projects.models import Project
-from curation.runs.models import Run
+from curation.projects.models import Blocker, Project
+from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
 from curation.trajectories.recorded import Recorded
@@ -142,7 +142,7 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         return rows.order_by("id")
 
 
-class Trajectory(models.Model):
+class Trajectory(DependsOnRun):
     """One run of an agent: a rollout through a scenario, an episode on a server, or an imported run.
 
     A rollout's `bundle_sha256` is of the bundle at that time. An episode on a server has no scenario but an
@@ -230,6 +230,19 @@ class Trajectory(models.Model):
     def __str__(self) -> str:
         return f"trajectory {self.pk}"
 
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        """Trajectories through imported scenarios are deleted with the import (`Decision` keeps the decided ones)."""
+        through = 0 if run.kind == "import" else cls.objects.filter(scenario__run=run).exclude(run=run).count()
+        text = "Trajectories of other runs through its scenarios: {}."
+        return run.blocked_by(through, text, "trajectory-list")
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> "models.QuerySet[Trajectory]":
+        """Those whose sample is gone."""
+        own = models.Q(run=run) | models.Q(scenario__run=run) if run.kind == "import" else models.Q(run=run)
+        return cls.objects.filter(own, project=run.project_id, sample=None)
+
     @property
     def scenario_name(self) -> str:
         """For pages: a name from a model or a file may contain characters that reorder or hide text."""
@@ -304,7 +317,7 @@ class TrajectoryText(models.Model):
         return Recorded(self.steps, self.document, self.marks)
 
 
-class Replay(models.Model):
+class Replay(DependsOnRun):
     """One run of a trajectory's commands in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`, where
     `turn` is an index of the terminal view."""
 
@@ -317,6 +330,14 @@ class Replay(models.Model):
 
     def __str__(self) -> str:
         return f"replay of trajectory {self.trajectory_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        of_it = cls.objects.filter(trajectory__run=run).exclude(run=run)
+        text, query = "Replays by other runs of its trajectories: {}.", f"?run={run.pk}"
+        yield from run.blocked_by(of_it.count(), text, "trajectory-list", query)
+        by_it = cls.objects.filter(run=run).exclude(trajectory__run=run)
+        yield from run.blocked_by(by_it.count(), "Trajectories of other runs that it replayed: {}.", "trajectory-list")
 
 
 class Strategy(models.TextChoices):
@@ -332,14 +353,14 @@ class PairQuerySet(models.QuerySet["Pair"]):
         return self.select_related("scenario", "chosen", "rejected")
 
 
-class Pair(models.Model):
+class Pair(DependsOnRun):
     """A kept trajectory against a rejected one of the same scenario or task.
 
     `at` is the position of the first differing step of the agent, from 0; the steps before it are the prompt.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True)
+    run = models.ForeignKey(Run, models.CASCADE, null=True)
     scenario = models.ForeignKey(Scenario, models.CASCADE, null=True, related_name="pairs")
     chosen = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_chosen")
     rejected = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_rejected")
@@ -358,6 +379,11 @@ class Pair(models.Model):
 
     def __str__(self) -> str:
         return f"pair {self.chosen_id} over {self.rejected_id}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        pairs = cls.objects.filter(models.Q(chosen__run=run) | models.Q(rejected__run=run)).exclude(run=run)
+        return run.blocked_by(pairs.count(), "Pairs of other runs that use its trajectories: {}.", "pair-list")
 
     @property
     def scenario_name(self) -> str:

@@ -17,7 +17,6 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Project
 from curation.projects.removal.carry_out import carry_out
 from curation.projects.removal.change import delete_project
-from curation.projects.removal.nouns import PROJECT
 from curation.projects.settings.change import create_project
 from curation.projects.settings.document import Generation, Panel, ProjectSettings
 from curation.review.models import Action, Decision
@@ -74,7 +73,7 @@ def remove_demo_project() -> None:
         return
     if project.deleting_at is None:
         delete_project(access=Builder(project, _user(), print).access, name=project.name)
-    deletion = Deletion.objects.filter(noun=PROJECT, target_id=project.pk).latest("id")
+    deletion = Deletion.objects.filter(noun="project", target_id=project.pk).latest("id")
     until = time.monotonic() + REMOVED_WITHIN
     while deletion.finished_at is None:
         if time.monotonic() > until:

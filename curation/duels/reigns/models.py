@@ -1,16 +1,17 @@
 """Reigns: the contestants that were crowned, one after another."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from curation.projects.models import Project
-from curation.runs.models import Run
+from curation.projects.models import Blocker, Project
+from curation.runs.models import DependsOnRun, Run
 
 
-class Reign(models.Model):
+class Reign(DependsOnRun):
     """A crowned contestant: an endpoint with the instructions and parameters of the answers that won.
 
     It won as a challenger, with the hidden record; as king it answers blind, with the king's instructions. So it has
@@ -19,7 +20,7 @@ class Reign(models.Model):
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="reigns")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="reigns", help_text="Whose verdict it was.")
+    run = models.ForeignKey(Run, models.RESTRICT, null=True, related_name="reigns", help_text="Whose verdict it was.")
     model = models.CharField(max_length=60, help_text="Name of the endpoint.")
     target = models.JSONField(default=dict)
     instructions_hash = models.CharField(max_length=64)
@@ -45,6 +46,11 @@ class Reign(models.Model):
 
     def __str__(self) -> str:
         return f"reign {self.pk} of {self.model}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        """The line of kings rests on the verdicts that made it."""
+        return run.blocked_by(run.reigns.all().count(), "Kings that it crowned: {}.", "reign-list")
 
     @property
     def reigns(self) -> bool:

@@ -1,15 +1,15 @@
 """The scores that runs give to duels, each with its panel."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 
 from curation.projects.models import Project
-from curation.runs.models import Run
+from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import UNSCORED
 
 
-class ScorePanel(models.Model):
+class ScorePanel(DependsOnRun):
     """The rules of a score: judges with their fingerprints, orders, weights, and how many judges a score needs.
 
     `digest` names them. The project says which panel's scores count (`panel.counting`); by default it is the first one.
@@ -29,8 +29,14 @@ class ScorePanel(models.Model):
     def __str__(self) -> str:
         return self.digest
 
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Any]:
+        """Those without a score, except the one that counts."""
+        unused = cls.objects.filter(project=run.project_id, scores=None)
+        return unused.exclude(digest=run.project.settings.panel.counting)
 
-class Score(models.Model):
+
+class Score(DependsOnRun):
     """The score that one run gave one duel. No other run and no setting changes it.
 
     `metrics` are the five columns of the report, 0–100. `verdicts` are the ids of the verdicts that made the score,
@@ -61,3 +67,8 @@ class Score(models.Model):
 
     def __str__(self) -> str:
         return f"score of duel {self.duel_id}"
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Any]:
+        """A sample that somebody has decided since keeps its score."""
+        return cls.objects.filter(run=run).exclude(duel__counting__run=run, duel__sample__isnull=False)

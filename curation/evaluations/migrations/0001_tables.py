@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='evaluations', to='projects.project')),
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='evaluation', to='runs.run')),
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='%(class)s', to='runs.run')),
                 ('kind', models.CharField(choices=[('static', 'Static screen'), ('live', 'Live episodes')], default='static', max_length=6)),
                 ('family', models.JSONField(default=dict)),
                 ('params', models.JSONField(default=dict)),
@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('archived_at', models.DateTimeField(editable=False, null=True)),
                 ('deleting_at', models.DateTimeField(editable=False, help_text='Since then it answers as deleted.', null=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='splits', to='projects.project')),
+                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='%(class)ss', to='projects.project')),
                 ('run', models.ForeignKey(help_text='The run that created it.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='splits', to='runs.run')),
                 ('name', models.CharField(max_length=180)),
                 ('rows_count', models.PositiveIntegerField(default=0)),
@@ -225,6 +225,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='Evaluation',
             name='split',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='evaluations', to='evaluations.split'),
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='evaluations', to='evaluations.split'),
         ),
     ]

@@ -19,7 +19,7 @@ from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
-from curation.runs.removal import archive_run, delete_run
+from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
@@ -69,9 +69,9 @@ def evaluation_file(request: HttpRequest, evaluation_id: str) -> StreamingHttpRe
 @router.patch("/evaluations/{evaluation_id}", response=RunOut, summary="Archive or unarchive an evaluation")
 def patch_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: str, body: ArchiveIn) -> Answer:
     access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
-    run, label = evaluation.run, f"evaluation {evaluation.pk}"
+    run = evaluation.run
     seen_version(request, run_version(run))
-    run = archive_run(access=access, run=run, archived=body.archived, label=label)
+    archive_row(access=access, row=run, label=f"evaluation {evaluation.pk}", archived=body.archived)
     set_etag(response, run_version(run))
     return run_out(run)
 
@@ -83,7 +83,7 @@ def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluati
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     access, evaluation = enter_evaluation(request, evaluation_id, Scope.RUN)
     seen_version(request, run_version(evaluation.run))
-    return accepted(delete_run(access=access, run=evaluation.run, label=f"evaluation {evaluation.pk}"), response)
+    return accepted(delete_row(access=access, row=evaluation.run, label=f"evaluation {evaluation.pk}"), response)
 
 
 @router.get(

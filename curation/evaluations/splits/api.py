@@ -4,7 +4,6 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from curation.evaluations.models import ContaminationCheck, Split
-from curation.evaluations.removal import archive_split, delete_split
 from curation.evaluations.splits import schemas as s
 from curation.evaluations.splits.filters import SplitList, SplitRowList
 from curation.projects.access import Access, enter, principal_of
@@ -13,6 +12,7 @@ from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
+from curation.runs.removal import archive_row, delete_row
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
 
@@ -43,7 +43,7 @@ def get_split(request: HttpRequest, response: HttpResponse, split_id: str) -> An
 def patch_split(request: HttpRequest, response: HttpResponse, split_id: str, body: ArchiveIn) -> Answer:
     access, split = enter_split(request, split_id, Scope.RUN)
     seen_version(request, split_version(split), now=s.split_out(split, None))
-    archive_split(access=access, split=split, archived=body.archived)
+    archive_row(access=access, row=split, label=split.label, archived=body.archived)
     return _answer(response, split)
 
 
@@ -52,7 +52,7 @@ def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str
     """409 `in_use` says in `detail` and `current.rests` what rests on it."""
     access, split = enter_split(request, split_id, Scope.RUN)
     seen_version(request, split_version(split), now=s.split_out(split, None))
-    return accepted(delete_split(access=access, split=split), response)
+    return accepted(delete_row(access=access, row=split, label=split.label), response)
 
 
 @router.get("/splits/{split_id}/rows", response=s.SplitRowPage, exclude_unset=True, summary="Rows of a split")

@@ -16,12 +16,13 @@ from typing import IO
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.dispatch import receiver
 
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Columns
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.projects.removal.erase import cleans_up
+from curation.projects.removal.erase import pre_erase
 from curation.projects.removal.files import delete_folder
 
 # Buffers of this size stay in the processor's cache. From about 128 KiB on, the allocator returns freed blocks to the
@@ -198,9 +199,9 @@ class AttemptFiles:
         delete_folder(self._export_folder)
 
 
-@cleans_up(Export)
-def delete_files(export_ids: Sequence[int]) -> None:
-    for export_id in export_ids:
+@receiver(pre_erase, sender=Export)
+def delete_files(ids: Sequence[int], **kwargs: object) -> None:
+    for export_id in ids:
         delete_folder(_folder_of(export_id))
 
 

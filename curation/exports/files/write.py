@@ -14,7 +14,7 @@ from curation.exports.files.counts import Counts
 from curation.exports.files.manifest import manifest
 from curation.exports.formats.row import DataFile
 from curation.exports.hygiene.contamination import read_match
-from curation.exports.models import Export
+from curation.exports.models import MANIFEST, Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
@@ -25,7 +25,7 @@ from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.runs.engine.sync_stage import frozen_garbage
 from curation.samples.models import Kind
 
-EXCLUDED, FROZEN, CARD, MANIFEST = "excluded.jsonl", "frozen.jsonl", "README.md", "manifest.json"
+EXCLUDED, FROZEN, CARD = "excluded.jsonl", "frozen.jsonl", "README.md"
 _LINE = orjson.OPT_APPEND_NEWLINE
 _PROGRESS_EVERY = 1.0
 

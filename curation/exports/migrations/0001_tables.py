@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='exports', to='projects.project')),
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='export', to='runs.run')),
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='%(class)s', to='runs.run')),
                 ('recipe', models.JSONField()),
                 ('recipe_name', models.CharField(blank=True, default='', max_length=80)),
                 ('plan', models.JSONField(default=dict)),

@@ -43,7 +43,7 @@ from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import DeletionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
-from curation.runs.removal import archive_run, delete_run
+from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
@@ -91,7 +91,7 @@ def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, b
         )
         seen_version(request, _version(export))
         if body.archived is not None:
-            archive_run(access=access, run=export.run, archived=body.archived, label=f"export {export.pk}")
+            archive_row(access=access, row=export.run, label=f"export {export.pk}", archived=body.archived)
         if body.kept is not None:
             keep_export(access=access, export=export, kept=body.kept)
     return _answer(response, export)
@@ -102,7 +102,7 @@ def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: s
     """409 `in_use` names the objects that need it in `detail` and `current.rests`."""
     access, export = _entered(request, export_id, Scope.EXPORT)
     seen_version(request, _version(export))
-    return accepted(delete_run(access=access, run=export.run, label=f"export {export.pk}"), response)
+    return accepted(delete_row(access=access, row=export.run, label=f"export {export.pk}"), response)
 
 
 @router.post("/projects/{slug}/exports/preview", response=ExportPreviewOut, summary="Count the rows of a recipe")

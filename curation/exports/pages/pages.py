@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 from curation.exports.files.counts import ending_shares
 from curation.exports.files.download import ARCHIVE
-from curation.exports.files.write import CARD, MANIFEST
-from curation.exports.models import Export
+from curation.exports.files.write import CARD
+from curation.exports.models import MANIFEST, Export
 from curation.exports.pages.contaminated import ContaminatedLine, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.pages.rendered import RenderedRow

@@ -20,12 +20,13 @@ from django.core.files import File
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.dispatch import receiver
 
 from curation.imports.intake.log_records import Record, whole_calls
 from curation.imports.kinds import ImportParams
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
-from curation.projects.removal.erase import cleans_up
+from curation.projects.removal.erase import pre_erase
 from curation.projects.removal.files import delete_folder
 from curation.runs.launch import launch
 from curation.runs.models import Run
@@ -55,9 +56,9 @@ def import_batches() -> list[Run]:
     ]
 
 
-@cleans_up(Project)
-def delete_batches(project_ids: Sequence[int]) -> None:
-    for project_id in project_ids:
+@receiver(pre_erase, sender=Project)
+def delete_batches(ids: Sequence[int], **kwargs: object) -> None:
+    for project_id in ids:
         delete_folder(f"{SPOOL}/{project_id}")
 
 

@@ -8,9 +8,10 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db.models import Q
+from django.dispatch import receiver
 
 from curation.projects.models import Project
-from curation.projects.removal.erase import cleans_up
+from curation.projects.removal.erase import pre_erase
 from curation.projects.removal.files import delete_folder
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid, TooLarge
@@ -28,20 +29,20 @@ def store_upload(*, project: Project, file: "File[bytes]", name: str) -> str:
     return default_storage.save(f"{_folder(project.pk)}{uuid.uuid4().hex}/{safe_name(name)}", file)
 
 
-@cleans_up(Project)
-def delete_uploads(project_ids: Sequence[int]) -> None:
-    for project_id in project_ids:
+@receiver(pre_erase, sender=Project)
+def delete_uploads(ids: Sequence[int], **kwargs: object) -> None:
+    for project_id in ids:
         delete_folder(_folder(project_id))
 
 
-@cleans_up(Run)
-def delete_sources(run_ids: Sequence[int]) -> None:
+@receiver(pre_erase, sender=Run)
+def delete_sources(ids: Sequence[int], **kwargs: object) -> None:
     """Delete the files that these runs read, unless another run has the same."""
-    for run in Run.objects.filter(pk__in=run_ids):
+    for run in Run.objects.filter(pk__in=ids):
         fetched = Item.objects.filter(run=run).values_list("data__stored", flat=True)
         for key in {run.params.get("upload"), *fetched}:
             if isinstance(key, str) and key.startswith(_folder(run.project_id)):
-                others = Run.objects.filter(project=run.project_id).exclude(pk__in=run_ids)
+                others = Run.objects.filter(project=run.project_id).exclude(pk__in=ids)
                 if not others.filter(Q(params__upload=key) | Q(params__file=key)).exists():
                     default_storage.delete(key)
 

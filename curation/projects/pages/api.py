@@ -24,7 +24,7 @@ from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
 from curation.projects.removal.api import accepted
 from curation.projects.removal.api import router as removal_router
-from curation.projects.removal.change import archive_project, delete_project, unarchive_project
+from curation.projects.removal.change import archive_project, delete_project
 from curation.projects.removal.schemas import DeletionOut
 from curation.projects.service_accounts.api import router as service_router
 from curation.projects.settings.change import change_project, create_project
@@ -78,9 +78,9 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
         project = Project.objects.select_for_update().get(pk=access.project.pk)
         seen_version(request, project.version)
         if body.archived is False:
-            access = replace(access, project=unarchive_project(access=access))
+            access = replace(access, project=archive_project(access=access, archived=False))
         changed = change_project(access=access, name=body.name, guidelines=body.guidelines, settings=body.settings)
-        project = archive_project(access=access) if body.archived else changed.project
+        project = archive_project(access=access, archived=True) if body.archived else changed.project
     set_etag(response, project.version)
     return s.ProjectOut.alone(project)
 

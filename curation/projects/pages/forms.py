@@ -107,7 +107,6 @@ class SettingsForm(ProblemForm):
         check_change(self._project, self.patch())
 
     def sections(self) -> list[tuple[str, str, list[forms.BoundField]]]:
-        """(title, description, fields) of each section."""
         rows = []
         for name, info in ProjectSettings.model_fields.items():
             about = quoted((info.annotation.__doc__ or "").strip()) if info.annotation else ""

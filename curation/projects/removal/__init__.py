@@ -1,1 +1,1 @@
-"""Archive and delete: projects here, other nouns as their apps register them."""
+"""Archive and delete a project; carry out deletions, also of rows of a project, in batches."""

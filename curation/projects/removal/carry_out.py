@@ -1,4 +1,4 @@
-"""Carry out a deletion: stop the work on the rows, erase them in batches, write their counts to the audit log.
+"""Carry out a deletion: stop the work on the row, erase it in batches, write the counts to the audit log.
 
 One worker at a time has the deletion's lease. A killed worker's lease lapses, and the next one goes on.
 """
@@ -9,22 +9,22 @@ import uuid
 from datetime import timedelta
 
 from celery import current_app
-from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from curation.projects.audit import record
-from curation.projects.models import Deletion, Project
-from curation.projects.removal.erase import erase
-from curation.projects.removal.nouns import PROJECT, erasable_of
+from curation.projects.models import Deletion, Project, Removable
+from curation.projects.removal.erase import erase, models_from_top
 
 logger = logging.getLogger(__name__)
 TASK = "curation.projects.tasks.delete"
 LEASE = timedelta(seconds=60)
 # Then the worker takes other work first; the rest is a message of its own.
 SLICE_SECONDS = 60.0
+_FREE = Q(lease_until=None) | Q(lease_until__lt=Now())
 
 
 class SliceOver(Exception):
@@ -37,24 +37,16 @@ def carry_out(deletion_id: int) -> None:
     if deletion is None:
         return
     try:
-        erasable = erasable_of(deletion)
-        if not erasable.is_quiet(deletion):
-            _release(deletion, "Deletion begins when the project's runs have stopped.")
-            return
-        until = time.monotonic() + SLICE_SECONDS
-
-        def count(label: str, number: int) -> None:
-            deletion.counts[label] = deletion.counts.get(label, 0) + number
-            _extend(deletion)
-
-        for rows in erasable.rows(deletion):
-            erase(rows, count, go_on=lambda: _go_on(until))
-        _finish(deletion)
+        _erase(deletion, until=time.monotonic() + SLICE_SECONDS)
     except SliceOver:
         _release(deletion, "")
         send(deletion.pk)
+    except IntegrityError as error:
+        # Such as an evaluation of the split whose own deletion has not ended: the reaper tries again.
+        logger.warning("deletion %s: %s", deletion.pk, error)
+        _release(deletion, "Other rows still reference these rows.")
     except (DatabaseError, OSError) as error:
-        # Such as a row that a request added meanwhile, or a storage that does not answer: the reaper tries again.
+        # Such as a storage that does not answer.
         logger.warning("deletion %s: %s", deletion.pk, error)
         _release(deletion, str(error))
 
@@ -69,50 +61,68 @@ def send(deletion_id: int) -> None:
 
 def continue_all() -> None:
     """Carry out the deletions that no worker works on."""
-    waiting = Deletion.objects.open().filter(_free()).order_by("id")
-    for deletion_id in list(waiting.values_list("pk", flat=True)):
+    for deletion_id in list(Deletion.objects.open().filter(_FREE).order_by("id").values_list("pk", flat=True)):
         carry_out(deletion_id)
 
 
-def _free() -> Q:
-    return Q(lease_until=None) | Q(lease_until__lt=Now())
-
-
 def _claim(deletion_id: int) -> Deletion | None:
-    owner = uuid.uuid4().hex
-    open_one = Deletion.objects.open().filter(_free(), pk=deletion_id)
-    if open_one.update(owner=owner, lease_until=Now() + LEASE) != 1:
+    free = Deletion.objects.open().filter(_FREE, pk=deletion_id)
+    if free.update(owner=uuid.uuid4().hex, lease_until=Now() + LEASE) != 1:
         return None
     return Deletion.objects.get(pk=deletion_id)
 
 
+def _erase(deletion: Deletion, until: float) -> None:
+    """Raises `SliceOver` between two batches if it is not done `until` then."""
+    own = _rows(deletion)
+    row = own.first()
+    if row is not None and not row.stop():
+        _release(deletion, "Deletion begins when the project's runs have stopped.")
+        return
+
+    def count(label: str, number: int) -> None:
+        deletion.counts[label] = deletion.counts.get(label, 0) + number
+        _extend(deletion)
+
+    def go_on() -> None:
+        if time.monotonic() > until:
+            raise SliceOver
+
+    for rows in (*(row.dependents() if row else ()), own):
+        erase(rows, count, go_on=go_on)
+    _finish(deletion)
+
+
+def _rows(deletion: Deletion) -> QuerySet[Removable]:
+    """The row to delete, or none if a worker that was killed has erased it."""
+    removable = (model for model in models_from_top() if issubclass(model, Removable))
+    model = next(model for model in removable if model._meta.model_name == deletion.noun)
+    return model._base_manager.filter(pk=deletion.target_id)
+
+
+def _mine(deletion: Deletion) -> QuerySet[Deletion]:
+    """The deletion, unless another worker has its lease."""
+    return Deletion.objects.filter(pk=deletion.pk, owner=deletion.owner)
+
+
 def _extend(deletion: Deletion) -> None:
     """Store the progress in the transaction of a batch, or undo the batch if another worker has the lease."""
-    mine = Deletion.objects.filter(pk=deletion.pk, owner=deletion.owner)
-    if mine.update(counts=deletion.counts, lease_until=Now() + LEASE) != 1:
-        raise SliceOver
-
-
-def _go_on(until: float) -> None:
-    if time.monotonic() > until:
+    if _mine(deletion).update(counts=deletion.counts, lease_until=Now() + LEASE) != 1:
         raise SliceOver
 
 
 def _release(deletion: Deletion, error: str) -> None:
-    mine = Deletion.objects.filter(pk=deletion.pk, owner=deletion.owner)
-    mine.update(owner="", lease_until=None, error=error[:500])
+    _mine(deletion).update(owner="", lease_until=None, error=error[:500])
 
 
 def _finish(deletion: Deletion) -> None:
     with transaction.atomic():
-        mine = Deletion.objects.open().filter(pk=deletion.pk, owner=deletion.owner)
-        if mine.update(finished_at=timezone.now(), lease_until=None, error="") != 1:
-            return
-        project = None if deletion.noun == PROJECT else Project.objects.filter(pk=deletion.project_id).first()
-        record(
-            actor=deletion.requested_by,
-            project=project,
-            action=f"{deletion.noun}.deleted",
-            subject=deletion.label,
-            data={"id": str(deletion.target_id), "deletion": str(deletion.pk), "rows": deletion.counts},
-        )
+        open_one = _mine(deletion).filter(finished_at=None)
+        if open_one.update(finished_at=timezone.now(), lease_until=None, error="") == 1:
+            record(
+                actor=deletion.requested_by,
+                project=Project.objects.filter(pk=deletion.project_id).first(),  # None: it was the project itself
+                action=f"{deletion.noun}.deleted",
+                subject=deletion.label,
+                data={"id": str(deletion.target_id), "deletion": str(deletion.pk), "rows": deletion.counts},
+            )

@@ -8,35 +8,28 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Deletion, Project, Scope
 from curation.projects.removal.carry_out import send
-from curation.projects.removal.nouns import PROJECT, work_in_progress
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.text.figures import counted
 
 
-def archive_project(*, access: Access) -> Project:
-    """Make the project read-only and hide it. Raises `Conflict` while one of its runs is in progress."""
+def archive_project(*, access: Access, archived: bool) -> Project:
+    """Make the project read-only and hide it, or undo that. Raises `Conflict` if it is so already, or while one of its
+    runs is in progress."""
     access.require(Scope.ADMIN)
     with transaction.atomic():
         # The lock makes a launch wait, which then finds the project archived.
         project = Project.objects.select_for_update().get(pk=access.project.pk)
-        project.require_writable()
-        if working := work_in_progress(project.pk):
-            raise Conflict(f"{working} Cancel or wait, then archive the project.", code="in_progress")
-        project.archived_at, project.version = timezone.now(), project.version + 1
-        project.save(update_fields=["archived_at", "version"])
-        record(actor=access.user, project=project, action="project.archive", subject=project.slug)
-    return project
-
-
-def unarchive_project(*, access: Access) -> Project:
-    """Raises `Conflict` if the project is not archived."""
-    access.require(Scope.ADMIN)
-    with transaction.atomic():
-        project = Project.objects.select_for_update().get(pk=access.project.pk)
-        if project.archived_at is None:
+        if archived:
+            project.require_writable()
+            if live := project.runs.all().live().count():
+                working = f"{counted(live, 'run')} {'is' if live == 1 else 'are'} in progress."
+                raise Conflict(f"{working} Cancel or wait, then archive the project.", code="in_progress")
+        elif project.archived_at is None:
             raise Conflict(f"The project {project.name} is not archived.", code="not_archived")
-        project.archived_at, project.version = None, project.version + 1
+        project.archived_at, project.version = timezone.now() if archived else None, project.version + 1
         project.save(update_fields=["archived_at", "version"])
-        record(actor=access.user, project=project, action="project.unarchive", subject=project.slug)
+        action = "project.archive" if archived else "project.unarchive"
+        record(actor=access.user, project=project, action=action, subject=project.slug)
     return project
 
 
@@ -57,7 +50,7 @@ def delete_project(*, access: Access, name: str) -> Deletion:
         project.save(update_fields=["deleting_at"])
         User.objects.filter(service_account__project=project).update(is_active=False)
         deletion = Deletion.objects.create(
-            noun=PROJECT,
+            noun="project",
             target_id=project.pk,
             project_id=project.pk,
             label=f"project {project.name}",

@@ -27,17 +27,13 @@ class DeletionOut(Schema):
 
     @staticmethod
     def of(row: Deletion) -> "DeletionOut":
+        names = ("noun", "label", "rows", "error", "created_at", "finished_at")
         return DeletionOut(
             id=str(row.pk),
-            noun=row.noun,
             target=str(row.target_id),
-            label=row.label,
             state="deleting" if row.finished_at is None else "deleted",
-            rows=row.rows,
-            error=row.error,
             requested_by=row.requested_by.get_username() if row.requested_by else None,
-            created_at=row.created_at,
-            finished_at=row.finished_at,
+            **{name: getattr(row, name) for name in names},
         )
 
 

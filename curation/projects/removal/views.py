@@ -4,18 +4,17 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 from pydantic import Field
 
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import AuditEntry, Deletion, Scope
 from curation.projects.pages.schemas import AuditList
-from curation.projects.removal.change import archive_project, delete_project, unarchive_project
-from curation.projects.removal.rows import pages_of, what_rests_on
+from curation.projects.removal.change import archive_project, delete_project
 from curation.web.ids import find
 from curation.web.lists.filters import url_query
 from curation.web.lists.pages import list_context
-from curation.web.problems import Conflict, NotAllowed, Problem
+from curation.web.problems import NotAllowed, Problem
 
 
 class ServerAuditParams(AuditList):
@@ -25,14 +24,10 @@ class ServerAuditParams(AuditList):
 @require_POST
 @project_page(Scope.ADMIN, while_archived=True)
 def project_archive(request: HttpRequest, access: Access) -> HttpResponse:
-    """Archive the project, or unarchive it if it is archived."""
     try:
-        if access.project.archived_at is None:
-            archive_project(access=access)
-            messages.success(request, "The project is archived: it can be read, but not changed.")
-        else:
-            unarchive_project(access=access)
-            messages.success(request, "The project is unarchived.")
+        project = archive_project(access=access, archived=access.project.archived_at is None)
+        done = "archived: it can be read, but not changed" if project.archived_at else "unarchived"
+        messages.success(request, f"The project is {done}.")
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("settings", access.project.slug)
@@ -47,36 +42,6 @@ def project_delete(request: HttpRequest, access: Access) -> HttpResponse:
         messages.error(request, problem.detail)
         return redirect("settings", access.project.slug)
     return redirect("deletion-page", deletion.pk)
-
-
-@require_POST
-@project_page(Scope.READ)
-def row_archive(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
-    """Archive a row, or unarchive it if it is archived. The use case checks the scope."""
-    pages = pages_of(noun)
-    row, label = pages.find(access, pk)
-    archived = row.archived_at is None
-    pages.archive(access, row, label, archived)
-    said = "is archived: lists show it only with the filter “archived”" if archived else "is unarchived"
-    messages.success(request, f"The {label} {said}.")
-    return redirect(pages.page, access.project.slug, pk)
-
-
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
-def row_delete(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
-    """Ask, or list the blockers. A POST begins the deletion."""
-    pages = pages_of(noun)
-    row, label = pages.find(access, pk)
-    if request.method == "POST":
-        try:
-            deletion = pages.delete(access, row, label)
-        except Conflict as conflict:
-            messages.error(request, conflict.detail)
-            return redirect("row-delete", access.project.slug, noun, pk)
-        return redirect("deletion-page", deletion.pk)
-    context = {"label": label, "pages": pages, "pk": pk, "rests": what_rests_on(row)}
-    return render(request, "projects/removal/row.html", context)
 
 
 @require_GET

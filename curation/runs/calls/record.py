@@ -131,8 +131,6 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class FindAnswer:
-    """Return the recorded answer, if there is one."""
-
     opening: OpenCall
 
     def __call__(self) -> Answered | None:

@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('archived_at', models.DateTimeField(editable=False, null=True)),
                 ('deleting_at', models.DateTimeField(editable=False, help_text='Since then it answers as deleted.', null=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='projects.project')),
+                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='%(class)ss', to='projects.project')),
                 ('kind', models.CharField(max_length=20)),
                 ('params', models.JSONField(default=dict)),
                 ('settings_json', models.JSONField(default=dict)),

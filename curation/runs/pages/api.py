@@ -19,7 +19,7 @@ from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
-from curation.runs.removal import archive_run, delete_run
+from curation.runs.removal import archive_row, delete_row
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.text.figures import exact_money
@@ -183,7 +183,7 @@ def get_run(request: HttpRequest, response: HttpResponse, run_id: str) -> dict[s
 def patch_run(request: HttpRequest, response: HttpResponse, run_id: str, body: ArchiveIn) -> dict[str, object]:
     run, access = _run(request, run_id, Scope.READ)
     seen_version(request, run_version(run))
-    run = archive_run(access=access, run=run, archived=body.archived)
+    archive_row(access=access, row=run, label=run.label, archived=body.archived)
     set_etag(response, run_version(run))
     return run_out(run)
 
@@ -193,7 +193,7 @@ def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) ->
     """409 `in_use` names the objects that need it in `detail` and `current.rests`."""
     run, access = _run(request, run_id, Scope.READ)
     seen_version(request, run_version(run))
-    return accepted(delete_run(access=access, run=run), response)
+    return accepted(delete_row(access=access, row=run, label=run.label), response)
 
 
 @router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")

@@ -101,12 +101,10 @@ class LaunchForm(ProblemForm):
 
     @property
     def main(self) -> list[forms.BoundField]:
-        """The fields that matter for every launch."""
         return [field for field in self if field.name in self._main]
 
     @property
     def advanced(self) -> list[forms.BoundField]:
-        """The others, which have defaults."""
         return [field for field in self if field.name not in self._main]
 
     @property
@@ -115,7 +113,6 @@ class LaunchForm(ProblemForm):
         return ", ".join(f"{field.label.lower()} {shown}" for field in self.advanced if (shown := _shown(field)))
 
     def params(self) -> Json:
-        """Return the valid parameters of the form."""
         given = {name: self.cleaned_data.get(name) for name in self._kind.params.model_fields if name in self.fields}
         return {name: value for name, value in given.items() if value not in (None, "", [], {})}
 

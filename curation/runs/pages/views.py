@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
@@ -22,10 +23,11 @@ from curation.runs.pages.parameters import parameter_facts
 from curation.runs.pages.progress import progress_of
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.waiting import waits_of
+from curation.runs.removal import archive_row, blockers_of, delete_row, find_row
 from curation.runs.workers.broker import broker_answers
 from curation.web.ids import find
 from curation.web.lists.pages import Tab, list_context, tabs
-from curation.web.problems import Problem
+from curation.web.problems import Conflict, Problem
 from curation.web.text.figures import counted
 from curation.web.text.storable import read_json
 
@@ -210,6 +212,32 @@ def _section(request: HttpRequest, access: Access, run: Run, kind: Kind[Any]) ->
         return ""
     around = {"project": access.project, "access": access, "csrf_token": get_token(request)}
     return render_to_string(kind.section_template, {**around, **kind.section(run)})
+
+
+@require_POST
+@project_page(Scope.READ)
+def row_archive(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
+    row, label = find_row(access, noun, pk)
+    archived = row.archived_at is None
+    archive_row(access=access, row=row, label=label, archived=archived)
+    said = "is archived: lists show it only with the filter “archived”" if archived else "is unarchived"
+    messages.success(request, f"The {label} {said}.")
+    return redirect(f"{noun}-page", access.project.slug, pk)
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.RUN)
+def row_delete(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
+    """Ask, or list the blockers. A POST begins the deletion."""
+    row, label = find_row(access, noun, pk)
+    if request.method == "POST":
+        try:
+            return redirect("deletion-page", delete_row(access=access, row=row, label=label).pk)
+        except Conflict as conflict:
+            messages.error(request, conflict.detail)
+            return redirect("row-delete", access.project.slug, noun, pk)
+    context = {"label": label, "page": f"{noun}-page", "list": f"{noun}-list", "pk": pk, "blockers": blockers_of(row)}
+    return render(request, "runs/row_delete.html", context)
 
 
 def run_tabs(path: str, params: RunList) -> tuple[Tab, ...]:

@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pairs', to='projects.project')),
-                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to='runs.run')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, to='runs.run')),
                 ('scenario', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='pairs', to='scenarios.scenario')),
                 ('chosen', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pairs_as_chosen', to='trajectories.trajectory')),
                 ('rejected', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pairs_as_rejected', to='trajectories.trajectory')),

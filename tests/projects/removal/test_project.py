@@ -8,6 +8,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection
+from django.db.models import RESTRICT
 from django.test import Client
 from django.utils import timezone
 
@@ -17,6 +18,7 @@ from curation.projects.models import AuditEntry, Deletion, Project, Role
 from curation.projects.removal import carry_out as engine
 from curation.projects.removal import erase as erasing
 from curation.projects.removal.carry_out import carry_out, continue_all
+from curation.projects.removal.erase import models_from_top
 from curation.projects.tasks import continue_deletions
 from curation.runs.launch import launch
 from curation.runs.models import Item, Run
@@ -206,6 +208,24 @@ class TestDelete:
         monkeypatch.setattr(engine, "_extend", watch)
         carry_out(int(delete(client, headers).json()["id"]))
         assert max(sizes) == 10
+
+
+class TestModels:
+    """Declarations that the deletion of a run or a split reads."""
+
+    def test_rows_are_deleted_before_the_rows_that_they_reference(self) -> None:
+        order = models_from_top()
+        for model in models_of_a_project():
+            for key in erasing.references_to(model):
+                if key.remote_field.on_delete is RESTRICT:
+                    assert order.index(key.model) < order.index(model), key
+
+    def test_a_model_with_a_key_that_restricts_says_what_keeps_the_row(self) -> None:
+        for model in models_of_a_project():
+            for key in erasing.references_to(model):
+                if key.remote_field.on_delete is RESTRICT:
+                    own = "blockers_of" in vars(key.model)
+                    assert own or "blockers" in vars(model), key
 
 
 class TestArchive:

@@ -276,6 +276,24 @@ class TestEvaluations:
         assert not Split.objects.exists() and not SplitRow.objects.exists()
         assert {"evaluation.delete", "split.delete"} <= set(AuditEntry.objects.values_list("action", flat=True))
 
+    @pytest.mark.django_db(transaction=True)
+    def test_a_split_waits_for_the_deletion_of_its_evaluation(
+        self, client: Client, project: Project, headers: dict[str, str]
+    ) -> None:
+        split = Split.objects.create(project=project, name="val")
+        evaluation = Evaluation.objects.create(project=project, run=done(project, "evaluate"), split=split)
+        first, second = (
+            client.delete(f"{V1}{path}", headers=headers).json()["id"]
+            for path in (f"/evaluations/{evaluation.pk}", f"/splits/{split.pk}")
+        )
+        carry_out(int(second))
+        shown = client.get(f"{V1}/deletions/{second}", headers=headers).json()
+        assert (shown["state"], shown["error"]) == ("deleting", "Other rows still reference these rows.")
+        assert Evaluation.objects.get().split == split
+        carry_out(int(first))
+        carry_out(int(second))
+        assert not Evaluation.objects.exists() and not Split.objects.exists()
+
     def test_a_contamination_check_keeps_the_split_that_it_compares_with(
         self, client: Client, project: Project, headers: dict[str, str]
     ) -> None:

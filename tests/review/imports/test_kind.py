@@ -17,7 +17,7 @@ from curation.projects.removal.carry_out import carry_out
 from curation.review.decisions.decide import decide
 from curation.review.models import Decision
 from curation.runs.models import Run
-from curation.runs.removal import delete_run
+from curation.runs.removal import delete_row
 from curation.samples.models import Sample, SampleText
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_pull_request
@@ -254,7 +254,7 @@ def test_an_import_with_its_decisions_can_be_undone_until_somebody_decides(proje
     rows = [{"prompt": str(number), "chosen": "b", "rejected": "c"} for number in range(2)]
     first = bring_samples(project, user, rows, decisions=True)
     access = access_to(project, user)
-    carry_out(delete_run(access=access, run=first).pk)
+    carry_out(delete_row(access=access, row=first, label=first.label).pk)
     assert not (Sample.objects.exists() or Duel.objects.exists() or Answer.objects.exists() or Prompt.objects.exists())
 
 
