@@ -10,6 +10,7 @@ from curation.notifications.filters import NotificationList, mark_read
 from curation.notifications.models import Notification
 from curation.projects.access import principal_of
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["notifications"])
 
@@ -35,13 +36,7 @@ class NotificationOut(Schema):
         }
 
 
-class NotificationPage(Schema):
-    data: list[NotificationOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-@router.get("/notifications", response=NotificationPage, exclude_unset=True, summary="Your notifications")
+@router.get("/notifications", response=Page[NotificationOut], summary="Your notifications")
 def list_notifications(request: HttpRequest, params: Query[NotificationList]) -> dict[str, object]:
     return params.rows(principal_of(request).user).response(NotificationOut.of)
 

@@ -172,12 +172,6 @@ class DecisionOut(Schema):
         )
 
 
-class DecisionPage(Schema):
-    data: list[DecisionOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class RevisionIn(Request):
     text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
     note: str = Field("", examples=["One command is enough."])
@@ -277,12 +271,6 @@ class RevisionOut(Schema):
         )
 
 
-class RevisionPage(Schema):
-    data: list[RevisionOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class ScanFindingOut(Schema):
     """A finding of the scan. `start` and `end` are characters of the text at `part` and `index`; the value itself is
     only named by its hash."""
@@ -372,12 +360,6 @@ class BatchOut(Schema):
         values = {name: getattr(row, name) for name in names}
         at = row.created_at.isoformat().replace("+00:00", "Z")
         return cls(batch=row.key, reviewer=row.reviewer.get_username(), created_at=at, **values)
-
-
-class BatchPage(Schema):
-    data: list[BatchOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class BulkUndoneOut(Schema):

@@ -15,6 +15,7 @@ from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.http.idempotency import store_instead
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
+from curation.web.lists.schemas import Page
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Webhook
 from curation.webhooks.subscribe import (
@@ -60,12 +61,6 @@ class RotationIn(Schema):
     )
 
 
-class WebhookPage(Schema):
-    data: list[WebhookOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class DeliveryOut(Schema):
     """One event for one webhook, and its last try. `response` is the beginning of the receiver's response."""
 
@@ -85,13 +80,7 @@ class DeliveryList(ListParams):
     sorts: ClassVar = ("-id", "id")
 
 
-class DeliveryPage(Schema):
-    data: list[DeliveryOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-@router.get("/projects/{slug}/webhooks", response=WebhookPage, exclude_unset=True, summary="List webhooks")
+@router.get("/projects/{slug}/webhooks", response=Page[WebhookOut], summary="List webhooks")
 def list_webhooks(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     access = enter(request, slug, Scope.ADMIN)
     return params.page(Webhook.objects.filter(project=access.project)).response(_out)
@@ -141,8 +130,7 @@ def post_webhook_test(request: HttpRequest, slug: str, webhook_id: str) -> dict[
 
 @router.get(
     "/projects/{slug}/webhooks/{webhook_id}/deliveries",
-    response=DeliveryPage,
-    exclude_unset=True,
+    response=Page[DeliveryOut],
     summary="Deliveries of a webhook, newest first",
 )
 def list_deliveries(request: HttpRequest, slug: str, webhook_id: str, params: Query[DeliveryList]) -> dict[str, object]:

@@ -11,6 +11,7 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
 from curation.samples.blind import reviews_blind
+from curation.web.lists.schemas import Page
 from curation.web.problems import NotAllowed
 from curation.web.text.figures import exact_money
 
@@ -102,13 +103,7 @@ class ProjectFiguresOut(Schema):
         )
 
 
-class ProjectFiguresPage(Schema):
-    data: list[ProjectFiguresOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
-
-@router.get("/overview", response=ProjectFiguresPage, exclude_unset=True, summary="Your projects side by side")
+@router.get("/overview", response=Page[ProjectFiguresOut], summary="Your projects side by side")
 def list_project_figures(request: HttpRequest, params: Query[ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:

@@ -7,7 +7,7 @@ from curation.duels.models import Duel
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
 from curation.duels.pages.queries import look_at_duel, shown_to
-from curation.duels.pages.schemas import DuelOut, DuelPage, PanelOut, VerdictPage, VerdictRowOut, duel_out
+from curation.duels.pages.schemas import DuelOut, PanelOut, VerdictPage, VerdictRowOut, duel_out
 from curation.duels.score.panels import panels_of
 from curation.duels.verdict.markdown import markdown
 from curation.duels.verdict.report import REPORTED_KINDS, report_of
@@ -17,12 +17,13 @@ from curation.runs.models import Run
 from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 from curation.web.problems import NotFound
 
 router = Router(tags=["duels"])
 
 
-@router.get("/projects/{slug}/duels", response=DuelPage, exclude_unset=True, summary="List duels")
+@router.get("/projects/{slug}/duels", response=Page[DuelOut], summary="List duels")
 def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict[str, object]:
     """Those who review blind get the duels of decided samples, and control duels when no sample is pending."""
     access = enter(request, slug, Scope.READ)
@@ -31,7 +32,7 @@ def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict
     return page.response(duel_out)
 
 
-@router.get("/projects/{slug}/verdicts", response=VerdictPage, exclude_unset=True, summary="List verdicts")
+@router.get("/projects/{slug}/verdicts", response=VerdictPage, summary="List verdicts")
 def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -> dict[str, object]:
     """Every judge's reading of every duel, the newest first. Those who review blind get those of the duels that they
     get."""

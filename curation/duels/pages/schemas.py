@@ -13,6 +13,7 @@ from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelUse
 from curation.duels.score.shown import imported, shown, verdicts_of
 from curation.samples.models import flag_names
+from curation.web.lists.schemas import Page
 from curation.web.text.figures import exact_money
 from judging.answers.facts import answer_facts
 
@@ -96,10 +97,8 @@ class VerdictRowOut(VerdictOut):
         }
 
 
-class VerdictPage(Schema):
-    data: list[VerdictRowOut]
-    next_cursor: str | None
-    total: int | None = None
+class VerdictPage(Page[VerdictRowOut]):
+    pass
 
 
 class PanelJudgeOut(Schema):
@@ -188,12 +187,6 @@ class DuelOut(Schema):
     king: AnswerOut | None
     challenger: ChallengerOut
     verdicts: list[VerdictOut]
-
-
-class DuelPage(Schema):
-    data: list[DuelOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 OUTCOMES = {1: "challenger", -1: "king", 0: "draw"}

@@ -10,13 +10,13 @@ from curation.duels.prompts.filters import ExclusionList, PromptList, PullReques
 from curation.duels.prompts.queries import reference_shown_to
 from curation.duels.prompts.schemas import (
     ClearedOut,
-    ExclusionPage,
+    ExclusionOut,
     ExclusionsIn,
     InstancesIn,
     OutcomesOut,
     PromptDetail,
-    PromptPage,
-    PullRequestPage,
+    PromptOut,
+    PullRequestOut,
     RemovedOut,
     exclusion_out,
     prompt_out,
@@ -25,11 +25,12 @@ from curation.duels.prompts.schemas import (
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["prompts"])
 
 
-@router.get("/projects/{slug}/prompts", response=PromptPage, exclude_unset=True, summary="List prompts")
+@router.get("/projects/{slug}/prompts", response=Page[PromptOut], summary="List prompts")
 def list_prompts(request: HttpRequest, slug: str, params: Query[PromptList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     return params.page(params.rows(access.project).for_list()).response(prompt_out)
@@ -44,9 +45,7 @@ def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
     return {**prompt_out(prompt), "history": text.history, "reference": reference, "tools": text.tools}
 
 
-@router.get(
-    "/projects/{slug}/pull-requests", response=PullRequestPage, exclude_unset=True, summary="List pull-request records"
-)
+@router.get("/projects/{slug}/pull-requests", response=Page[PullRequestOut], summary="List pull-request records")
 def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullRequestList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     return params.page(params.rows(access.project)).response(pull_request_out)
@@ -60,7 +59,7 @@ def post_cleared_records(request: HttpRequest, slug: str, body: InstancesIn) -> 
     return {"cleared": clear_doubts(project=access.project, instance_ids=body.instance_ids, user=access.user)}
 
 
-@router.get("/projects/{slug}/exclusions", response=ExclusionPage, exclude_unset=True, summary="List exclusions")
+@router.get("/projects/{slug}/exclusions", response=Page[ExclusionOut], summary="List exclusions")
 def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     rows = Exclusion.objects.filter(project=access.project).select_related("created_by")

@@ -40,12 +40,6 @@ class PromptDetail(PromptOut):
     )
 
 
-class PromptPage(Schema):
-    data: list[PromptOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class ExclusionRow(Schema):
     instance_id: str = Field(examples=["acme__billing-17"])
     reason: str = Field(examples=["broken environment"])
@@ -67,12 +61,6 @@ class ExclusionOut(ExclusionRow):
     id: str
     created_by: str | None
     created_at: datetime
-
-
-class ExclusionPage(Schema):
-    data: list[ExclusionOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class OutcomeOut(Schema):
@@ -102,12 +90,6 @@ class PullRequestOut(Schema):
     patch_tokens: int = Field(examples=[340])
     doubtful: bool = Field(description="No challenger uses it until a curator clears it.")
     doubt: str = Field(examples=[""], description="Why it may belong to another task; also after it was cleared.")
-
-
-class PullRequestPage(Schema):
-    data: list[PullRequestOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 def prompt_out(prompt: Prompt) -> dict[str, object]:

@@ -103,9 +103,3 @@ class ReignOut(Schema):
             notes=list(view.notes),
             challenges=[ChallengeOut.of(challenge) for challenge in view.challenges],
         )
-
-
-class ReignPage(Schema):
-    data: list[ReignOut]
-    next_cursor: str | None
-    total: int | None = None

@@ -50,7 +50,6 @@ def post_check(request: HttpRequest, response: HttpResponse, split_id: str) -> S
 @router.get(
     "/splits/{split_id}/contamination",
     response=s.CheckPage,
-    exclude_unset=True,
     summary="Contaminated rows of a split, by the newest check",
 )
 def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedList]) -> Answer:

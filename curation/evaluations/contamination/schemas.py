@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
+from curation.web.lists.schemas import Page
 
 Json = dict[str, Any]
 
@@ -61,11 +62,8 @@ class ContaminatedOut(Schema):
     matches: list[Json]
 
 
-class CheckPage(Schema):
+class CheckPage(Page[ContaminatedOut]):
     check: ContaminationOut | None
-    data: list[ContaminatedOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 def contamination_out(check: ContaminationCheck) -> Json:

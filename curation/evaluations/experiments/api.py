@@ -17,6 +17,7 @@ from curation.samples.blind import without_pending
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
@@ -26,7 +27,7 @@ class ExperimentList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
-@router.get("/projects/{slug}/experiments", response=s.ExperimentPage, exclude_unset=True, summary="List experiments")
+@router.get("/projects/{slug}/experiments", response=Page[s.ExperimentOut], summary="List experiments")
 def list_experiments(request: HttpRequest, slug: str, params: Query[ExperimentList]) -> Answer:
     access = enter(request, slug, Scope.READ)
     return params.page(params.narrow(experiments_of(access))).response(s.experiment_out)

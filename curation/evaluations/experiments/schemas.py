@@ -69,12 +69,6 @@ class ExperimentOut(Schema):
     created_at: datetime
 
 
-class ExperimentPage(Schema):
-    data: list[ExperimentOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 def experiment_out(experiment: Experiment) -> Json:
     """Needs the models with their evaluations."""
     found, problem = expectations(experiment)

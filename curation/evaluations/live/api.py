@@ -12,17 +12,13 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
 from curation.samples.blind import look, look_at
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
 
 
-@router.get(
-    "/evaluations/{evaluation_id}/episodes",
-    response=s.EpisodePage,
-    exclude_unset=True,
-    summary="Live episodes, one by one",
-)
+@router.get("/evaluations/{evaluation_id}/episodes", response=Page[s.EpisodeOut], summary="Live episodes, one by one")
 def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[EpisodeList]) -> Answer:
     """Those who review blind get no episodes of pending samples."""
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")

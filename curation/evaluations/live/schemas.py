@@ -105,12 +105,6 @@ class EpisodeDetail(EpisodeOut):
     trace: list[Json]
 
 
-class EpisodePage(Schema):
-    data: list[EpisodeOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 def episode_out(episode: Episode) -> Json:
     """Needs `with_model()`."""
     return {

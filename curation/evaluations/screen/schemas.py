@@ -122,12 +122,6 @@ class EvaluationBrief(Schema):
     created_at: datetime
 
 
-class EvaluationPage(Schema):
-    data: list[EvaluationBrief]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class ScreenedOut(Schema):
     """One answer. `mark`: exact ✓, differs ~, none ✗."""
 
@@ -153,12 +147,6 @@ class ScreenedOut(Schema):
     op_token: bool
     service_and_op: bool
     exact_shell: bool
-
-
-class ScreenedPage(Schema):
-    data: list[ScreenedOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class ServedModelsOut(Schema):

@@ -48,12 +48,6 @@ class SplitBrief(Schema):
     created_at: datetime
 
 
-class SplitPage(Schema):
-    data: list[SplitBrief]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class SplitRowOut(Schema):
     """`messages` are sent; the answer is compared with `expected`. A session is one line with a row for each command:
     `turn` is the position of its message, 0 for other rows."""
@@ -67,12 +61,6 @@ class SplitRowOut(Schema):
     source: str | None
     messages: list[Json]
     expected: str
-
-
-class SplitRowPage(Schema):
-    data: list[SplitRowOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 def split_out(split: Split, check: ContaminationCheck | None) -> Json:

@@ -11,18 +11,17 @@ from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.contaminated import (
     ContaminatedList,
-    ContaminatedSamplePage,
+    ContaminatedSampleOut,
     contaminated_out,
     labels_of,
     line_of_row,
 )
-from curation.exports.pages.duplicates import DuplicateList, DuplicatePage, duplicate_out, duplicates_of
+from curation.exports.pages.duplicates import DuplicateList, DuplicateOut, duplicate_out, duplicates_of
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import (
     ExportIn,
     ExportList,
     ExportOut,
-    ExportPage,
     ExportPatch,
     ExportPreviewOut,
     ExportsComparisonOut,
@@ -47,6 +46,7 @@ from curation.runs.removal import archive_run, delete_run
 from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -64,7 +64,7 @@ def _opened(request: HttpRequest, export_id: str) -> tuple[Access, Export]:
     return access, export
 
 
-@router.get("/projects/{slug}/exports", response=ExportPage, exclude_unset=True, summary="List exports")
+@router.get("/projects/{slug}/exports", response=Page[ExportOut], summary="List exports")
 def list_exports(request: HttpRequest, slug: str, params: Query[ExportList]) -> Json:
     access = enter(request, slug, Scope.READ)
     return params.page(params.narrow(Export.objects.of(access.project))).response(export_out)
@@ -145,7 +145,7 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
     return preview_out(preview(project=access.project, recipe=recipe, since=export if export.ready else None))
 
 
-@router.get("/exports/{export_id}/duplicates", response=DuplicatePage, exclude_unset=True, summary="Its duplicates")
+@router.get("/exports/{export_id}/duplicates", response=Page[DuplicateOut], summary="Its duplicates")
 def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
     _, export = _opened(request, export_id)
@@ -154,8 +154,7 @@ def list_duplicates(request: HttpRequest, export_id: str, params: Query[Duplicat
 
 @router.get(
     "/exports/{export_id}/contaminated",
-    response=ContaminatedSamplePage,
-    exclude_unset=True,
+    response=Page[ContaminatedSampleOut],
     summary="Its samples that contain a held-out row",
 )
 def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedList]) -> Json:

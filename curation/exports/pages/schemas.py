@@ -116,12 +116,6 @@ class ExportedBalanceOut(Schema):
     blocked: float = Field(examples=[0.025])
 
 
-class ExportPage(Schema):
-    data: list[ExportOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class PartOut(Schema):
     role: str = Field(examples=["assistant"])
     text: str

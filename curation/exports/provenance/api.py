@@ -20,11 +20,12 @@ from curation.exports.provenance.trace import (
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
-from curation.runs.pages.api import CallOut, CallPage, call_out
+from curation.runs.pages.api import CallOut, call_out
 from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["exports"])
@@ -100,13 +101,7 @@ def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
     return trace_out(trace(export=_entered(request, export_id), sha256=sha256))
 
 
-@router.get(
-    "/projects/{slug}/calls",
-    response=CallPage,
-    exclude_unset=True,
-    tags=["runs"],
-    summary="Every model call of a project",
-)
+@router.get("/projects/{slug}/calls", response=Page[CallOut], tags=["runs"], summary="Every model call of a project")
 def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCallList]) -> Json:
     """Of all runs, the newest first. Refused to those who review blind while a sample of the project is pending: the
     tokens of an answer tell which one it is."""

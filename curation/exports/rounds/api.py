@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 
 from curation.exports.models import Round
 from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
-from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut, RoundPage, round_out
+from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut, round_out
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -13,6 +13,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 from curation.web.problems import FieldError, Invalid
 
 router = Router(tags=["rounds"])
@@ -31,7 +32,7 @@ def _figures(access: Access, row: Round) -> RoundFigures:
     return next(found for found in chain if found.round.pk == row.pk)
 
 
-@router.get("/projects/{slug}/rounds", response=RoundPage, exclude_unset=True, summary="List rounds")
+@router.get("/projects/{slug}/rounds", response=Page[RoundOut], exclude_unset=True, summary="List rounds")
 def list_rounds(request: HttpRequest, slug: str, params: Query[RoundList]) -> Json:
     """Blind reviewers get the rounds without pending samples."""
     access = enter(request, slug, Scope.READ)

@@ -59,12 +59,6 @@ class RoundOut(Schema):
     created_at: datetime
 
 
-class RoundPage(Schema):
-    data: list[RoundOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 def round_out(found: RoundFigures) -> dict[str, object]:
     row, progress = found.round, found.progress
     return {

@@ -9,11 +9,12 @@ from curation.llm.models import Endpoint
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.web.http.etag import seen_version, set_etag
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["models"])
 
 
-@router.get("/projects/{slug}/models", response=s.EndpointPage, exclude_unset=True, summary="Model endpoints")
+@router.get("/projects/{slug}/models", response=Page[s.EndpointOut], summary="Model endpoints")
 def list_models(request: HttpRequest, slug: str, params: Query[s.EndpointList]) -> dict[str, object]:
     rows = Endpoint.objects.of(enter(request, slug, Scope.READ).project).select_related("pace")
     return params.page(rows).response(s.EndpointOut.of)

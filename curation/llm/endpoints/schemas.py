@@ -112,12 +112,6 @@ class EndpointOut(Schema):
         )
 
 
-class EndpointPage(Schema):
-    data: list[EndpointOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
-
 class ServedOut(Schema):
     data: list[str] = Field(examples=[["qwen2.5-coder-32b"]])
 

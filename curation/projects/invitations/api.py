@@ -13,12 +13,13 @@ from curation.projects.models import Invitation, Scope
 from curation.projects.pages.schemas import MemberOut
 from curation.web.http.idempotency import store_instead
 from curation.web.lists.params import ListParams
+from curation.web.lists.schemas import Page
 from curation.web.problems import NotAllowed
 
 router = Router(tags=["members"])
 
 
-@router.get("/projects/{slug}/invitations", response=s.InvitationPage, exclude_unset=True, summary="Invitations")
+@router.get("/projects/{slug}/invitations", response=Page[s.InvitationOut], summary="Invitations")
 def list_invitations(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     rows = Invitation.objects.filter(project=enter(request, slug, Scope.ADMIN).project)
     return params.page(rows.select_related("invited_by", "accepted_by")).response(s.InvitationOut.of)
@@ -41,9 +42,7 @@ def delete_invitation(request: HttpRequest, slug: str, invitation_id: str) -> St
     return Status(204, None)
 
 
-@router.get(
-    "/invitations", response=s.ReceivedInvitationPage, exclude_unset=True, summary="Invitations for your username"
-)
+@router.get("/invitations", response=Page[s.ReceivedInvitationOut], summary="Invitations for your username")
 def list_received_invitations(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:

@@ -50,12 +50,6 @@ class NewInvitationOut(InvitationOut):
     )
 
 
-class InvitationPage(Schema):
-    data: list[InvitationOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
-
 class ReceivedInvitationOut(Schema):
     id: str = Field(examples=["3"])
     project: str = Field(examples=["Shell agents"])
@@ -72,12 +66,6 @@ class ReceivedInvitationOut(Schema):
             invited_by=row.invited_by.get_username(),
             expires_at=row.expires_at,
         )
-
-
-class ReceivedInvitationPage(Schema):
-    data: list[ReceivedInvitationOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class AcceptIn(Strict):

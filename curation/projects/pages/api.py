@@ -32,6 +32,7 @@ from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.lists.params import ListParams
+from curation.web.lists.schemas import Page
 from curation.web.problems import NotAllowed
 
 router = Router(tags=["projects"])
@@ -41,7 +42,7 @@ router.add_router("", removal_router)
 router.add_router("", service_router)
 
 
-@router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
+@router.get("/projects", response=Page[s.ProjectOut], summary="Projects that you are a member of")
 def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:
@@ -106,7 +107,7 @@ def delete_one_project(
     return accepted(delete_project(access=access, name=params.name), response)
 
 
-@router.get("/projects/{slug}/members", response=s.MemberPage, exclude_unset=True, summary="Members and their roles")
+@router.get("/projects/{slug}/members", response=Page[s.MemberOut], summary="Members and their roles")
 def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     rows = Member.objects.filter(project=enter(request, slug, Scope.READ).project).select_related("user")
     return params.page(rows).response(s.MemberOut.of)
@@ -164,7 +165,7 @@ def _locked_member_version(access: Access, username: str) -> str:
     return _member_version(member_of(access.project, username))
 
 
-@router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")
+@router.get("/projects/{slug}/audit", response=Page[s.AuditOut], summary="The audit log, newest first")
 def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> dict[str, object]:
     # Admins only: entries name reviewers and their decisions, which blind reviewers must not see.
     project = enter(request, slug, Scope.ADMIN).project

@@ -85,12 +85,6 @@ class ProjectOut(Schema):
         return ProjectOut.of(project).model_copy(update={"missing": missing})
 
 
-class ProjectPage(Schema):
-    data: list[ProjectOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
-
 class MemberIn(Strict):
     username: str = Field(examples=["ada"])
     role: str = Field(Role.REVIEWER.value, examples=["reviewer"], description="viewer, reviewer, curator or admin")
@@ -108,12 +102,6 @@ class MemberOut(Schema):
     @staticmethod
     def of(member: Member) -> "MemberOut":
         return MemberOut(username=member.user.get_username(), role=member.role, created_at=member.created_at)
-
-
-class MemberPage(Schema):
-    data: list[MemberOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class TokenIn(Strict):
@@ -149,12 +137,6 @@ class NewTokenOut(TokenOut):
         examples=["wn_…"],
         description="The secret, shown once; null in the response to a repeated `Idempotency-Key`.",
     )
-
-
-class TokenPage(Schema):
-    data: list[TokenOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class AuditFilter(RequestQuery):
@@ -198,12 +180,6 @@ class AuditOut(Schema):
             data=row.data,
             created_at=row.created_at,
         )
-
-
-class AuditPage(Schema):
-    data: list[AuditOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class InstructionsIn(Strict):

@@ -6,16 +6,17 @@ from ninja import Query, Router, Status
 from curation.projects.access import principal_of
 from curation.projects.models import AuditEntry, AuditQuerySet, Deletion, DeletionQuerySet, Scope
 from curation.projects.pages.audit_file import audit_file
-from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut, AuditPage
+from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut
 from curation.projects.removal import schemas as s
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
+from curation.web.lists.schemas import Page
 from curation.web.problems import NotAllowed
 
 router = Router(tags=["deletions"])
 
 
-@router.get("/deletions", response=s.DeletionPage, exclude_unset=True, summary="Deletions, newest first")
+@router.get("/deletions", response=Page[s.DeletionOut], summary="Deletions, newest first")
 def list_deletions(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     """Those that you asked for, and those in projects that you administer."""
     return params.page(_visible(request)).response(s.DeletionOut.of)
@@ -26,7 +27,7 @@ def get_deletion(request: HttpRequest, deletion_id: str) -> s.DeletionOut:
     return s.DeletionOut.of(find(_visible(request), deletion_id, "deletion"))
 
 
-@router.get("/audit", response=AuditPage, exclude_unset=True, summary="The server's audit log, newest first")
+@router.get("/audit", response=Page[AuditOut], summary="The server's audit log, newest first")
 def list_server_audit(request: HttpRequest, params: Query[AuditList]) -> dict[str, object]:
     """Entries without a project: tokens, and the deletion of projects. For superusers."""
     return params.page(params.narrow(_server_log(request))).response(AuditOut.of)

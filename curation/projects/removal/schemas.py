@@ -39,9 +39,3 @@ class DeletionOut(Schema):
             created_at=row.created_at,
             finished_at=row.finished_at,
         )
-
-
-class DeletionPage(Schema):
-    data: list[DeletionOut]
-    next_cursor: str | None = None
-    total: int | None = None

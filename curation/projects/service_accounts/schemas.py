@@ -31,9 +31,3 @@ class ServiceAccountOut(Schema):
             created_by=row.created_by.get_username() if row.created_by else None,
             created_at=row.created_at,
         )
-
-
-class ServiceAccountPage(Schema):
-    data: list[ServiceAccountOut]
-    next_cursor: str | None = None
-    total: int | None = None

@@ -10,11 +10,12 @@ from curation.projects.pages import schemas as s
 from curation.projects.tokens.issue import NewToken, create_token, revoke_token
 from curation.web.http.idempotency import store_instead
 from curation.web.lists.params import ListParams
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["tokens"])
 
 
-@router.get("/tokens", response=s.TokenPage, exclude_unset=True, summary="Your own tokens, without their secrets")
+@router.get("/tokens", response=Page[s.TokenOut], summary="Your own tokens, without their secrets")
 def list_tokens(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     rows = Token.objects.filter(user=principal_of(request).user)
     return params.page(rows).response(s.TokenOut.of)

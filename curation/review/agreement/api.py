@@ -7,12 +7,13 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.review.agreement.disputes import DisputeList
 from curation.review.agreement.figures import figures_of
-from curation.review.agreement.schemas import AgreementOut, DisputeOut, DisputePage, FigureOut
+from curation.review.agreement.schemas import AgreementOut, DisputeOut, FigureOut
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["review"])
 
 
-@router.get("/projects/{slug}/disputes", response=DisputePage, exclude_unset=True, summary="Samples to adjudicate")
+@router.get("/projects/{slug}/disputes", response=Page[DisputeOut], summary="Samples to adjudicate")
 def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -> dict[str, object]:
     """Needs the scope `run`, since reviewers do not see each other's decisions before a sample is settled. A decision
     with `keep` (`POST /samples/{id}/decisions`) adjudicates."""

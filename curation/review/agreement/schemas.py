@@ -20,12 +20,6 @@ class DisputeOut(Schema):
         return cls(sample=str(row.sample.pk), version=row.sample.version, may_keep=row.may_keep, decisions=decisions)
 
 
-class DisputePage(Schema):
-    data: list[DisputeOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class FigureOut(Schema):
     """`value` is null where `too_few` samples were decided by two, or only one value occurs."""
 

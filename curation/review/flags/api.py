@@ -12,6 +12,7 @@ from curation.review.flags.filters import FlagList
 from curation.review.flags.resolve import resolve_flags
 from curation.review.models import Decision, FlagResolution
 from curation.samples.list.api import enter_sample
+from curation.web.lists.schemas import Page
 
 router = Router(tags=["review"])
 
@@ -50,12 +51,6 @@ class FlagOut(Schema):
         }
 
 
-class FlagPage(Schema):
-    data: list[FlagOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class ResolveIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
@@ -66,7 +61,7 @@ class ResolvedOut(Schema):
     resolved: list[str] = Field(description="Ids of the flags", examples=[["502"]])
 
 
-@router.get("/projects/{slug}/flags", response=FlagPage, exclude_unset=True, summary="Flags to work on")
+@router.get("/projects/{slug}/flags", response=Page[FlagOut], summary="Flags to work on")
 def list_flags(request: HttpRequest, slug: str, params: Query[FlagList]) -> dict[str, object]:
     """Open ones by default; `state=resolved` or `state=all`. `count=true` adds the total."""
     return params.rows(enter(request, slug, Scope.READ)).response(FlagOut.of)

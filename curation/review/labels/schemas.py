@@ -10,7 +10,7 @@ from curation.labels.models import Label
 from curation.projects.access import Access
 from curation.review.labels.save import shown_value
 from curation.web.lists.filters import Moment, Words, ids_of
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 
@@ -60,11 +60,6 @@ class LabelsOut(Schema):
     data: list[LabelOut]
 
 
-class LabelPage(LabelsOut):
-    next_cursor: str | None
-    total: int | None = None
-
-
 class LabelList(ListParams):
     """Labels that the caller may see: their own, and everybody's on samples that are decided."""
 
@@ -84,7 +79,7 @@ class LabelList(ListParams):
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
 
-    def rows(self, access: Access) -> Page[Label]:
+    def rows(self, access: Access) -> KeysetPage[Label]:
         rows = self.narrow(Label.objects.filter(question__project=access.project).visible_to(access.user.pk))
         if self.current is not None:
             rows = rows.filter(current=self.current)

@@ -106,9 +106,3 @@ class SuggestionOut(Schema):
             scores=[TextScoreOut.of(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )
-
-
-class SuggestionPage(Schema):
-    data: list[SuggestionOut]
-    next_cursor: str | None
-    total: int | None = None

@@ -22,6 +22,7 @@ from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_run, delete_run
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["runs"])
@@ -74,12 +75,6 @@ class ResumeIn(Schema):
     budget: Decimal | None = Field(None, examples=["10.00"])
 
 
-class RunPage(Schema):
-    data: list[RunOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class ItemOut(Schema):
     id: str
     stage: str = Field(examples=["judge"])
@@ -91,23 +86,11 @@ class ItemOut(Schema):
     finished_at: datetime | None
 
 
-class ItemPage(Schema):
-    data: list[ItemOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class EventOut(Schema):
     id: str
     level: str = Field(examples=["info"])
     message: str
     created_at: datetime
-
-
-class EventPage(Schema):
-    data: list[EventOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class CallOut(Schema):
@@ -131,13 +114,7 @@ class CallOut(Schema):
     created_at: datetime
 
 
-class CallPage(Schema):
-    data: list[CallOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-@router.get("/projects/{slug}/runs", response=RunPage, exclude_unset=True, summary="List runs, newest first")
+@router.get("/projects/{slug}/runs", response=Page[RunOut], exclude_unset=True, summary="List runs, newest first")
 def list_runs(request: HttpRequest, slug: str, params: Query[RunList]) -> dict[str, object]:
     """While you review blind and a sample is pending, `result` is null where it tells of samples."""
     access = enter(request, slug, Scope.READ)
@@ -196,7 +173,7 @@ def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) ->
     return accepted(delete_run(access=access, run=run), response)
 
 
-@router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
+@router.get("/runs/{run_id}/items", response=Page[ItemOut], summary="A run's items")
 def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> dict[str, object]:
     """While you review blind, they open when no sample of the project is pending; those of a run that tells nothing of
     samples are open."""
@@ -205,13 +182,13 @@ def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> di
     return params.page(params.narrow(Item.objects.filter(run=run))).response(_item)
 
 
-@router.get("/runs/{run_id}/events", response=EventPage, exclude_unset=True, summary="A run's log")
+@router.get("/runs/{run_id}/events", response=Page[EventOut], summary="A run's log")
 def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
     return params.page(params.narrow(RunEvent.objects.filter(run=run))).response(_event)
 
 
-@router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
+@router.get("/runs/{run_id}/calls", response=Page[CallOut], summary="Every model call of a run")
 def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
     """While you review blind, they open as the items do: the tokens of an answer tell which one it is."""
     run, access = _run(request, run_id, Scope.READ)

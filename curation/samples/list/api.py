@@ -14,6 +14,7 @@ from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView, flag_names
 from curation.web.ids import find, id_number
 from curation.web.lists.params import find_list
+from curation.web.lists.schemas import Page
 from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
 
@@ -60,12 +61,6 @@ class SampleOut(Schema):
     )
 
 
-class SamplePage(Schema):
-    data: list[SampleOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 def sample_out(
     sample: Sample, access: Access, *, in_review_by: str | None, hidden: bool | None = None
 ) -> dict[str, object]:
@@ -97,7 +92,7 @@ def sample_out(
     }
 
 
-@router.get("/projects/{slug}/samples", response=SamplePage, exclude_unset=True, summary="List samples")
+@router.get("/projects/{slug}/samples", response=Page[SampleOut], summary="List samples")
 def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     refuse_hidden(access, params)

@@ -23,7 +23,6 @@ from curation.scenarios.pages.schemas import (
     ClearAxesIn,
     CoverageOut,
     ScenarioOut,
-    ScenarioPage,
     TaxonomyOut,
     coverage_out,
     measured_out,
@@ -35,6 +34,7 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import coverage
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.lists.schemas import Page
 from curation.web.text.storable import read_json
 
 router = Router(tags=["scenarios"])
@@ -82,7 +82,7 @@ def get_taxonomy(request: HttpRequest, slug: str) -> Json:
     return taxonomy_out(taxonomy_of(enter(request, slug, Scope.READ).project.settings))
 
 
-@router.get("/projects/{slug}/scenarios", response=ScenarioPage, exclude_unset=True, summary="List scenarios")
+@router.get("/projects/{slug}/scenarios", response=Page[ScenarioOut], exclude_unset=True, summary="List scenarios")
 def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Json:
     access = enter(request, slug, Scope.READ)
     refuse_measured(access, params, params.order())

@@ -132,12 +132,6 @@ class ScenarioOut(Schema):
     updated_at: datetime
 
 
-class ScenarioPage(Schema):
-    data: list[ScenarioOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class AxisValueOut(Schema):
     value: str = Field(examples=["cleanup"])
     about: str

@@ -72,12 +72,6 @@ class TrajectoryRow(TrajectorySlim):
     turns: list[TurnOut] | None = None
 
 
-class TrajectoryPage(Schema):
-    data: list[TrajectoryRow]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class PairOut(Schema):
     """A kept trajectory and a rejected one of its scenario. `at` is an index of the `turns` of both."""
 
@@ -91,12 +85,6 @@ class PairOut(Schema):
     rejected_outcome: str = Field(examples=["checker_failed"])
     strategy: str = Field(examples=["first_divergence"])
     at: int = Field(examples=[3], description="The first differing action; the turns before it are the prompt.")
-
-
-class PairPage(Schema):
-    data: list[PairOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 _ANSWERS = {Known.YES: True, Known.NO: False}
