@@ -12,7 +12,7 @@ from curation.duels.prompts.api import router as prompts_router
 from curation.duels.reigns.api import router as reigns_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
-from curation.evaluations.experiments.api import router as experiments_router
+from curation.evaluations.experiments.resource import router as experiments_router
 from curation.evaluations.live.api import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
@@ -40,7 +40,7 @@ from curation.samples.list.api import router as samples_router
 from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.api import router as trajectories_router
 from curation.web.http.responses import JsonParser, install_problem_handlers
-from curation.webhooks.api import router as webhooks_router
+from curation.webhooks.resource import router as webhooks_router
 
 
 class OrjsonRenderer(BaseRenderer):

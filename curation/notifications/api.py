@@ -10,7 +10,7 @@ from curation.notifications.filters import NotificationList, mark_read
 from curation.notifications.models import Notification
 from curation.projects.access import principal_of
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["notifications"])
 

@@ -36,7 +36,7 @@ from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find, id_number, number
 from curation.web.lists.params import ListParams
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 calls = Router(tags=["review"])
 router = Router(tags=["review"])

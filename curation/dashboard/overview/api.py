@@ -11,8 +11,8 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
 from curation.samples.blind import reviews_blind
-from curation.web.lists.schemas import Page
 from curation.web.problems import NotAllowed
+from curation.web.schemas import Page
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["dashboard"])

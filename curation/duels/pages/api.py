@@ -17,8 +17,8 @@ from curation.runs.models import Run
 from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
 from curation.web.problems import NotFound
+from curation.web.schemas import Page
 
 router = Router(tags=["duels"])
 

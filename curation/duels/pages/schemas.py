@@ -13,7 +13,7 @@ from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelUse
 from curation.duels.score.shown import imported, shown, verdicts_of
 from curation.samples.models import flag_names
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 from curation.web.text.figures import exact_money
 from judging.answers.facts import answer_facts
 

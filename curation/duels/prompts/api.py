@@ -25,7 +25,7 @@ from curation.duels.prompts.schemas import (
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["prompts"])
 

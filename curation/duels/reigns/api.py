@@ -11,7 +11,7 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["duels"])
 

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.duels.reigns.pages import Challenge, ReignView
 from curation.web.lists.params import ListParams, named_list
+from curation.web.schemas import Strict
 
 
 @named_list("reigns", page="reign-list")
@@ -17,18 +18,14 @@ class ReignList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
-class CrownIn(Schema):
+class CrownIn(Strict):
     """`challenger` is its model or the beginning of its fingerprint, where the run accepted several."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str = Field(examples=["12"])
     challenger: str = Field("", examples=[""])
 
 
-class EndReignIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class EndReignIn(Strict):
     reason: str = Field(examples=["The endpoint answers with another model since Monday."])
 
 

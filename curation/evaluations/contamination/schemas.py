@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 Json = dict[str, Any]
 

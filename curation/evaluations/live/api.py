@@ -12,7 +12,7 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
 from curation.samples.blind import look, look_at
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]

@@ -23,8 +23,8 @@ from curation.runs.removal import archive_run, delete_run
 from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]

@@ -15,7 +15,7 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["splits"])
 Answer = dict[str, object]

@@ -46,7 +46,7 @@ from curation.runs.removal import archive_run, delete_run
 from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["exports"])
 Json = dict[str, object]

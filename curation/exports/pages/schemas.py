@@ -13,8 +13,8 @@ from curation.exports.pages.compare import ChangeReason, Comparison
 from curation.exports.pages.contaminated import ContaminatedSampleOut, contaminated_out, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.recipes.recipe import Recipe
-from curation.projects.pages.schemas import Strict
 from curation.web.lists.params import ArchivableList, named_list
+from curation.web.schemas import Strict
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

@@ -25,7 +25,7 @@ from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["exports"])

@@ -13,8 +13,8 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Page
 
 router = Router(tags=["rounds"])
 Json = dict[str, object]

@@ -4,21 +4,20 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.exports.rounds.figures import RoundFigures
 from curation.scenarios.pages.schemas import MeasuredOut, measured_out
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Strict
 
 
 class RoundList(ListParams):
     """The parameters of the list of rounds."""
 
 
-class RoundIn(Schema):
+class RoundIn(Strict):
     """The first round of a chain, or with `before` the next round of its chain."""
-
-    model_config = ConfigDict(extra="forbid")
 
     operator: str = Field(max_length=60, examples=["student-1"], description="Name of the endpoint.")
     before: str | None = Field(None, examples=["3"], description="Id of the round on whose export it was trained.")
@@ -28,9 +27,7 @@ class RoundIn(Schema):
     formats: list[str] = Field(["sft-messages"], description="Formats of the export; not with `before`.")
 
 
-class RoundExportIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class RoundExportIn(Strict):
     without_pending: bool = Field(False, examples=[True], description="Export now, without the undecided trajectories.")
 
 

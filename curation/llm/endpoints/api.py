@@ -9,7 +9,7 @@ from curation.llm.models import Endpoint
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.web.http.etag import seen_version, set_etag
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["models"])
 

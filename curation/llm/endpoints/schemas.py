@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from curation.llm.endpoints.change import EndpointValues, values_of
 from curation.llm.models import Endpoint
-from curation.projects.pages.schemas import Strict
+from curation.web.schemas import Strict
 from curation.web.lists.params import ListParams
 
 PARAMS = (

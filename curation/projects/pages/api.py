@@ -19,7 +19,7 @@ from curation.projects.invitations.api import router as invitation_router
 from curation.projects.invitations.invite import DAYS
 from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
 from curation.projects.members.change import add_member, change_role, may_see_users, member_of, remove_member
-from curation.projects.models import AuditEntry, Member, Project, Scope
+from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
 from curation.projects.removal.api import accepted
@@ -32,8 +32,8 @@ from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.lists.params import ListParams
-from curation.web.lists.schemas import Page
 from curation.web.problems import NotAllowed
+from curation.web.schemas import Page
 
 router = Router(tags=["projects"])
 router.add_router("", token_router)
@@ -48,7 +48,7 @@ def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[st
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
     rows = Project.objects.visible_to(principal.user)
-    return params.page(rows.archived(params.archived)).response(s.ProjectOut.of)
+    return params.page(rows.archived(params.archived)).response()
 
 
 @router.post("/projects", response={201: s.ProjectOut}, summary="Create a project; you become its admin")
@@ -59,7 +59,7 @@ def post_project(request: HttpRequest, response: HttpResponse, body: s.ProjectIn
     project = create_project(user=principal.user, slug=body.slug, name=body.name)
     set_etag(response, project.version)
     response["Location"] = f"/api/v1/projects/{project.slug}"
-    return Status(201, s.ProjectOut.of(project))
+    return Status(201, s.ProjectOut.model_validate(project))
 
 
 @router.get("/projects/{slug}", response=s.ProjectOut, summary="One project with its settings")
@@ -110,7 +110,7 @@ def delete_one_project(
 @router.get("/projects/{slug}/members", response=Page[s.MemberOut], summary="Members and their roles")
 def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     rows = Member.objects.filter(project=enter(request, slug, Scope.READ).project).select_related("user")
-    return params.page(rows).response(s.MemberOut.of)
+    return params.page(rows).response()
 
 
 @router.post(
@@ -123,7 +123,8 @@ def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> HttpRespon
     the user of that name accepts (202); the answer is the same whether or not there is such a user."""
     access = enter(request, slug, Scope.ADMIN)
     if may_see_users(access.user):
-        return Status(201, s.MemberOut.of(add_member(access=access, username=body.username, role=body.role)))
+        member = add_member(access=access, username=body.username, role=body.role)
+        return Status(201, s.MemberOut.model_validate(member))
     invitation = InvitationIn(username=body.username, role=body.role, note="", expires_in_days=DAYS)
     return invitation_response(request, access, invitation, status=202)
 
@@ -152,11 +153,11 @@ def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None
 
 def _member(response: HttpResponse, member: Member) -> s.MemberOut:
     set_etag(response, _member_version(member))
-    return s.MemberOut.of(member)
+    return s.MemberOut.model_validate(member)
 
 
 def _member_version(member: Member) -> str:
-    return version_of(s.MemberOut.of(member).model_dump())
+    return version_of(s.MemberOut.model_validate(member).model_dump())
 
 
 def _locked_member_version(access: Access, username: str) -> str:
@@ -169,7 +170,7 @@ def _locked_member_version(access: Access, username: str) -> str:
 def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> dict[str, object]:
     # Admins only: entries name reviewers and their decisions, which blind reviewers must not see.
     project = enter(request, slug, Scope.ADMIN).project
-    return params.page(params.narrow(AuditEntry.objects.of(project))).response(s.AuditOut.of)
+    return params.page(params.narrow(AuditEntry.objects.of(project))).response()
 
 
 @router.get("/projects/{slug}/audit/export", summary="The whole audit log as a file, oldest first")
@@ -180,9 +181,9 @@ def export_audit(request: HttpRequest, slug: str, params: Query[s.AuditExport]) 
 
 
 @router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Instructions to models")
-def list_instructions(request: HttpRequest, slug: str) -> list[s.InstructionsOut]:
+def list_instructions(request: HttpRequest, slug: str) -> list[Instructions]:
     project = enter(request, slug, Scope.READ).project
-    return [_instructions(instructions_for(project, known.name)) for known in registered()]
+    return [instructions_for(project, known.name) for known in registered()]
 
 
 @router.put(
@@ -190,9 +191,9 @@ def list_instructions(request: HttpRequest, slug: str) -> list[s.InstructionsOut
     response=s.InstructionsOut,
     summary="Write a project's own version, or return to the shipped text",
 )
-def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> s.InstructionsOut:
+def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> Instructions:
     access = enter(request, slug, Scope.ADMIN)
-    return _instructions(override_instructions(access=access, name=name, text=body.text, seen_version=body.version))
+    return override_instructions(access=access, name=name, text=body.text, seen_version=body.version)
 
 
 @router.get(
@@ -200,17 +201,6 @@ def put_instructions(request: HttpRequest, slug: str, name: str, body: s.Instruc
     response=list[s.InstructionsVersionOut],
     summary="All versions, newest first",
 )
-def list_instruction_versions(request: HttpRequest, slug: str, name: str) -> list[s.InstructionsVersionOut]:
+def list_instruction_versions(request: HttpRequest, slug: str, name: str) -> list[InstructionsOverride]:
     project = enter(request, slug, Scope.READ).project
-    return [s.InstructionsVersionOut.of(row) for row in history_of(project, name)]
-
-
-def _instructions(found: Instructions) -> s.InstructionsOut:
-    return s.InstructionsOut(
-        name=found.name,
-        title=found.title,
-        text=found.text,
-        sha256=found.sha256,
-        overridden=found.overridden,
-        version=found.version,
-    )
+    return list(history_of(project, name))

@@ -2,24 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
-from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
-from curation.projects.settings.dependents import Move, Preview, missing_names
+from curation.projects.models import Project, Role, Scope
+from curation.projects.settings.dependents import Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams, RequestQuery, named_list
+from curation.web.schemas import Id, Strict, Username
 
 STAMP = "2026-01-31T09:30:00Z"
-
-
-class Strict(Schema):
-    """A request body that refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
 
 class ProjectList(ListParams):
@@ -52,7 +47,7 @@ class MissingOut(Schema):
 
 
 class ProjectOut(Schema):
-    id: str = Field(examples=["1"])
+    id: Id = Field(examples=["1"])
     slug: str = Field(examples=["shell-agents"])
     name: str = Field(examples=["Shell agents"])
     guidelines: str
@@ -65,24 +60,14 @@ class ProjectOut(Schema):
     created_at: datetime = Field(examples=[STAMP])
 
     @staticmethod
-    def of(project: Project) -> "ProjectOut":
-        return ProjectOut(
-            id=str(project.pk),
-            slug=project.slug,
-            name=project.name,
-            guidelines=project.guidelines,
-            settings=project.settings.model_dump(mode="json"),
-            missing=None,
-            version=project.version,
-            archived_at=project.archived_at,
-            created_at=project.created_at,
-        )
+    def resolve_settings(project: Project) -> dict[str, JsonValue]:
+        return project.settings.model_dump(mode="json")
 
     @staticmethod
     def alone(project: Project) -> "ProjectOut":
         """Return the shape of one project, with the missing names in its settings."""
         missing = [MissingOut(path=path, thing=thing) for path, thing in missing_names(project)]
-        return ProjectOut.of(project).model_copy(update={"missing": missing})
+        return ProjectOut.model_validate(project).model_copy(update={"missing": missing})
 
 
 class MemberIn(Strict):
@@ -95,13 +80,9 @@ class RoleIn(Strict):
 
 
 class MemberOut(Schema):
-    username: str = Field(examples=["ada"])
+    username: Username = Field(examples=["ada"], validation_alias="user")
     role: str = Field(examples=["reviewer"])
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(member: Member) -> "MemberOut":
-        return MemberOut(username=member.user.get_username(), role=member.role, created_at=member.created_at)
 
 
 class TokenIn(Strict):
@@ -111,25 +92,13 @@ class TokenIn(Strict):
 
 
 class TokenOut(Schema):
-    id: str = Field(examples=["7"])
+    id: Id = Field(examples=["7"])
     name: str = Field(examples=["nightly export"])
     prefix: str = Field(examples=["wn_Xa3fQ"])
     scopes: list[str] = Field(examples=[["export", "read"]])
     expires_at: datetime | None = Field(examples=[STAMP])
     last_used_at: datetime | None = Field(examples=[STAMP])
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(row: Token) -> "TokenOut":
-        return TokenOut(
-            id=str(row.pk),
-            name=row.name,
-            prefix=row.prefix,
-            scopes=row.scopes,
-            expires_at=row.expires_at,
-            last_used_at=row.last_used_at,
-            created_at=row.created_at,
-        )
 
 
 class NewTokenOut(TokenOut):
@@ -163,23 +132,12 @@ class AuditExport(AuditFilter):
 
 
 class AuditOut(Schema):
-    id: str = Field(examples=["42"])
+    id: Id = Field(examples=["42"])
     action: str = Field(examples=["model.update"])
     subject: str = Field(examples=["judge-a"])
-    actor: str | None = Field(examples=["ada"], description="null for changes by the system")
+    actor: Username | None = Field(examples=["ada"], description="null for changes by the system")
     data: dict[str, JsonValue]
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(row: AuditEntry) -> "AuditOut":
-        return AuditOut(
-            id=str(row.pk),
-            action=row.action,
-            subject=row.subject,
-            actor=row.actor.get_username() if row.actor else None,
-            data=row.data,
-            created_at=row.created_at,
-        )
 
 
 class InstructionsIn(Strict):
@@ -202,18 +160,8 @@ class InstructionsVersionOut(Schema):
     version: int
     shipped: bool
     sha256: str
-    author: str | None
+    author: Username | None
     created_at: datetime
-
-    @staticmethod
-    def of(row: InstructionsOverride) -> "InstructionsVersionOut":
-        return InstructionsVersionOut(
-            version=row.version,
-            shipped=row.shipped,
-            sha256=row.sha256,
-            author=row.author.get_username() if row.author else None,
-            created_at=row.created_at,
-        )
 
 
 class SettingsIn(Strict):
@@ -226,6 +174,9 @@ class ChangeOut(Schema):
     after: JsonValue = Field(examples=[85.0])
 
 
+Address = Annotated[str, BeforeValidator(lambda shown: shown.url)]
+
+
 class MoveOut(Schema):
     """Samples that would go from one bucket to another. An empty bucket: no score by the panel that counts."""
 
@@ -233,17 +184,7 @@ class MoveOut(Schema):
     after: str = Field(examples=["refined"])
     samples: int = Field(examples=[12])
     decided: int = Field(examples=[3], description="How many of them people have decided; decisions stay.")
-    examples: list[str] = Field(examples=[["/p/shell-agents/samples/4711/"]])
-
-    @staticmethod
-    def of(move: Move) -> "MoveOut":
-        return MoveOut(
-            before=move.before,
-            after=move.after,
-            samples=move.samples,
-            decided=move.decided,
-            examples=[example.url for example in move.examples],
-        )
+    examples: list[Address] = Field(examples=[["/p/shell-agents/samples/4711/"]])
 
 
 class SettingsPreviewOut(Schema):
@@ -253,8 +194,5 @@ class SettingsPreviewOut(Schema):
 
     @staticmethod
     def of(preview: Preview, version: int) -> "SettingsPreviewOut":
-        return SettingsPreviewOut(
-            changes=[ChangeOut(path=one.path, before=one.before, after=one.after) for one in preview.changes],
-            moves=[MoveOut.of(move) for move in preview.moves],
-            version=version,
-        )
+        changed = {"changes": preview.changes, "moves": preview.moves, "version": version}
+        return SettingsPreviewOut.model_validate(changed)

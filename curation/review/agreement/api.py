@@ -8,7 +8,7 @@ from curation.projects.models import Scope
 from curation.review.agreement.disputes import DisputeList
 from curation.review.agreement.figures import figures_of
 from curation.review.agreement.schemas import AgreementOut, DisputeOut, FigureOut
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 

@@ -26,8 +26,8 @@ from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
 from curation.web.problems import NotFound
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 

@@ -12,8 +12,8 @@ from curation.review.bulk.undo import undo_bulk
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number
-from curation.web.lists.schemas import Page
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
@@ -12,7 +12,7 @@ from curation.review.flags.filters import FlagList
 from curation.review.flags.resolve import resolve_flags
 from curation.review.models import Decision, FlagResolution
 from curation.samples.list.api import enter_sample
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page, Strict
 
 router = Router(tags=["review"])
 
@@ -51,9 +51,7 @@ class FlagOut(Schema):
         }
 
 
-class ResolveIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class ResolveIn(Strict):
     note: str = Field(examples=["The prompt was cut; excluded it."], description="How it was resolved.")
 
 

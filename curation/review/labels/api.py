@@ -11,7 +11,7 @@ from curation.review.labels.save import save_labels
 from curation.review.schemas import seen_version
 from curation.samples.list.api import enter_sample
 from curation.web.http.etag import set_etag
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["labels"])
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.labels.models import Label
 from curation.projects.access import Access
@@ -12,11 +12,10 @@ from curation.review.labels.save import shown_value
 from curation.web.lists.filters import Moment, Words, ids_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Strict
 
 
-class LabelsIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class LabelsIn(Strict):
     labels: dict[str, Any] = Field(
         examples=[{}],
         description="Answers by the questions' names: a choice; a list of choices; a number; a text; or spans "

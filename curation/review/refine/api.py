@@ -15,7 +15,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.list.api import enter_sample
 from curation.samples.models import Sample
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 

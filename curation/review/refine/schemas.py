@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.duels.pages.schemas import LeakOut
 from curation.review.models import Suggestion
@@ -13,6 +13,7 @@ from curation.review.schemas import TextScoreOut
 from curation.samples.models import flag_names
 from curation.web.lists.filters import Words, ids_of, one_of
 from curation.web.lists.params import ListParams, named_list
+from curation.web.schemas import Strict
 from curation.web.text.figures import exact_money
 
 
@@ -26,17 +27,13 @@ class SuggestionList(ListParams):
     sample: Annotated[Words, ids_of("sample")] = ()
 
 
-class RejudgeIn(Schema):
+class RejudgeIn(Strict):
     """`judges` are the project's panel by default."""
-
-    model_config = ConfigDict(extra="forbid")
 
     judges: list[str] | None = Field(None, examples=[None])
 
 
-class SuggestIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class SuggestIn(Strict):
     model: str = Field(examples=["model-b"], description="Name of a model of the project.")
     of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
         "candidate",

@@ -120,6 +120,6 @@ class ThresholdsOut(Schema):
             counted=view.counted,
             saved=OutlookOut.of(change.saved),
             tried=OutlookOut.of(change.tried),
-            moves=[MoveOut.of(move) for move in change.preview.moves],
+            moves=[MoveOut.model_validate(move) for move in change.preview.moves],
             version=version,
         )

@@ -22,7 +22,7 @@ from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_run, delete_run
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page, Strict
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["runs"])
@@ -49,9 +49,7 @@ class RunIn(Schema):
     budget: Decimal | None = Field(None, examples=["5.00"])
 
 
-class EstimateIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class EstimateIn(Strict):
     kind: str = Field(examples=["duel"])
     params: dict[str, Any] = {}
     budget: Decimal | None = Field(None, examples=["5.00"], description="A note says if it does not suffice.")
@@ -69,9 +67,7 @@ class EstimateOut(Schema):
     notes: list[str] = Field(examples=[["2 prompts have no pull-request record and cannot be challenged."]])
 
 
-class ResumeIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class ResumeIn(Strict):
     budget: Decimal | None = Field(None, examples=["10.00"])
 
 

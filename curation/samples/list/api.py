@@ -14,9 +14,9 @@ from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView, flag_names
 from curation.web.ids import find, id_number
 from curation.web.lists.params import find_list
-from curation.web.lists.schemas import Page
 from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
+from curation.web.schemas import Page
 
 router = Router(tags=["samples"])
 _whole = Prepared(lambda sample: Sample.objects.for_list().select_related("project").filter(pk=sample), sample=int)

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.utils.http import content_disposition_header
-from ninja import Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from ninja import Query, Router, Status
+from pydantic import Field
 
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -34,7 +34,7 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import coverage
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page, Strict
 from curation.web.text.storable import read_json
 
 router = Router(tags=["scenarios"])
@@ -47,10 +47,8 @@ _BODY: dict[str, Any] = {
 }
 
 
-class GateIn(Schema):
+class GateIn(Strict):
     """Options of the gate; all have defaults."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repeats: int | None = Field(
         None, ge=0, le=20, examples=[2], description="Repetitions of the reference solution, each in a new sandbox."

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.scenarios.models import AxisClearance, GateReport, Scenario
 from curation.scenarios.pages.measured import Measured
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.scenarios.taxonomy.coverage import Coverage
+from curation.web.schemas import Strict
 
 # Fields that the server adds to a bundle; a client may send them back.
 ADDED = frozenset(
@@ -76,10 +77,8 @@ class GateOut(Schema):
     axes: list[AxisCheckOut] = Field([], description="Empty if the bundle was not admitted otherwise.")
 
 
-class ClearAxesIn(Schema):
+class ClearAxesIn(Strict):
     """The axes whose mismatch is cleared, and why they are right."""
-
-    model_config = ConfigDict(extra="forbid")
 
     axes: list[str] = Field(min_length=1, max_length=50, examples=[["doc_depth"]])
     comment: str = Field(min_length=1, max_length=500, examples=["Its help names topics that only the fifo answers."])

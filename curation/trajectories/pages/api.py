@@ -13,7 +13,7 @@ from curation.trajectories.pages.schemas import PairOut, TrajectoryOut, Trajecto
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.replay.stage import start_replay
 from curation.web.ids import find
-from curation.web.lists.schemas import Page
+from curation.web.schemas import Page
 
 router = Router(tags=["trajectories"])
 

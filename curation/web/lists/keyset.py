@@ -25,10 +25,10 @@ class KeysetPage(Generic[M]):
     next_cursor: str | None
     total: int | None = None
 
-    def response(self, shape: Callable[[M], object]) -> dict[str, object]:
-        """The response of a REST list: each row in its shape."""
-        total = {} if self.total is None else {"total": self.total}
-        return {"data": [shape(row) for row in self.rows], "next_cursor": self.next_cursor, **total}
+    def response(self, shape: Callable[[M], object] | None = None) -> dict[str, object]:
+        """The response of a REST list. Without `shape`, its schema reads the attributes of the rows."""
+        rows = [shape(row) for row in self.rows] if shape else self.rows
+        return {"data": rows, "next_cursor": self.next_cursor, "total": self.total}
 
 
 def encode_cursor(sort: str, value: Key, pk: int) -> str:
