@@ -22,7 +22,7 @@ from curation.exports.provenance.api import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
 from curation.imports.pages.api import router as imports_router
-from curation.labels.questions.api import router as questions_router
+from curation.labels.questions.resource import router as questions_router
 from curation.llm.endpoints.api import router as llm_router
 from curation.notifications.api import router as notifications_router
 from curation.projects.pages.api import router as projects_router

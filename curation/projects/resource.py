@@ -29,23 +29,26 @@ M = TypeVar("M", bound=Model)
 
 
 class Resource(Generic[M]):
-    """`body` is the request of `POST` and `PUT`, `patch` that of `PATCH`; `out` is the response, whose fields are read
-    from attributes of the row. The operation ids of the OpenAPI document are made of `noun` and `plural`.
+    """Which calls there are, and how they are named in the OpenAPI document: operation ids by `noun` and `plural`,
+    summaries by `words`, or the noun; `about` are their descriptions.
 
-    `path` begins below the project. With `{…_id}` in `row_path` a row is found by its id, else by the column `key`. A
-    row whose path has no `{slug}` is in any project of the caller. `made` is the response of `POST` where its field
-    `secret` is shown only once.
+    `body` is the request of `POST` and `PUT`, `patch` that of `PATCH`. `out` is the response, whose fields are read
+    from attributes of the row; `made` that of `POST` where its field `secret` is shown only once.
+
+    `path` begins below the project. In `row_path` a row is named by its id, or by its column `key`. A row whose path
+    has no `{slug}` is in any project of the caller.
     """
 
     model: type[M]
     tag: ClassVar[str]
     noun: ClassVar[str]
     plural: ClassVar[str]
+    words: ClassVar[str] = ""
     path: ClassVar[str]
     row_path: ClassVar[str]
     key: ClassVar[str] = "pk"
     calls: ClassVar[Sequence[str]] = ("list", "post", "get", "put", "delete")
-    summaries: ClassVar[Mapping[str, str]] = {}
+    about: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[str, str]] = {}
 
     out: ClassVar[type[BaseModel]]
@@ -73,7 +76,7 @@ class Resource(Generic[M]):
             return find(self.rows(access), key, self.noun)
         row = self.rows(access).filter(**{self.key: key}).first()
         if row is None:
-            raise NotFound(f"There is no {self.noun} {key[:60]!r} in {access.project.slug}.")
+            raise NotFound(f"There is no {self.words or self.noun} {key[:60]!r} in {access.project.slug}.")
         return row
 
     def create(self, access: Access, body: Any) -> M:
@@ -112,12 +115,13 @@ class Resource(Generic[M]):
 
     def router(self) -> Router:
         router = Router(tags=[self.tag])
-        rows, row, a = f"/projects/{{slug}}{self.path}", self.row_path, "an" if self.noun[0] in "aeiou" else "a"
-        words = self.noun.replace("_", " ")
+        rows, row = f"/projects/{{slug}}{self.path}", self.row_path
+        words = self.words or self.noun.replace("_", " ")
+        a = "an" if words[0] in "aeiou" else "a"
         listed, posted, body = Page.__class_getitem__(self.out), self.made or self.out, getattr(self, "body", None)
         query: Any = Query[self.params]  # type: ignore[misc, name-defined]
         declared: dict[str, tuple[str, str, Any, dict[str, Any], str]] = {
-            "list": ("get", rows, listed, {"params": query}, f"List {self.plural}"),
+            "list": ("get", rows, listed, {"params": query}, f"List {words}s"),
             "post": ("post", rows, {201: posted}, {"body": body}, f"Add {a} {words}"),
             "get": ("get", row, self.out, {}, f"One {words}"),
             "put": ("put", row, self.out, {"body": body}, f"Write {a} {words} again"),
@@ -129,20 +133,22 @@ class Resource(Generic[M]):
             name = self.names.get(call) or (f"list_{self.plural}" if call == "list" else f"{call}_{self.noun}")
             view = _view(name.replace(" ", "_"), path, getattr(self, f"_{call}"), types)
             add = getattr(router, method)
-            add(path, response=response, summary=self.summaries.get(call, summary))(view)
+            add(path, response=response, summary=summary, description=self.about.get(call))(view)
         return router
 
-    def _list(self, request: HttpRequest, response: HttpResponse, slug: str, params: ListParams) -> BaseModel:
+    def _list(self, request: HttpRequest, response: HttpResponse, slug: str, params: ListParams) -> dict[str, object]:
         access = enter(request, slug, self.reads)
         page = params.page(params.narrow(self.rows(access)))
-        shown: dict[str, Any] = page.response() | {"data": self.shown(access, page.rows)}
-        answer: BaseModel = Page.__class_getitem__(self.out).model_construct(**shown)
-        return answer
+        return {**page.response(), "data": self.shown(access, page.rows)}
 
     def _post(self, request: HttpRequest, response: HttpResponse, slug: str, body: Any) -> Any:
         access = enter(request, slug, self.changes)
         row = self.create(access, body)
-        return self.with_secret(access, row) if self.made else Status(201, self._answer(response, access, row))
+        if self.made:
+            return self.with_secret(access, row)
+        key = str(getattr(row, self.key))
+        response["Location"] = "/api/v1" + re.sub(r"{\w+}", key, self.row_path.replace("{slug}", slug))
+        return Status(201, self._answer(response, access, row))
 
     def _get(self, request: HttpRequest, response: HttpResponse, key: str, slug: str = "") -> BaseModel:
         return self._answer(response, *self._entered(request, slug, key, self.reads))

@@ -1,19 +1,37 @@
 """Parts of the requests and responses of every app."""
 
 import re
+from decimal import Decimal
 from functools import cache
 from types import new_class
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from ninja import Schema
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    create_model,
+    model_validator,
+)
+
+from curation.web.text.figures import exact_money
 
 T = TypeVar("T")
 
 # A response reads the attributes of a row, and a row is named by its id, a user by the username.
 Id = Annotated[str, BeforeValidator(lambda given: str(getattr(given, "pk", given)))]
 Username = Annotated[str, BeforeValidator(str)]
+# Whether a column, such as a time, has a value.
+Set = Annotated[bool, BeforeValidator(lambda given: given if isinstance(given, bool) else given is not None)]
+# The ends of an interval.
+Ends = Annotated[list[float], BeforeValidator(lambda given: [given.low, given.high])]
+# A time as text, with Z for UTC.
+Stamp = Annotated[str, BeforeValidator(lambda at: at if isinstance(at, str) else at.isoformat().replace("+00:00", "Z"))]
 # Empty texts of the database are null.
+Money = Annotated[str, BeforeValidator(lambda amount: exact_money(amount) if isinstance(amount, Decimal) else amount)]
 NotEmpty = Annotated[str | None, BeforeValidator(lambda given: given or None)]
 
 
@@ -24,9 +42,16 @@ class Strict(Schema):
 
 
 class Out(Schema):
-    """The response of a resource, beside the schema of its request: `class WebhookOut(WebhookIn, Out)`."""
+    """A response that is read from the attributes of a row, beside the schema of its request if there is one:
+    `class WebhookOut(WebhookIn, Out)`."""
 
     model_config = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def made_once(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """A response inside another one has been read already."""
+        return given if isinstance(given, cls) else handler(given)
 
 
 def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[Strict]:

@@ -105,6 +105,7 @@ class Experiments(Resource[Experiment]):
     model, noun, plural, tag = Experiment, "experiment", "experiments", "evaluations"
     path, row_path = "/experiments", "/experiments/{experiment_id}"
     body, out, params = ExperimentIn, ExperimentOut, ExperimentList
+    about = {"post": "Ties an export to training settings, an evaluated base and an evaluated trained model."}
     changes = Scope.RUN
     logged = ("export", "trained", "expected")
 
