@@ -23,7 +23,7 @@ from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
 from curation.imports.pages.api import router as imports_router
 from curation.labels.questions.resource import router as questions_router
-from curation.llm.endpoints.api import router as llm_router
+from curation.llm.endpoints.resource import router as llm_router
 from curation.notifications.api import router as notifications_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.preferences.api import router as preferences_router
