@@ -9,12 +9,13 @@ from pydantic import ConfigDict, Field
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
 from curation.review.decisions.state import stale
-from curation.review.models import Batch, Decision, Lease, Pick, Revision, TextScore
+from curation.review.models import Batch, Decision, Lease, Pick, Revision
 from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.http.etag import matches
+from curation.web.schemas import Id, Out
 
 
 class Request(Schema):
@@ -184,29 +185,18 @@ class RevisionIn(Request):
     )
 
 
-class TextScoreOut(Schema):
+class TextScoreOut(Out):
     """A panel's score of a new text against the king or its parent, 0 to 100; above 50 it is better."""
 
     against: str = Field(examples=["king"])
     score: float | None = Field(examples=[71.7], description="Null where too few judges parsed.")
     metrics: dict[str, float] = Field(examples=[{"correctness": 83.3}])
-    panel: str = Field(examples=["3f9a1c0b77de"])
-    run: str | None = Field(examples=["12"])
+    panel: str = Field(validation_alias="panel.digest", examples=["3f9a1c0b77de"])
+    run: Id | None = Field(validation_alias="run_id", examples=["12"])
     readings: list[dict[str, object]] = Field(
         examples=[[{"judge": "judge-a", "order": "king_first", "parsed": True, "dimensions": {}, "reason": "…"}]],
         description="Each judge's replies; in `king_first` the other text is the first answer.",
     )
-
-    @staticmethod
-    def of(row: TextScore) -> "TextScoreOut":
-        return TextScoreOut(
-            against=row.against,
-            score=row.score,
-            metrics=row.metrics,
-            panel=row.panel["digest"],
-            run=None if row.run_id is None else str(row.run_id),
-            readings=row.readings,
-        )
 
 
 class RevisionSourceOut(Schema):
@@ -266,7 +256,7 @@ class RevisionOut(Schema):
             leak=LeakOut.model_validate(leak),
             diff=diff,
             undone=row.undone_by_id is not None,
-            scores=[] if blind else [TextScoreOut.of(score) for score in row.text_scores.all()],
+            scores=[] if blind else [TextScoreOut.model_validate(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )
 

@@ -73,7 +73,7 @@ class RotationIn(Schema):
     )
 
 
-class DeliveryOut(Schema):
+class DeliveryOut(Out):
     """One event for one webhook, and its last try. `response` is the beginning of the receiver's response."""
 
     id: Id = Field(examples=["17"])

@@ -7,8 +7,8 @@ from curation.duels.models import Duel
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
 from curation.duels.pages.queries import look_at_duel, shown_to
-from curation.duels.pages.schemas import DuelOut, PanelOut, VerdictPage, VerdictRowOut, duel_out
-from curation.duels.score.panels import panels_of
+from curation.duels.pages.schemas import DuelOut, PanelOut, VerdictPage, duel_out
+from curation.duels.score.panels import PanelUse, panels_of
 from curation.duels.verdict.markdown import markdown
 from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
@@ -39,14 +39,14 @@ def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -
     access = enter(request, slug, Scope.READ)
     page = params.page(shown_to(access, params.rows(access.project), "duel__"))
     look_at(access, [verdict.duel.sample_id for verdict in page.rows])
-    return page.response(VerdictRowOut.of)
+    return page.response()
 
 
 @router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")
-def list_panels(request: HttpRequest, slug: str) -> list[PanelOut]:
+def list_panels(request: HttpRequest, slug: str) -> list[PanelUse]:
     """`PATCH /projects/{slug}` with `settings.panel.counting` lets another panel's scores count;
     `POST /projects/{slug}/settings/preview` shows before what would move."""
-    return [PanelOut.of(use) for use in panels_of(enter(request, slug, Scope.READ).project)]
+    return panels_of(enter(request, slug, Scope.READ).project)
 
 
 @router.get("/duels/{duel_id}", response=DuelOut, summary="One duel: answers, facts, leak spans, verdicts")

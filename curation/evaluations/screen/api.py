@@ -92,7 +92,7 @@ def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluati
 @router.get("/evaluations/{evaluation_id}/calls", response=Page[s.ScreenedOut], summary="Answers, one by one")
 def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Query[CallList]) -> Answer:
     _, evaluation = enter_evaluation(request, evaluation_id)
-    return params.page(params.rows(evaluation).with_texts()).response(s.screened_out)
+    return params.page(params.rows(evaluation).with_texts()).response()
 
 
 @router.post(

@@ -24,7 +24,7 @@ Answer = dict[str, object]
 @router.get("/projects/{slug}/splits", response=Page[s.SplitBrief], summary="List held-out splits")
 def list_splits(request: HttpRequest, slug: str, params: Query[SplitList]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.narrow(Split.objects.of(access.project).for_list())).response(s.split_brief)
+    return params.page(params.narrow(Split.objects.of(access.project).for_list())).response()
 
 
 @router.post("/projects/{slug}/splits", response={202: RunOut}, summary="Make a split from an export's file")
@@ -59,7 +59,7 @@ def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str
 @router.get("/splits/{split_id}/rows", response=Page[s.SplitRowOut], summary="Rows of a split")
 def list_split_rows(request: HttpRequest, split_id: str, params: Query[SplitRowList]) -> Answer:
     _, split = enter_split(request, split_id)
-    return params.page(params.rows(split)).response(s.split_row_out)
+    return params.page(params.rows(split)).response()
 
 
 def _answer(response: HttpResponse, split: Split) -> Answer:

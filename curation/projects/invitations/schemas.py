@@ -8,7 +8,7 @@ from pydantic import Field
 from curation.projects.invitations.invite import DAYS, MAX_DAYS
 from curation.projects.models import Role
 from curation.projects.pages.schemas import STAMP
-from curation.web.schemas import Id, Strict, Username
+from curation.web.schemas import Id, Out, Strict, Username
 
 
 class InvitationIn(Strict):
@@ -37,7 +37,7 @@ class NewInvitationOut(InvitationOut):
     )
 
 
-class ReceivedInvitationOut(Schema):
+class ReceivedInvitationOut(Out):
     id: Id = Field(examples=["3"])
     project: str = Field(examples=["Shell agents"], validation_alias="project.name")
     role: str = Field(examples=["reviewer"])

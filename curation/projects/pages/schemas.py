@@ -12,7 +12,7 @@ from curation.projects.settings.dependents import Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams, RequestQuery, named_list
-from curation.web.schemas import Id, Strict, Username
+from curation.web.schemas import Id, Out, Strict, Username
 
 STAMP = "2026-01-31T09:30:00Z"
 
@@ -46,7 +46,7 @@ class MissingOut(Schema):
     thing: str = Field(examples=["judge judge-x"])
 
 
-class ProjectOut(Schema):
+class ProjectOut(Out):
     id: Id = Field(examples=["1"])
     slug: str = Field(examples=["shell-agents"])
     name: str = Field(examples=["Shell agents"])
@@ -79,7 +79,7 @@ class RoleIn(Strict):
     role: str = Field(examples=["curator"])
 
 
-class MemberOut(Schema):
+class MemberOut(Out):
     username: Username = Field(examples=["ada"], validation_alias="user")
     role: str = Field(examples=["reviewer"])
     created_at: datetime = Field(examples=[STAMP])

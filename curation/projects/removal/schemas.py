@@ -2,19 +2,18 @@
 
 from datetime import datetime
 
-from ninja import Schema
 from pydantic import Field
 
 from curation.projects.models import Deletion
 from curation.projects.pages.schemas import STAMP
-from curation.web.schemas import Id, Strict, Username
+from curation.web.schemas import Id, Out, Strict, Username
 
 
 class ArchiveIn(Strict):
     archived: bool = Field(examples=[True], description="True hides it from lists; false shows it again.")
 
 
-class DeletionOut(Schema):
+class DeletionOut(Out):
     id: Id = Field(examples=["4"])
     noun: str = Field(examples=["project"])
     target: Id = Field(validation_alias="target_id", examples=["17"], description="The id of the deleted object.")

@@ -2,12 +2,11 @@
 
 from datetime import datetime
 
-from ninja import Schema
 from pydantic import Field
 
 from curation.projects.models import Role
 from curation.projects.pages.schemas import STAMP
-from curation.web.schemas import Strict, Username
+from curation.web.schemas import Out, Strict, Username
 
 
 class ServiceAccountIn(Strict):
@@ -16,7 +15,7 @@ class ServiceAccountIn(Strict):
     note: str = Field("", examples=["The export of every night, in the CI of acme/train."])
 
 
-class ServiceAccountOut(Schema):
+class ServiceAccountOut(Out):
     username: Username = Field(examples=["nightly-export@shell-agents"], validation_alias="user")
     role: str | None = Field(examples=["curator"], description="Changed like that of any member.")
     note: str

@@ -7,7 +7,7 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.review.agreement.disputes import DisputeList
 from curation.review.agreement.figures import figures_of
-from curation.review.agreement.schemas import AgreementOut, DisputeOut, FigureOut
+from curation.review.agreement.schemas import AgreementOut, DisputeOut
 from curation.web.schemas import Page
 
 router = Router(tags=["review"])
@@ -22,7 +22,7 @@ def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -
 
 
 @router.get("/projects/{slug}/agreement", response=AgreementOut, summary="How far people agree")
-def get_agreement(request: HttpRequest, slug: str) -> AgreementOut:
+def get_agreement(request: HttpRequest, slug: str) -> dict[str, object]:
     """Over the samples that several people decided independently (`settings.review.overlap`). Needs the scope `run`."""
     access = enter(request, slug, Scope.RUN)
-    return AgreementOut(data=[FigureOut.of_figure(figure) for figure in figures_of(access.project)])
+    return {"data": figures_of(access.project)}

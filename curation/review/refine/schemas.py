@@ -100,6 +100,6 @@ class SuggestionOut(Schema):
             leak=LeakOut.model_validate(leak),
             outcome=row.outcome,
             reason=row.reason,
-            scores=[TextScoreOut.of(score) for score in row.text_scores.all()],
+            scores=[TextScoreOut.model_validate(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )

@@ -22,7 +22,7 @@ from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_run, delete_run
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
-from curation.web.schemas import Page, Strict
+from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["runs"])
@@ -72,41 +72,41 @@ class ResumeIn(Strict):
 
 
 class ItemOut(Schema):
-    id: str
+    id: Id
     stage: str = Field(examples=["judge"])
     key: str = Field(examples=["812:judge-a:king_first"])
     state: str = Field(examples=["failed"])
-    reason: str | None = Field(examples=["judge-a: no answer within 60 s (tried 6 times)"])
+    reason: NotEmpty = Field(examples=["judge-a: no answer within 60 s (tried 6 times)"])
     data: dict[str, Any]
     result: dict[str, Any]
     finished_at: datetime | None
 
 
 class EventOut(Schema):
-    id: str
+    id: Id
     level: str = Field(examples=["info"])
     message: str
     created_at: datetime
 
 
-class CallOut(Schema):
+class CallOut(Out):
     """One call that left for a model; `cost` null is unknown."""
 
-    id: str
-    run: str = Field(examples=["12"])
-    item: str | None
-    model: str = Field(examples=["judge-a"])
+    id: Id
+    run: Id = Field(validation_alias="run_id", examples=["12"])
+    item: Id | None = Field(validation_alias="item_id")
+    model: str = Field(validation_alias="endpoint_name", examples=["judge-a"])
     status: str = Field(examples=["ok"])
-    error: str | None
+    error: NotEmpty
     attempt: int
     tokens_in: int | None
     tokens_out: int | None
     tokens_cached: int | None
-    cost: str | None
+    cost: Money | None
     latency_ms: int | None
     first_token_ms: int | None = Field(description="Until the first token of an answer that was streamed.")
-    finish_reason: str | None
-    instructions_hash: str | None
+    finish_reason: NotEmpty
+    instructions_hash: NotEmpty
     created_at: datetime
 
 
@@ -175,13 +175,13 @@ def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> di
     samples are open."""
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
-    return params.page(params.narrow(Item.objects.filter(run=run))).response(_item)
+    return params.page(params.narrow(Item.objects.filter(run=run))).response()
 
 
 @router.get("/runs/{run_id}/events", response=Page[EventOut], summary="A run's log")
 def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
-    return params.page(params.narrow(RunEvent.objects.filter(run=run))).response(_event)
+    return params.page(params.narrow(RunEvent.objects.filter(run=run))).response()
 
 
 @router.get("/runs/{run_id}/calls", response=Page[CallOut], summary="Every model call of a run")
@@ -189,7 +189,7 @@ def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -
     """While you review blind, they open as the items do: the tokens of an answer tell which one it is."""
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
-    return params.page(params.narrow(Call.objects.filter(run=run))).response(call_out)
+    return params.page(params.narrow(Call.objects.filter(run=run))).response()
 
 
 @router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; finished items stay")
@@ -232,41 +232,3 @@ def _run(request: HttpRequest, run_id: str, scope: str) -> tuple[Run, Access]:
 def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
-
-
-def _item(item: Item) -> dict[str, object]:
-    return {
-        "id": str(item.pk),
-        "stage": item.stage,
-        "key": item.key,
-        "state": item.state,
-        "reason": item.reason or None,
-        "data": item.data,
-        "result": item.result,
-        "finished_at": item.finished_at,
-    }
-
-
-def _event(event: RunEvent) -> dict[str, object]:
-    return {"id": str(event.pk), "level": event.level, "message": event.message, "created_at": event.created_at}
-
-
-def call_out(call: Call) -> dict[str, object]:
-    return {
-        "id": str(call.pk),
-        "run": str(call.run_id),
-        "item": None if call.item_id is None else str(call.item_id),
-        "model": call.endpoint_name,
-        "status": call.status,
-        "error": call.error or None,
-        "attempt": call.attempt,
-        "tokens_in": call.tokens_in,
-        "tokens_out": call.tokens_out,
-        "tokens_cached": call.tokens_cached,
-        "cost": None if call.cost is None else exact_money(call.cost),
-        "latency_ms": call.latency_ms,
-        "first_token_ms": call.first_token_ms,
-        "finish_reason": call.finish_reason or None,
-        "instructions_hash": call.instructions_hash or None,
-        "created_at": call.created_at,
-    }

@@ -16,7 +16,7 @@ from curation.web.ids import find, id_number
 from curation.web.lists.params import find_list
 from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
-from curation.web.schemas import Page
+from curation.web.schemas import Id, Page
 
 router = Router(tags=["samples"])
 _whole = Prepared(lambda sample: Sample.objects.for_list().select_related("project").filter(pk=sample), sample=int)
@@ -138,7 +138,7 @@ class SavedViewIn(Schema):
 
 
 class SavedViewOut(Schema):
-    id: str
+    id: Id
     list: str
     name: str
     query: str
@@ -147,10 +147,6 @@ class SavedViewOut(Schema):
 class SavedViewList(Schema):
     data: list[SavedViewOut]
     next_cursor: str | None = None
-
-
-def saved_view_out(view: SavedView) -> dict[str, object]:
-    return {"id": str(view.pk), "list": view.list, "name": view.name, "query": view.query}
 
 
 def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
@@ -174,13 +170,13 @@ def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict
     access = enter(request, slug, Scope.READ)
     rows = SavedView.objects.filter(project=access.project)
     rows = rows.filter(list=find_list(list).name) if list else rows
-    return {"data": [saved_view_out(view) for view in rows]}
+    return {"data": [*rows]}
 
 
 @router.post("/projects/{slug}/views", response={201: SavedViewOut}, summary="Save a view of a list")
-def create_view(request: HttpRequest, slug: str, given: SavedViewIn) -> Status[dict[str, object]]:
+def create_view(request: HttpRequest, slug: str, given: SavedViewIn) -> Status[SavedView]:
     access = enter(request, slug, Scope.REVIEW)
-    return Status(201, saved_view_out(save_view(access=access, name=given.name, query=given.query, of=given.list)))
+    return Status(201, save_view(access=access, name=given.name, query=given.query, of=given.list))
 
 
 @router.delete("/projects/{slug}/views/{view_id}", response={204: None}, summary="Delete a saved view")

@@ -9,7 +9,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import look, look_at, without_pending
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.models import Trajectory
-from curation.trajectories.pages.schemas import PairOut, TrajectoryOut, TrajectoryRow, pair_out, trajectory_out
+from curation.trajectories.pages.schemas import PairOut, TrajectoryOut, TrajectoryRow, trajectory_out
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.replay.stage import start_replay
 from curation.web.ids import find
@@ -52,7 +52,7 @@ def list_pairs(request: HttpRequest, slug: str, params: Query[PairList]) -> dict
     access = enter(request, slug, Scope.READ)
     page = params.page(pairs_shown(access, params.rows(access.project)))
     look_at_pairs(access, page.rows)
-    return page.response(pair_out)
+    return page.response()
 
 
 def _entered(request: HttpRequest, trajectory_id: str, scope: str) -> tuple[Access, Trajectory]:
