@@ -29,7 +29,7 @@ Set = Annotated[bool, BeforeValidator(lambda given: given if isinstance(given, b
 # The ends of an interval.
 Ends = Annotated[list[float], BeforeValidator(lambda given: [given.low, given.high])]
 # A time as text, with Z for UTC.
-Stamp = Annotated[str, BeforeValidator(lambda at: at if isinstance(at, str) else at.isoformat().replace("+00:00", "Z"))]
+Stamp = Annotated[str, BeforeValidator(lambda at: at.isoformat().replace("+00:00", "Z"))]
 # Empty texts of the database are null.
 Money = Annotated[str, BeforeValidator(lambda amount: exact_money(amount) if isinstance(amount, Decimal) else amount)]
 NotEmpty = Annotated[str | None, BeforeValidator(lambda given: given or None)]

@@ -177,7 +177,7 @@ class ChangeOut(Schema):
 Address = Annotated[str, BeforeValidator(lambda shown: shown.url)]
 
 
-class MoveOut(Schema):
+class MoveOut(Out):
     """Samples that would go from one bucket to another. An empty bucket: no score by the panel that counts."""
 
     before: str = Field(examples=["final"])

@@ -54,7 +54,7 @@ def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
 @router.get("/projects/{slug}/batches", response=Page[s.BatchOut], summary="List bulk decisions")
 def list_batches(request: HttpRequest, slug: str, params: Query[BatchList]) -> dict[str, object]:
     """Reviewers see their own. `POST /samples/bulk/undo` undoes one of your own, at any time."""
-    return params.rows(enter(request, slug, Scope.REVIEW)).response(s.BatchOut.of)
+    return params.rows(enter(request, slug, Scope.REVIEW)).response()
 
 
 def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:

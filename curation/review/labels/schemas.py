@@ -12,7 +12,7 @@ from curation.review.labels.save import shown_value
 from curation.web.lists.filters import Moment, Words, ids_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
-from curation.web.schemas import Strict
+from curation.web.schemas import Id, Out, Stamp, Strict, Username
 
 
 class LabelsIn(Strict):
@@ -26,33 +26,23 @@ class LabelsIn(Strict):
     version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
 
 
-class LabelOut(Schema):
+class LabelOut(Out):
     """One person's answer. A label that is not `current` was replaced by a later one; a `value` of null took the answer
     back. While you are blind, spans name `left` and `right`."""
 
-    id: str = Field(examples=["51"])
-    sample: str = Field(examples=["4711"])
-    question: str = Field(examples=["error_type"])
-    kind: str = Field(examples=["label"])
+    id: Id = Field(examples=["51"])
+    sample: Id = Field(validation_alias="sample_id", examples=["4711"])
+    question: str = Field(validation_alias="question.name", examples=["error_type"])
+    kind: str = Field(validation_alias="question.kind", examples=["label"])
     value: Any = Field(examples=["wrong file"])
-    reviewer: str = Field(examples=["demo"])
+    reviewer: Username = Field(validation_alias="author", examples=["demo"])
     version: int = Field(description="The sample's version that was labelled", examples=[1])
     current: bool = Field(examples=[True])
-    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
+    created_at: Stamp = Field(examples=["2026-03-04T05:06:07Z"])
 
     @classmethod
     def of(cls, access: Access, row: Label) -> "LabelOut":
-        return cls(
-            id=str(row.pk),
-            sample=str(row.sample_id),
-            question=row.question.name,
-            kind=row.question.kind,
-            value=shown_value(access, row),
-            reviewer=row.author.get_username(),
-            version=row.version,
-            current=row.current,
-            created_at=row.created_at.isoformat().replace("+00:00", "Z"),
-        )
+        return cls.model_validate(row).model_copy(update={"value": shown_value(access, row)})
 
 
 class LabelsOut(Schema):

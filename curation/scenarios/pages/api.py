@@ -24,14 +24,12 @@ from curation.scenarios.pages.schemas import (
     CoverageOut,
     ScenarioOut,
     TaxonomyOut,
-    coverage_out,
     measured_out,
     scenario_out,
     scenario_row,
-    taxonomy_out,
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.scenarios.taxonomy.coverage import coverage
+from curation.scenarios.taxonomy.coverage import Coverage, coverage
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict
@@ -77,7 +75,7 @@ def bundle_schema(request: HttpRequest) -> Json:
 
 @router.get("/projects/{slug}/taxonomy", response=TaxonomyOut, summary="Axes and values, with the project's own")
 def get_taxonomy(request: HttpRequest, slug: str) -> Json:
-    return taxonomy_out(taxonomy_of(enter(request, slug, Scope.READ).project.settings))
+    return {"data": list(taxonomy_of(enter(request, slug, Scope.READ).project.settings).axes.values())}
 
 
 @router.get("/projects/{slug}/scenarios", response=Page[ScenarioOut], exclude_unset=True, summary="List scenarios")
@@ -106,9 +104,9 @@ def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> 
 
 
 @router.get("/projects/{slug}/scenarios/coverage", response=CoverageOut, summary="Coverage over two axes")
-def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Json:
+def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Coverage:
     access = enter(request, slug, Scope.READ)
-    return coverage_out(coverage(access=access, rows=rows, columns=columns))
+    return coverage(access=access, rows=rows, columns=columns)
 
 
 @router.get("/projects/{slug}/scenarios/bundles.zip", summary="Bundles as a folder of JSON files, zipped")
