@@ -40,7 +40,7 @@ class Resource(Generic[M]):
     """
 
     model: type[M]
-    tag: ClassVar[str]
+    tag: ClassVar[str] = ""  # That of the router around it.
     noun: ClassVar[str]
     plural: ClassVar[str]
     words: ClassVar[str] = ""
@@ -92,7 +92,7 @@ class Resource(Generic[M]):
     def delete(self, access: Access, row: M) -> None:
         access.require(self.changes)
         with transaction.atomic():
-            self.record(access, "delete", row)
+            self.record(access, "delete", row, self._logged(row) if self.logged else {})
             row.delete()
 
     def record(self, access: Access, change: str, row: M, data: Mapping[str, object] | None = None) -> None:
@@ -114,7 +114,7 @@ class Resource(Generic[M]):
         return etag.version_of(self.shown(access, [row])[0].model_dump(mode="json")) if counted is None else counted
 
     def router(self) -> Router:
-        router = Router(tags=[self.tag])
+        router = Router(tags=[self.tag] if self.tag else None)
         rows, row = f"/projects/{{slug}}{self.path}", self.row_path
         words = self.words or self.noun.replace("_", " ")
         a = "an" if words[0] in "aeiou" else "a"
@@ -146,8 +146,9 @@ class Resource(Generic[M]):
         row = self.create(access, body)
         if self.made:
             return self.with_secret(access, row)
-        key = str(getattr(row, self.key))
-        response["Location"] = "/api/v1" + re.sub(r"{\w+}", key, self.row_path.replace("{slug}", slug))
+        if "get" in self.calls:
+            key = str(getattr(row, self.key))
+            response["Location"] = "/api/v1" + re.sub(r"{\w+}", key, self.row_path.replace("{slug}", slug))
         return Status(201, self._answer(response, access, row))
 
     def _get(self, request: HttpRequest, response: HttpResponse, key: str, slug: str = "") -> BaseModel:
@@ -188,8 +189,11 @@ class Resource(Generic[M]):
         with transaction.atomic():
             self.write(access, row, body)
             row.save()
-            self.record(access, change, row, body.model_dump(mode="json", include=set(self.logged)))
+            self.record(access, change, row, self._logged(body))
         return row
+
+    def _logged(self, values: object) -> dict[str, object]:
+        return self.body.model_validate(values).model_dump(mode="json", include=set(self.logged))
 
     def _answer(self, response: HttpResponse, access: Access, row: M) -> BaseModel:
         etag.set_etag(response, self.version(access, row))

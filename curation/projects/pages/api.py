@@ -6,7 +6,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
-from curation.projects.access import Access, enter, principal_of
+from curation.projects.access import enter, principal_of
 from curation.projects.instructions.texts import (
     Instructions,
     history_of,
@@ -14,12 +14,9 @@ from curation.projects.instructions.texts import (
     override_instructions,
     registered,
 )
-from curation.projects.invitations.api import invitation_response
 from curation.projects.invitations.api import router as invitation_router
-from curation.projects.invitations.invite import DAYS
-from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
-from curation.projects.members.change import add_member, change_role, may_see_users, member_of, remove_member
-from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Scope
+from curation.projects.members.resource import router as member_router
+from curation.projects.models import AuditEntry, InstructionsOverride, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
 from curation.projects.removal.api import accepted
@@ -30,13 +27,13 @@ from curation.projects.service_accounts.api import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.etag import seen_version, set_etag, version_of
-from curation.web.lists.params import ListParams
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Page
 
 router = Router(tags=["projects"])
 router.add_router("", token_router)
+router.add_router("", member_router)
 router.add_router("", invitation_router)
 router.add_router("", removal_router)
 router.add_router("", service_router)
@@ -105,65 +102,6 @@ def delete_one_project(
     access = enter(request, slug, Scope.ADMIN, while_archived=True)
     seen_version(request, access.project.version)
     return accepted(delete_project(access=access, name=params.name), response)
-
-
-@router.get("/projects/{slug}/members", response=Page[s.MemberOut], summary="Members and their roles")
-def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
-    rows = Member.objects.filter(project=enter(request, slug, Scope.READ).project).select_related("user")
-    return params.page(rows).response()
-
-
-@router.post(
-    "/projects/{slug}/members",
-    response={201: s.MemberOut, 202: NewInvitationOut},
-    summary="Add a member: staff at once, others by an invitation for the name",
-)
-def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> HttpResponse | Status[s.MemberOut]:
-    """Staff may see which users exist and add one (201). For every other caller the call creates an invitation that
-    the user of that name accepts (202); the answer is the same whether or not there is such a user."""
-    access = enter(request, slug, Scope.ADMIN)
-    if may_see_users(access.user):
-        member = add_member(access=access, username=body.username, role=body.role)
-        return Status(201, s.MemberOut.model_validate(member))
-    invitation = InvitationIn(username=body.username, role=body.role, note="", expires_in_days=DAYS)
-    return invitation_response(request, access, invitation, status=202)
-
-
-@router.get("/projects/{slug}/members/{username}", response=s.MemberOut, summary="One member")
-def get_member(request: HttpRequest, response: HttpResponse, slug: str, username: str) -> s.MemberOut:
-    return _member(response, member_of(enter(request, slug, Scope.READ).project, username))
-
-
-@router.patch("/projects/{slug}/members/{username}", response=s.MemberOut, summary="Change a member's role")
-def patch_member(request: HttpRequest, response: HttpResponse, slug: str, username: str, body: s.RoleIn) -> s.MemberOut:
-    access = enter(request, slug, Scope.ADMIN)
-    with transaction.atomic():
-        seen_version(request, _locked_member_version(access, username))
-        return _member(response, change_role(access=access, username=username, role=body.role))
-
-
-@router.delete("/projects/{slug}/members/{username}", response={204: None}, summary="Remove a member")
-def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None]:
-    access = enter(request, slug, Scope.ADMIN)
-    with transaction.atomic():
-        seen_version(request, _locked_member_version(access, username))
-        remove_member(access=access, username=username)
-    return Status(204, None)
-
-
-def _member(response: HttpResponse, member: Member) -> s.MemberOut:
-    set_etag(response, _member_version(member))
-    return s.MemberOut.model_validate(member)
-
-
-def _member_version(member: Member) -> str:
-    return version_of(s.MemberOut.model_validate(member).model_dump())
-
-
-def _locked_member_version(access: Access, username: str) -> str:
-    """The member's version under the project's lock, which every change of members takes."""
-    Project.objects.select_for_update().get(pk=access.project.pk)
-    return _member_version(member_of(access.project, username))
 
 
 @router.get("/projects/{slug}/audit", response=Page[s.AuditOut], summary="The audit log, newest first")
