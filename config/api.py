@@ -12,7 +12,7 @@ from curation.duels.prompts.api import router as prompts_router
 from curation.duels.reigns.api import router as reigns_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
-from curation.evaluations.experiments.api import router as experiments_router
+from curation.evaluations.experiments.resource import router as experiments_router
 from curation.evaluations.live.api import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
@@ -22,8 +22,8 @@ from curation.exports.provenance.api import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
 from curation.imports.pages.api import router as imports_router
-from curation.labels.questions.api import router as questions_router
-from curation.llm.endpoints.api import router as llm_router
+from curation.labels.questions.resource import router as questions_router
+from curation.llm.endpoints.resource import router as llm_router
 from curation.notifications.api import router as notifications_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.preferences.api import router as preferences_router
@@ -41,7 +41,7 @@ from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.api import router as trajectories_router
 from curation.trajectories.pages.tasks import router as tasks_router
 from curation.web.http.responses import JsonParser, install_problem_handlers
-from curation.webhooks.api import router as webhooks_router
+from curation.webhooks.resource import router as webhooks_router
 
 
 class OrjsonRenderer(BaseRenderer):

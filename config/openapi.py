@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from inspect import unwrap
+from itertools import chain
 from typing import Any
 
 from ninja import NinjaAPI
@@ -29,17 +31,6 @@ STALE = "`If-Match` names another version; `current` has the one that is there"
 KEY = "The same key and body return the first answer again, for a day; with another body it is 409."
 MATCH = "The version that was seen, as `ETag` gave it. Another one is 412, and nothing is changed."
 NONE_MATCH = "An `ETag` of this address. If the answer is the same, it is 304 without a body."
-# Calls that compare `If-Match` with the version of the row they change.
-VERSIONED = {
-    *("patch_project", "delete_one_project", "patch_member", "delete_member", "patch_preferences"),
-    *("patch_model", "delete_model", "put_scenario", "clear_scenario_axes", "remove_scenario"),
-    *("put_experiment", "delete_experiment", "patch_evaluation", "delete_one_evaluation"),
-    *("patch_export", "delete_one_export", "patch_run", "delete_one_run"),
-    *("post_decision", "post_revision", "post_labels", "post_undo"),
-    *("patch_question", "delete_project_question", "delete_webhook", "post_webhook_rotate"),
-    *("delete_assignment", "put_target", "post_recipe", "remove_recipe"),
-    *("patch_split", "delete_one_split", "delete_baseline"),
-}
 # Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
 WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}
 # Reads that answer with a file, by the media types that it may have.
@@ -69,6 +60,7 @@ class Api(NinjaAPI):
         _drop_empty_defaults(document)
         schemas: Json = document["components"]["schemas"]
         schemas["Problem"] = PROBLEM
+        versioned = set(self.versioned())
         for path, operations in document["paths"].items():
             for method, shared in operations.items():
                 # GET and HEAD of a call are one.
@@ -78,10 +70,17 @@ class Api(NinjaAPI):
                     operation["operationId"] = f"head_{operation['operationId']}"
                 _name_schemas(operation, schemas)
                 _add_file(operation)
-                _add_headers(method, operation)
+                _add_headers(method, operation, versioned)
                 _add_refusals(operation)
                 _add_examples(operation, schemas, path)
         return document
+
+    def versioned(self) -> Iterator[str]:
+        """Yield the calls that compare `If-Match` with the version of a row: those whose code names `seen_version`."""
+        for _, router in self._routers:
+            for operation in chain.from_iterable(path.operations for path in router.path_operations.values()):
+                if "seen_version" in unwrap(operation.view_func).__code__.co_names:
+                    yield operation.view_func.__name__
 
 
 def _drop_empty_defaults(value: object) -> None:
@@ -133,11 +132,11 @@ def _add_file(operation: Json) -> None:
         operation["responses"]["200"].setdefault("content", {})[media_type] = {"schema": dict(schema)}
 
 
-def _add_headers(method: str, operation: Json) -> None:
+def _add_headers(method: str, operation: Json, versioned: set[str]) -> None:
     name = operation["operationId"]
     if method == "post":
         _add_header(operation, "Idempotency-Key", KEY, {"type": "string", "minLength": 1, "maxLength": 255})
-    if name in VERSIONED:
+    if name in versioned:
         _add_header(operation, "If-Match", MATCH, {"type": "string"})
         operation["responses"]["412"] = _problem(STALE)
     if method in CONDITIONAL and name not in WITHOUT_ETAG and "200" in operation["responses"]:

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from curation.evaluations.compare import views as compare_views
-from curation.evaluations.experiments import views as experiment_views
+from curation.evaluations.experiments import resource as experiment_views
 from curation.evaluations.live import views as live_views
 from curation.evaluations.screen import views
 from curation.evaluations.splits import views as split_views

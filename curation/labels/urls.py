@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from curation.labels.questions import views
+from curation.labels.questions import resource as views
 
 urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/labels/", views.question_list, name="question-list"),

@@ -17,7 +17,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 class Endpoint(models.Model):
     """A model that runs can call. `model` is a LiteLLM string, or `scripted/…` for an offline scripted model.
 
-    `endpoints/change.py` checks the values. Prices are US dollars per 1,000,000 tokens; None is unknown, 0 is free.
+    `endpoints/check.py` checks the values. Prices are US dollars per 1,000,000 tokens; None is unknown, 0 is free.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")

@@ -3,47 +3,33 @@
 from datetime import datetime
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from curation.notifications.filters import NotificationList, mark_read
 from curation.notifications.models import Notification
 from curation.projects.access import principal_of
 from curation.web.ids import find
+from curation.web.schemas import Id, Out, Page, Set
 
 router = Router(tags=["notifications"])
 
 
-class NotificationOut(Schema):
+class NotificationOut(Out):
     """`text` names the person and the event; the page at `link`, or its call, checks your access again."""
 
-    id: str = Field(examples=["12"])
-    project: str = Field(examples=["demo"])
+    id: Id = Field(examples=["12"])
+    project: str = Field(validation_alias="project.slug", examples=["demo"])
     kind: str = Field(examples=["mention"], description="mention, flag_resolved, assigned or second_opinion")
     text: str = Field(examples=["ann mentioned you on sample 4711"])
     link: str = Field(examples=["/p/demo/samples/4711/"])
-    read: bool = Field(examples=[False])
+    read: Set = Field(validation_alias="read_at", examples=[False])
     created_at: datetime
 
-    @staticmethod
-    def of(row: Notification) -> dict[str, object]:
-        return {
-            "id": str(row.pk),
-            "project": row.project.slug,
-            **{name: getattr(row, name) for name in ("kind", "text", "link", "created_at")},
-            "read": row.read_at is not None,
-        }
 
-
-class NotificationPage(Schema):
-    data: list[NotificationOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-@router.get("/notifications", response=NotificationPage, exclude_unset=True, summary="Your notifications")
+@router.get("/notifications", response=Page[NotificationOut], summary="Your notifications")
 def list_notifications(request: HttpRequest, params: Query[NotificationList]) -> dict[str, object]:
-    return params.rows(principal_of(request).user).response(NotificationOut.of)
+    return params.rows(principal_of(request).user).response()
 
 
 @router.post("/notifications/read", response={204: None}, summary="Mark all as read")

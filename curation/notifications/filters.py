@@ -6,7 +6,7 @@ from pydantic import Field
 
 from curation.notifications.models import Notification
 from curation.web.lists.filters import Words
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 
@@ -18,7 +18,7 @@ class NotificationList(ListParams):
 
     lookups = {"project": "project__slug"}
 
-    def rows(self, user: User) -> Page[Notification]:
+    def rows(self, user: User) -> KeysetPage[Notification]:
         rows = self.narrow(Notification.objects.of(user))
         if self.unread is not None:
             rows = rows.filter(read_at__isnull=self.unread)

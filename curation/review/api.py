@@ -38,6 +38,7 @@ from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
 from curation.web.ids import find, id_number, number
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Page
 
 calls = Router(tags=["review"])
 router = Router(tags=["review"])
@@ -88,14 +89,14 @@ def get_sample(request: HttpRequest, response: HttpResponse, sample_id: str) -> 
     return _detail(access, sample, holder_of(sample.pk), lease, blind=blind)
 
 
-@calls.get("/projects/{slug}/decisions", response=s.DecisionPage, exclude_unset=True, summary="Everybody's decisions")
+@calls.get("/projects/{slug}/decisions", response=Page[s.DecisionOut], summary="Everybody's decisions")
 def list_project_decisions(request: HttpRequest, slug: str, params: Query[DecisionList]) -> dict[str, object]:
     """The whole log of a project, the newest first. While you review blind, your own and those on decided samples."""
     access = enter(request, slug, Scope.READ)
     return params.rows(access).response(lambda row: s.DecisionOut.of(row, blind=hides(access, row.sample)))
 
 
-@calls.get("/samples/{sample_id}/decisions", response=s.DecisionPage, exclude_unset=True, summary="The decisions log")
+@calls.get("/samples/{sample_id}/decisions", response=Page[s.DecisionOut], summary="The decisions log")
 def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     """While you review blind, your own and the flags."""
     access, sample = enter_sample(request, sample_id, Scope.READ)
@@ -155,7 +156,7 @@ def post_undo(request: HttpRequest, response: HttpResponse, sample_id: str) -> s
     return s.DecisionOut.of(done.shown, blind=_reads_blind(access, done.sample))
 
 
-@calls.get("/samples/{sample_id}/revisions", response=s.RevisionPage, exclude_unset=True, summary="The revisions")
+@calls.get("/samples/{sample_id}/revisions", response=Page[s.RevisionOut], summary="The revisions")
 def list_revisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     access, sample = enter_sample(request, sample_id, Scope.READ)
     seats = _blind_seats(access, sample)

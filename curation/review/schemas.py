@@ -1,20 +1,21 @@
 """Requests and responses of the review calls."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.review.decisions.findings import Found
 from curation.review.decisions.state import stale
-from curation.review.models import Batch, Decision, Lease, Pick, Revision, TextScore
+from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.http.etag import matches
+from curation.web.schemas import Id, NotEmpty, Out, Set, Stamp, Username
 
 
 class Request(Schema):
@@ -139,65 +140,50 @@ class MarksOut(Schema):
     marks: list[MarkOut]
 
 
-class DecisionOut(Schema):
-    id: str = Field(examples=["502"])
-    sample: str = Field(examples=["4711"])
+NotZero = Annotated[int | None, BeforeValidator(lambda given: given or None)]
+
+
+class DecisionOut(Out):
+    id: Id = Field(examples=["502"])
+    sample: Id = Field(validation_alias="sample_id", examples=["4711"])
     action: str = Field(examples=["approve"])
     reason: str = Field(examples=[""])
     comment: str = Field(examples=[""])
-    preference: str | None = Field(examples=["right"])
-    pick: str | None = Field(
+    preference: NotEmpty = Field(examples=["right"])
+    pick: NotEmpty = Field(
         description="The picked side: candidate (challenger), opponent (king) or draw",
         examples=["candidate"],
     )
-    reviewer: str = Field(examples=["demo"])
+    reviewer: Username = Field(examples=["demo"])
     seconds: float | None = Field(examples=[12.5])
-    seat: str | None = Field(examples=["king_left"])
+    seat: NotEmpty = Field(examples=["king_left"])
     version: int = Field(description="The sample's version that was decided on", examples=[1])
-    revision: str | None = Field(
+    revision: Id | None = Field(
+        validation_alias="revision_id",
         description="The revision that was approved, reopened the sample or was undone; null: the answer as recorded",
         examples=[None],
     )
-    text_sha256: str | None = Field(description="Of the approved text; an export compares it", examples=[None])
+    text_sha256: NotEmpty = Field(description="Of the approved text; an export compares it", examples=[None])
     waits: bool = Field(
         examples=[False], description="It waits for the decisions of others, or for somebody who adjudicates."
     )
-    round: int | None = Field(
+    round: NotZero = Field(
         examples=[None], description="Independent decisions on a sample have the same number; null: decided alone."
     )
-    batch: str | None = Field(examples=[None])
-    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
-    undone: bool = Field(examples=[False])
+    batch: NotEmpty = Field(examples=[None])
+    created_at: Stamp = Field(examples=["2026-03-04T05:06:07Z"])
+    undone: Set = Field(validation_alias="undone_by_id", examples=[False])
+
+    @staticmethod
+    def resolve_waits(row: Decision) -> bool:
+        return row.waits_in(row.sample)
 
     @classmethod
     def of(cls, row: Decision, *, blind: bool = False) -> "DecisionOut":
         """While `blind`, without the fields that tell the sides apart."""
-        return cls(
-            id=str(row.pk),
-            sample=str(row.sample_id),
-            action=row.action,
-            reason=row.reason,
-            comment=row.comment,
-            preference=row.preference or None,
-            pick=None if blind else row.pick or None,
-            reviewer=row.reviewer.get_username(),
-            seconds=row.seconds,
-            seat=None if blind else row.seat or None,
-            version=row.version,
-            revision=None if blind or row.revision_id is None else str(row.revision_id),
-            text_sha256=None if blind else row.text_sha256 or None,
-            waits=row.waits_in(row.sample),
-            round=row.round or None,
-            batch=row.batch or None,
-            created_at=row.created_at.isoformat().replace("+00:00", "Z"),
-            undone=row.undone_by_id is not None,
-        )
-
-
-class DecisionPage(Schema):
-    data: list[DecisionOut]
-    next_cursor: str | None
-    total: int | None = None
+        shown = cls.model_validate(row)
+        hidden = ("pick", "seat", "revision", "text_sha256")
+        return shown.model_copy(update=dict.fromkeys(hidden)) if blind else shown
 
 
 class RevisionIn(Request):
@@ -212,29 +198,18 @@ class RevisionIn(Request):
     )
 
 
-class TextScoreOut(Schema):
+class TextScoreOut(Out):
     """A panel's score of a new text against the king or its parent, 0 to 100; above 50 it is better."""
 
     against: str = Field(examples=["king"])
     score: float | None = Field(examples=[71.7], description="Null where too few judges parsed.")
     metrics: dict[str, float] = Field(examples=[{"correctness": 83.3}])
-    panel: str = Field(examples=["3f9a1c0b77de"])
-    run: str | None = Field(examples=["12"])
+    panel: str = Field(validation_alias="panel.digest", examples=["3f9a1c0b77de"])
+    run: Id | None = Field(validation_alias="run_id", examples=["12"])
     readings: list[dict[str, object]] = Field(
         examples=[[{"judge": "judge-a", "order": "king_first", "parsed": True, "dimensions": {}, "reason": "…"}]],
         description="Each judge's replies; in `king_first` the other text is the first answer.",
     )
-
-    @staticmethod
-    def of(row: TextScore) -> "TextScoreOut":
-        return TextScoreOut(
-            against=row.against,
-            score=row.score,
-            metrics=row.metrics,
-            panel=row.panel["digest"],
-            run=None if row.run_id is None else str(row.run_id),
-            readings=row.readings,
-        )
 
 
 class RevisionSourceOut(Schema):
@@ -294,15 +269,9 @@ class RevisionOut(Schema):
             leak=LeakOut.model_validate(leak),
             diff=diff,
             undone=row.undone_by_id is not None,
-            scores=[] if blind else [TextScoreOut.of(score) for score in row.text_scores.all()],
+            scores=[] if blind else [TextScoreOut.model_validate(score) for score in row.text_scores.all()],
             created_at=row.created_at.isoformat().replace("+00:00", "Z"),
         )
-
-
-class RevisionPage(Schema):
-    data: list[RevisionOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class ScanFindingOut(Schema):
@@ -376,30 +345,17 @@ class BatchIn(Request):
     batch: str = Field(examples=["5f0c…"])
 
 
-class BatchOut(Schema):
+class BatchOut(Out):
     """A bulk decision. `restored` of the `changed` samples have been undone with it."""
 
-    batch: str = Field(examples=["5f0c…"])
+    batch: str = Field(validation_alias="key", examples=["5f0c…"])
     action: str = Field(examples=["approve"])
     reason: str
     query: str = Field(description="The filter; empty for a selection.", examples=["bucket=final"])
-    reviewer: str = Field(examples=["demo"])
+    reviewer: Username = Field(examples=["demo"])
     changed: int = Field(examples=[120])
     restored: int = Field(examples=[0])
-    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
-
-    @classmethod
-    def of(cls, row: Batch) -> "BatchOut":
-        names = ("action", "reason", "query", "changed", "restored")
-        values = {name: getattr(row, name) for name in names}
-        at = row.created_at.isoformat().replace("+00:00", "Z")
-        return cls(batch=row.key, reviewer=row.reviewer.get_username(), created_at=at, **values)
-
-
-class BatchPage(Schema):
-    data: list[BatchOut]
-    next_cursor: str | None
-    total: int | None = None
+    created_at: Stamp = Field(examples=["2026-03-04T05:06:07Z"])
 
 
 class BulkUndoneOut(Schema):

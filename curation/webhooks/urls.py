@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from curation.webhooks import views
+from curation.webhooks import resource as views
 
 urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/webhooks/", views.webhook_list, name="webhook-list"),

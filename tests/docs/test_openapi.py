@@ -1,7 +1,6 @@
 """OpenAPI lists every call that scripts were promised, each body with an example."""
 
 import functools
-import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ from ninja import Schema
 from openapi_spec_validator import validate
 
 from config.api import api
-from config.openapi import VERSIONED, WITHOUT_ETAG
+from config.openapi import WITHOUT_ETAG
 from curation.web.lists.filters import RowFilter
 
 V1 = "/api/v1"
@@ -207,26 +206,16 @@ def test_every_answer_with_a_body_declares_its_media_type(published: Any) -> Non
 
 
 def test_the_headers_that_a_call_reads_are_declared(published: Any) -> None:
+    changes = {"put_scenario", "post_decision", "patch_member", "delete_webhook", "put_experiment", "patch_question"}
+    assert changes <= set(api.versioned())
     for name, (method, operation) in operations_of(published).items():
         headers = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "header"}
         assert ("Idempotency-Key" in headers) == (method == "post"), name
-        assert ("If-Match" in headers) == ("412" in operation["responses"]) == (name in VERSIONED), name
+        assert ("If-Match" in headers) == ("412" in operation["responses"]), name
         assert ("If-None-Match" in headers) == ("304" in operation["responses"]), name
         assert {"400", "401", "403", "404", "409", "422", "429"} <= set(operation["responses"]), name
         if method == "get" and "200" in operation["responses"]:
             assert ("304" in operation["responses"]) == (name not in WITHOUT_ETAG), name
-
-
-def test_the_calls_that_compare_versions_are_those_that_declare_it() -> None:
-    compare = set()
-    for _, router in api._routers:
-        for path in router.path_operations.values():
-            for operation in path.operations:
-                source = inspect.getsource(operation.view_func)
-                name = operation.view_func.__name__
-                if "seen_version(" in source:
-                    compare.add(name)
-    assert compare == VERSIONED
 
 
 def _subclasses(kind: type) -> set[type]:

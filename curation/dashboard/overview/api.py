@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from curation.dashboard.overview.projects import ProjectFigures, figures_of
+from curation.dashboard.overview.projects import figures_of
 from curation.dashboard.overview.stats import Stats, project_stats
 from curation.dashboard.system.api import router as health_router
 from curation.projects.access import enter, principal_of
@@ -12,7 +12,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
 from curation.samples.blind import reviews_blind
 from curation.web.problems import NotAllowed
-from curation.web.text.figures import exact_money
+from curation.web.schemas import Money, Out, Page
 
 router = Router(tags=["dashboard"])
 router.add_router("", health_router)
@@ -76,46 +76,27 @@ class StatsOut(Schema):
     at: str
 
 
-class ProjectFiguresOut(Schema):
+class ProjectFiguresOut(Out):
     """Samples by status, queued and running runs, and the money spent. No figure that blind review hides."""
 
-    slug: str = Field(examples=["shell-agents"])
-    name: str = Field(examples=["Shell agents"])
+    slug: str = Field(validation_alias="project.slug", examples=["shell-agents"])
+    name: str = Field(validation_alias="project.name", examples=["Shell agents"])
     role: str = Field(examples=["curator"])
     samples: int = Field(examples=[45])
     statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7, "rejected": 4, "needs_refine": 0}])
     runs_live: int = Field(examples=[1])
-    cost: str = Field(examples=["1.25"])
+    cost: Money = Field(examples=["1.25"])
     cost_unknown_calls: int = Field(examples=[0])
 
-    @staticmethod
-    def of(row: ProjectFigures) -> "ProjectFiguresOut":
-        return ProjectFiguresOut(
-            slug=row.project.slug,
-            name=row.project.name,
-            role=row.role,
-            samples=row.samples,
-            statuses=row.statuses,
-            runs_live=row.runs_live,
-            cost=exact_money(row.cost),
-            cost_unknown_calls=row.cost_unknown_calls,
-        )
 
-
-class ProjectFiguresPage(Schema):
-    data: list[ProjectFiguresOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
-
-@router.get("/overview", response=ProjectFiguresPage, exclude_unset=True, summary="Your projects side by side")
+@router.get("/overview", response=Page[ProjectFiguresOut], summary="Your projects side by side")
 def list_project_figures(request: HttpRequest, params: Query[ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
     page = params.page(Project.objects.visible_to(principal.user).archived(params.archived))
     shown = {row.project.pk: row for row in figures_of(page.rows, principal.user)}
-    return page.response(lambda project: ProjectFiguresOut.of(shown[project.pk]))
+    return page.response(lambda project: shown[project.pk])
 
 
 @router.get("/projects/{slug}/stats", response=StatsOut, summary="The dashboard's figures")

@@ -7,8 +7,8 @@ from curation.duels.models import Duel
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
 from curation.duels.pages.queries import look_at_duel, shown_to
-from curation.duels.pages.schemas import DuelOut, DuelPage, PanelOut, VerdictPage, VerdictRowOut, duel_out
-from curation.duels.score.panels import panels_of
+from curation.duels.pages.schemas import DuelOut, PanelOut, VerdictPage, duel_out
+from curation.duels.score.panels import PanelUse, panels_of
 from curation.duels.verdict.markdown import markdown
 from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
@@ -18,11 +18,12 @@ from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
 from curation.web.problems import NotFound
+from curation.web.schemas import Page
 
 router = Router(tags=["duels"])
 
 
-@router.get("/projects/{slug}/duels", response=DuelPage, exclude_unset=True, summary="List duels")
+@router.get("/projects/{slug}/duels", response=Page[DuelOut], summary="List duels")
 def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict[str, object]:
     """Those who review blind get the duels of decided samples, and control duels when no sample is pending."""
     access = enter(request, slug, Scope.READ)
@@ -31,21 +32,21 @@ def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict
     return page.response(duel_out)
 
 
-@router.get("/projects/{slug}/verdicts", response=VerdictPage, exclude_unset=True, summary="List verdicts")
+@router.get("/projects/{slug}/verdicts", response=VerdictPage, summary="List verdicts")
 def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -> dict[str, object]:
     """Every judge's reading of every duel, the newest first. Those who review blind get those of the duels that they
     get."""
     access = enter(request, slug, Scope.READ)
     page = params.page(shown_to(access, params.rows(access.project), "duel__"))
     look_at(access, [verdict.duel.sample_id for verdict in page.rows])
-    return page.response(VerdictRowOut.of)
+    return page.response()
 
 
 @router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")
-def list_panels(request: HttpRequest, slug: str) -> list[PanelOut]:
+def list_panels(request: HttpRequest, slug: str) -> list[PanelUse]:
     """`PATCH /projects/{slug}` with `settings.panel.counting` lets another panel's scores count;
     `POST /projects/{slug}/settings/preview` shows before what would move."""
-    return [PanelOut.of(use) for use in panels_of(enter(request, slug, Scope.READ).project)]
+    return panels_of(enter(request, slug, Scope.READ).project)
 
 
 @router.get("/duels/{duel_id}", response=DuelOut, summary="One duel: answers, facts, leak spans, verdicts")

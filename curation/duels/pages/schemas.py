@@ -8,12 +8,11 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.duels.judge.controls import sides_of
-from curation.duels.models import Answer, Duel, Opponent, Verdict
+from curation.duels.models import Answer, Duel, Opponent
 from curation.duels.score.models import Score
-from curation.duels.score.panels import PanelUse
 from curation.duels.score.shown import imported, shown, verdicts_of
 from curation.samples.models import flag_names
-from curation.web.text.figures import exact_money
+from curation.web.schemas import Id, Money, NotEmpty, Out, Page
 from judging.answers.facts import answer_facts
 
 
@@ -58,7 +57,7 @@ class ChallengerOut(AnswerOut):
     )
 
 
-class VerdictOut(Schema):
+class VerdictOut(Out):
     judge: str = Field(examples=["judge-a"])
     order: str = Field(examples=["king_first"])
     dimensions: dict[str, int] = Field(examples=[{"correctness": 2, "grounding": 0}])
@@ -66,40 +65,28 @@ class VerdictOut(Schema):
     parsed: bool
     raw: str
     tokens: int
-    cost: str | None = Field(examples=["0.000153"])
+    cost: Money | None = Field(examples=["0.000153"])
     latency_ms: int | None
 
 
 class VerdictRowOut(VerdictOut):
     """A verdict in the list of a project. Its answers are those of the duel; `run` is null if that was deleted."""
 
-    id: str = Field(examples=["88"])
-    duel: str = Field(examples=["812"])
-    sample: str | None = Field(examples=["4711"])
-    run: str | None = Field(examples=["12"])
-    call: str | None = Field(examples=["9001"], description="Null where a recorded verdict was imported.")
-    control: str | None = Field(examples=[None], description="The kind of a control duel, else null.")
+    id: Id = Field(examples=["88"])
+    duel: Id = Field(validation_alias="duel_id", examples=["812"])
+    sample: Id | None = Field(validation_alias="duel.sample_id", examples=["4711"])
+    run: Id | None = Field(validation_alias="run_id", examples=["12"])
+    call: Id | None = Field(
+        validation_alias="call_id", examples=["9001"], description="Null where a recorded verdict was imported."
+    )
+    control: NotEmpty = Field(
+        validation_alias="duel.control", examples=[None], description="The kind of a control duel, else null."
+    )
     created_at: datetime
 
-    @staticmethod
-    def of(verdict: Verdict) -> dict[str, object]:
-        """Needs the verdict's duel."""
-        duel = verdict.duel
-        ids = {"sample": duel.sample_id, "run": verdict.run_id, "call": verdict.call_id}
-        return {
-            "id": str(verdict.pk),
-            "duel": str(duel.pk),
-            **{name: None if pk is None else str(pk) for name, pk in ids.items()},
-            "control": duel.control or None,
-            "created_at": verdict.created_at,
-            **_verdict(verdict),
-        }
 
-
-class VerdictPage(Schema):
-    data: list[VerdictRowOut]
-    next_cursor: str | None
-    total: int | None = None
+class VerdictPage(Page[VerdictRowOut]):
+    pass
 
 
 class PanelJudgeOut(Schema):
@@ -110,31 +97,19 @@ class PanelJudgeOut(Schema):
     )
 
 
-class PanelOut(Schema):
+class PanelOut(Out):
     """The rules of scores. Two scores can be compared if they have the same panel."""
 
-    id: str = Field(examples=["3f9a1c0b77de"])
-    judges: list[PanelJudgeOut]
-    orders: list[str] = Field(examples=[["king_first", "challenger_first"]])
-    min_judges: int = Field(examples=[3])
-    weights: dict[str, float] | None = Field(examples=[None], description="Null: all dimensions weigh the same.")
+    id: str = Field(validation_alias="row.digest", examples=["3f9a1c0b77de"])
+    judges: list[PanelJudgeOut] = Field(validation_alias="row.judges")
+    orders: list[str] = Field(validation_alias="row.orders", examples=[["king_first", "challenger_first"]])
+    min_judges: int = Field(validation_alias="row.min_judges", examples=[3])
+    weights: dict[str, float] | None = Field(
+        validation_alias="row.weights", examples=[None], description="Null: all dimensions weigh the same."
+    )
     duels: int = Field(examples=[500], description="How many duels it scored.")
-    runs: list[str] = Field(examples=[["12"]])
+    runs: list[Id] = Field(examples=[["12"]])
     counts: bool = Field(description="Whether samples have its scores; `panel.counting` of the settings names it.")
-
-    @staticmethod
-    def of(use: PanelUse) -> "PanelOut":
-        row = use.row
-        return PanelOut(
-            id=row.digest,
-            judges=[PanelJudgeOut(**judge) for judge in row.judges],
-            orders=row.orders,
-            min_judges=row.min_judges,
-            weights=row.weights,
-            duels=use.duels,
-            runs=[str(run) for run in use.runs],
-            counts=use.counts,
-        )
 
 
 class RunScoreOut(Schema):
@@ -190,12 +165,6 @@ class DuelOut(Schema):
     verdicts: list[VerdictOut]
 
 
-class DuelPage(Schema):
-    data: list[DuelOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 OUTCOMES = {1: "challenger", -1: "king", 0: "draw"}
 
 
@@ -226,7 +195,7 @@ def duel_out(duel: Duel) -> dict[str, object]:
             "leak": leak,
             "reading": duel.challenger.reading,
         },
-        "verdicts": [_verdict(verdict) for verdict in verdicts_of(duel, found.row)],
+        "verdicts": verdicts_of(duel, found.row),
     }
 
 
@@ -273,17 +242,3 @@ def _reference(duel: Duel) -> dict[str, object]:
     text, calls = duel.reference_text, duel.prompt.text.reference.get("tool_calls", [])
     facts = {**asdict(answer_facts(text)), "tokens": -(-len(text) // 4)}
     return {"text": text, "tool_calls": calls, "facts": facts, "model": None}
-
-
-def _verdict(verdict: Verdict) -> dict[str, object]:
-    return {
-        "judge": verdict.judge,
-        "order": verdict.order,
-        "dimensions": verdict.dimensions,
-        "reason": verdict.reason,
-        "parsed": verdict.parsed,
-        "raw": verdict.raw,
-        "tokens": verdict.tokens,
-        "cost": None if verdict.cost is None else exact_money(verdict.cost),
-        "latency_ms": verdict.latency_ms,
-    }

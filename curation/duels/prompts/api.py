@@ -10,46 +10,41 @@ from curation.duels.prompts.filters import ExclusionList, PromptList, PullReques
 from curation.duels.prompts.queries import reference_shown_to
 from curation.duels.prompts.schemas import (
     ClearedOut,
-    ExclusionPage,
+    ExclusionOut,
     ExclusionsIn,
     InstancesIn,
     OutcomesOut,
     PromptDetail,
-    PromptPage,
-    PullRequestPage,
+    PromptOut,
+    PullRequestOut,
     RemovedOut,
-    exclusion_out,
-    prompt_out,
-    pull_request_out,
 )
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
+from curation.web.schemas import Page
 
 router = Router(tags=["prompts"])
 
 
-@router.get("/projects/{slug}/prompts", response=PromptPage, exclude_unset=True, summary="List prompts")
+@router.get("/projects/{slug}/prompts", response=Page[PromptOut], summary="List prompts")
 def list_prompts(request: HttpRequest, slug: str, params: Query[PromptList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.rows(access.project).for_list()).response(prompt_out)
+    return params.page(params.rows(access.project).for_list()).response()
 
 
 @router.get("/prompts/{prompt_id}", response=PromptDetail, summary="One prompt with its history and reference")
-def get_prompt(request: HttpRequest, prompt_id: str) -> dict[str, object]:
+def get_prompt(request: HttpRequest, prompt_id: str) -> PromptDetail:
     visible = Prompt.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     prompt = find(visible.for_list().select_related("project", "text"), prompt_id, "prompt")
-    access, text = enter(request, prompt.project, Scope.READ), prompt.text
-    reference = reference_shown_to(access, prompt)
-    return {**prompt_out(prompt), "history": text.history, "reference": reference, "tools": text.tools}
+    reference = reference_shown_to(enter(request, prompt.project, Scope.READ), prompt)
+    return PromptDetail.model_validate(prompt).model_copy(update={"reference": reference})
 
 
-@router.get(
-    "/projects/{slug}/pull-requests", response=PullRequestPage, exclude_unset=True, summary="List pull-request records"
-)
+@router.get("/projects/{slug}/pull-requests", response=Page[PullRequestOut], summary="List pull-request records")
 def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullRequestList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.rows(access.project)).response(pull_request_out)
+    return params.page(params.rows(access.project)).response()
 
 
 @router.post(
@@ -60,11 +55,11 @@ def post_cleared_records(request: HttpRequest, slug: str, body: InstancesIn) -> 
     return {"cleared": clear_doubts(project=access.project, instance_ids=body.instance_ids, user=access.user)}
 
 
-@router.get("/projects/{slug}/exclusions", response=ExclusionPage, exclude_unset=True, summary="List exclusions")
+@router.get("/projects/{slug}/exclusions", response=Page[ExclusionOut], summary="List exclusions")
 def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     rows = Exclusion.objects.filter(project=access.project).select_related("created_by")
-    return params.page(rows).response(exclusion_out)
+    return params.page(rows).response()
 
 
 @router.post("/projects/{slug}/exclusions", response=OutcomesOut, summary="Exclude instances, or change their reason")

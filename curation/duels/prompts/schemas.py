@@ -6,44 +6,40 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.duels.models import Exclusion, Prompt, PullRequest
+from curation.web.schemas import Id, Out, Username
 
 _MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
 
 
-class PromptOut(Schema):
+class PromptOut(Out):
     """One agent turn. `exclusion` is the reason why runs skip it, or null."""
 
-    id: str = Field(examples=["4711"])
+    id: Id = Field(examples=["4711"])
     source: str = Field(examples=["turns.jsonl"])
     row_offset: int = Field(examples=[16], description="Row of the source, from 0.")
     turn_index: int = Field(examples=[4], description="Index of the reference in the row's messages.")
     instance_id: str = Field(examples=["acme__billing-17"])
     repo: str = Field(examples=["acme/billing"])
     tokens: int = Field(examples=[5120], description="Estimated: characters of the history ÷ 4.")
-    has_record: bool
-    doubt: str | None = Field(examples=[None], description="Why no challenger uses the record, or null.")
-    exclusion: str | None = Field(examples=[None])
-    run: str | None = Field(examples=["97"], description="The import that created it.")
+    has_record: bool = False
+    doubt: str | None = Field(None, examples=[None], description="Why no challenger uses the record, or null.")
+    exclusion: str | None = Field(None, examples=[None])
+    run: Id | None = Field(validation_alias="run_id", examples=["97"], description="The import that created it.")
     created_at: datetime
 
 
 class PromptDetail(PromptOut):
-    history: list[dict[str, Any]] = Field(examples=[[_MESSAGE]])
+    history: list[dict[str, Any]] = Field(validation_alias="text.history", examples=[[_MESSAGE]])
     reference: dict[str, Any] | None = Field(
+        None,
         examples=[{"role": "assistant", "content": "THOUGHT: I read the file first."}],
         description="Null while you review blind and it is one side of a pending sample.",
     )
     tools: list[dict[str, Any]] = Field(
+        validation_alias="text.tools",
         examples=[[{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]],
         description="Functions that a model may call, in OpenAI's form.",
     )
-
-
-class PromptPage(Schema):
-    data: list[PromptOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class ExclusionRow(Schema):
@@ -64,15 +60,9 @@ class InstancesIn(Schema):
 class ExclusionOut(ExclusionRow):
     """`created_by` is null if an import excluded the instance."""
 
-    id: str
-    created_by: str | None
+    id: Id
+    created_by: Username | None
     created_at: datetime
-
-
-class ExclusionPage(Schema):
-    data: list[ExclusionOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class OutcomeOut(Schema):
@@ -92,61 +82,15 @@ class ClearedOut(Schema):
     cleared: int
 
 
-class PullRequestOut(Schema):
-    id: str
+class PullRequestOut(Out):
+    id: Id
     instance_id: str = Field(examples=["acme__billing-17"])
     repo: str = Field(examples=["acme/billing"])
     title: str = Field(examples=["Round totals half up"])
     commit: str
     files: list[str] = Field(examples=[["billing/totals.py"]])
     patch_tokens: int = Field(examples=[340])
-    doubtful: bool = Field(description="No challenger uses it until a curator clears it.")
+    doubtful: bool = Field(
+        validation_alias="is_doubtful", description="No challenger uses it until a curator clears it."
+    )
     doubt: str = Field(examples=[""], description="Why it may belong to another task; also after it was cleared.")
-
-
-class PullRequestPage(Schema):
-    data: list[PullRequestOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-def prompt_out(prompt: Prompt) -> dict[str, object]:
-    """Needs `for_list()`."""
-    return {
-        "id": str(prompt.pk),
-        "source": prompt.source,
-        "row_offset": prompt.row_offset,
-        "turn_index": prompt.turn_index,
-        "instance_id": prompt.instance_id,
-        "repo": prompt.repo,
-        "tokens": prompt.tokens,
-        "has_record": getattr(prompt, "has_record", False),
-        "doubt": getattr(prompt, "doubt", None),
-        "exclusion": getattr(prompt, "exclusion", None),
-        "run": None if prompt.run_id is None else str(prompt.run_id),
-        "created_at": prompt.created_at,
-    }
-
-
-def pull_request_out(row: PullRequest) -> dict[str, object]:
-    return {
-        "id": str(row.pk),
-        "instance_id": row.instance_id,
-        "repo": row.repo,
-        "title": row.title,
-        "commit": row.commit,
-        "files": row.files,
-        "patch_tokens": row.patch_tokens,
-        "doubtful": row.is_doubtful,
-        "doubt": row.doubt,
-    }
-
-
-def exclusion_out(row: Exclusion) -> dict[str, object]:
-    return {
-        "id": str(row.pk),
-        "instance_id": row.instance_id,
-        "reason": row.reason,
-        "created_by": row.created_by.get_username() if row.created_by else None,
-        "created_at": row.created_at,
-    }

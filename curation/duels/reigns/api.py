@@ -6,16 +6,17 @@ from ninja import Query, Router, Status
 from curation.duels.reigns.crown import crown, end_reign
 from curation.duels.reigns.models import Reign
 from curation.duels.reigns.pages import reign_views
-from curation.duels.reigns.schemas import CrownIn, EndReignIn, ReignList, ReignOut, ReignPage
+from curation.duels.reigns.schemas import CrownIn, EndReignIn, ReignList, ReignOut
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
+from curation.web.schemas import Page
 
 router = Router(tags=["duels"])
 
 
-@router.get("/projects/{slug}/reigns", response=ReignPage, exclude_unset=True, summary="The line of kings")
+@router.get("/projects/{slug}/reigns", response=Page[ReignOut], summary="The line of kings")
 def list_reigns(request: HttpRequest, slug: str, params: Query[ReignList]) -> dict[str, object]:
     """Each with the runs against it: a defence is a run against the version that was crowned."""
     project = enter(request, slug, Scope.READ).project

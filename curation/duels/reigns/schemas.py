@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
+from curation.duels.reigns.models import Reign
 from curation.duels.reigns.pages import Challenge, ReignView
 from curation.web.lists.params import ListParams, named_list
+from curation.web.schemas import Id, Out, Strict, Username
 
 
 @named_list("reigns", page="reign-list")
@@ -17,18 +19,14 @@ class ReignList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
-class CrownIn(Schema):
+class CrownIn(Strict):
     """`challenger` is its model or the beginning of its fingerprint, where the run accepted several."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str = Field(examples=["12"])
     challenger: str = Field("", examples=[""])
 
 
-class EndReignIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class EndReignIn(Strict):
     reason: str = Field(examples=["The endpoint answers with another model since Monday."])
 
 
@@ -59,10 +57,10 @@ class VersionOut(Schema):
     fingerprint: str
 
 
-class ReignOut(Schema):
+class ReignOut(Out):
     """A crowned contestant. `challenger` is the version whose answers won, `king` the one that answers blind."""
 
-    id: str = Field(examples=["3"])
+    id: Id = Field(examples=["3"])
     model: str = Field(examples=["model-b"], description="The endpoint's name.")
     target: dict[str, Any] = Field(
         examples=[{"model": "openai/model-b", "api_base": "", "params": {"temperature": 0.7, "max_tokens": 2048}}],
@@ -70,42 +68,29 @@ class ReignOut(Schema):
     )
     challenger: VersionOut
     king: VersionOut
-    run: str | None = Field(examples=["12"])
+    run: Id | None = Field(validation_alias="run_id", examples=["12"])
     margin: float = Field(examples=[14.2], description="Points, over the king before.")
     lcb: float = Field(examples=[8.1], description="Points.")
     panels: list[str] = Field(examples=[["3f9a1c0b77de"]])
-    crowned_by: str | None = Field(examples=["ada"], description="Null: by the project's setting.")
+    crowned_by: Username | None = Field(examples=["ada"], description="Null: by the project's setting.")
     crowned_at: datetime
     ended_at: datetime | None = Field(description="Null: it reigns.")
-    ended_by: str | None
+    ended_by: Username | None
     end_reason: str = Field(examples=[""], description="Empty: the next king followed.")
-    notes: list[str] = Field(description="What has changed since: a deleted endpoint, another version, a new verdict.")
-    challenges: list[ChallengeOut]
+    notes: list[str] = Field(
+        [], description="What has changed since: a deleted endpoint, another version, a new verdict."
+    )
+    challenges: list[ChallengeOut] = []
+
+    @staticmethod
+    def resolve_challenger(row: Reign) -> VersionOut:
+        return VersionOut(instructions=row.instructions_hash, fingerprint=row.fingerprint)
+
+    @staticmethod
+    def resolve_king(row: Reign) -> VersionOut:
+        return VersionOut(instructions=row.king_instructions_hash, fingerprint=row.king_fingerprint)
 
     @staticmethod
     def of(view: ReignView) -> "ReignOut":
-        row = view.row
-        return ReignOut(
-            id=str(row.pk),
-            model=row.model,
-            target=row.target,
-            challenger=VersionOut(instructions=row.instructions_hash, fingerprint=row.fingerprint),
-            king=VersionOut(instructions=row.king_instructions_hash, fingerprint=row.king_fingerprint),
-            run=None if row.run_id is None else str(row.run_id),
-            margin=row.margin,
-            lcb=row.lcb,
-            panels=row.panels,
-            crowned_by=row.crowned_by.get_username() if row.crowned_by else None,
-            crowned_at=row.crowned_at,
-            ended_at=row.ended_at,
-            ended_by=row.ended_by.get_username() if row.ended_by else None,
-            end_reason=row.end_reason,
-            notes=list(view.notes),
-            challenges=[ChallengeOut.of(challenge) for challenge in view.challenges],
-        )
-
-
-class ReignPage(Schema):
-    data: list[ReignOut]
-    next_cursor: str | None
-    total: int | None = None
+        challenges = [ChallengeOut.of(challenge) for challenge in view.challenges]
+        return ReignOut.model_validate(view.row).model_copy(update={"notes": view.notes, "challenges": challenges})

@@ -4,13 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.evaluations.compare.leaderboard import Leaderboard
 from curation.evaluations.live.schemas import LiveScoreOut
 from curation.evaluations.models import EvaluatedModel
 from curation.evaluations.screen.schemas import ScoreOut
 from curation.evaluations.splits.schemas import SplitRef, split_ref
+from curation.web.schemas import Strict
 
 Json = dict[str, Any]
 
@@ -59,9 +60,7 @@ class ComparisonOut(Schema):
     losses: list[Json]
 
 
-class BaselineIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class BaselineIn(Strict):
     model: str = Field("", examples=["base"], description="Optional if the evaluation has one model.")
 
 

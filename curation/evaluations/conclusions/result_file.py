@@ -6,10 +6,10 @@ import orjson
 from django.core.serializers.json import DjangoJSONEncoder
 
 from curation.evaluations.live.figures import live_figures
-from curation.evaluations.live.schemas import episode_detail
+from curation.evaluations.live.schemas import EpisodeDetail
 from curation.evaluations.models import ContaminationCheck, Episode, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.screen.figures import figures_of
-from curation.evaluations.screen.schemas import evaluation_out, screened_out
+from curation.evaluations.screen.schemas import ScreenedOut, evaluation_out
 
 CHUNK = 500
 _INDENT = orjson.OPT_INDENT_2
@@ -33,9 +33,9 @@ def result_file(evaluation: Evaluation) -> Iterator[bytes]:
 
 def _calls(evaluation: Evaluation) -> Iterator[dict[str, object]]:
     rows = ScreenedAnswer.objects.filter(evaluation=evaluation).with_texts().order_by("row_id", "by__place")
-    return map(screened_out, rows.iterator(CHUNK))
+    return (ScreenedOut.model_validate(row).model_dump() for row in rows.iterator(CHUNK))
 
 
 def _episodes(evaluation: Evaluation) -> Iterator[dict[str, object]]:
     rows = Episode.objects.filter(evaluation=evaluation).select_related("by", "text").order_by("pk")
-    return map(episode_detail, rows.iterator(CHUNK))
+    return (EpisodeDetail.model_validate(row).model_dump() for row in rows.iterator(CHUNK))

@@ -50,14 +50,12 @@ def post_check(request: HttpRequest, response: HttpResponse, split_id: str) -> S
 @router.get(
     "/splits/{split_id}/contamination",
     response=s.CheckPage,
-    exclude_unset=True,
     summary="Contaminated rows of a split, by the newest check",
 )
 def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedList]) -> Answer:
     _, split = enter_split(request, split_id)
     check = ContaminationCheck.objects.newest(split)
-    found = s.contamination_out(check) if check else None
-    return {"check": found, **params.page(params.rows_of_check(check)).response(s.contaminated_out)}
+    return {"check": check, **params.page(params.rows_of_check(check)).response()}
 
 
 def _check_params(request: HttpRequest, project: Project) -> dict[str, Any]:

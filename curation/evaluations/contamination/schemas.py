@@ -1,13 +1,14 @@
 """Requests and responses of contamination checks."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from curation.evaluations.contamination.pages import gaps_of
-from curation.evaluations.models import ContaminatedRow, ContaminationCheck
+from curation.evaluations.models import ContaminationCheck
+from curation.web.schemas import Id, NotEmpty, Out, Page
 
 Json = dict[str, Any]
 
@@ -30,13 +31,13 @@ class UnreadOut(Schema):
     reason: str = Field(examples=["no layout of training data has the columns note"])
 
 
-class ContaminationOut(Schema):
+class ContaminationOut(Out):
     """Rows of the split that are in the training data, by level. `contaminated` counts each row once, without rows
     that only share a `common` answer. Nothing is clean while the check is `incomplete`."""
 
-    id: str
-    split: str
-    run: str
+    id: Id
+    split: Id = Field(validation_alias="split_id")
+    run: Id = Field(validation_alias="run_id")
     against: str = Field(examples=["export 12"])
     ready: bool
     counts: dict[str, int] = Field(
@@ -48,48 +49,26 @@ class ContaminationOut(Schema):
     incomplete: bool
     created_at: datetime
 
+    @staticmethod
+    def resolve_incomplete(check: ContaminationCheck) -> bool:
+        return bool(gaps_of(check))
 
-class ContaminatedOut(Schema):
+
+# Rows are counted from 0 in the database.
+Position = Annotated[int, AfterValidator(lambda number: number + 1)]
+
+
+class ContaminatedOut(Out):
     """`levels` are all that apply, the strongest first; `matches` are the training rows with their texts."""
 
-    row: str
-    number: int
-    task_id: str | None
+    row: Id = Field(validation_alias="row_id")
+    number: Position = Field(validation_alias="row.number")
+    task_id: NotEmpty = Field(validation_alias="row.task_id")
     level: str = Field(examples=["near"])
     levels: list[str]
-    preview: str
+    preview: str = Field(validation_alias="row.preview")
     matches: list[Json]
 
 
-class CheckPage(Schema):
+class CheckPage(Page[ContaminatedOut]):
     check: ContaminationOut | None
-    data: list[ContaminatedOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-def contamination_out(check: ContaminationCheck) -> Json:
-    return {
-        "id": str(check.pk),
-        "split": str(check.split_id),
-        "run": str(check.run_id),
-        "against": check.against,
-        "ready": check.ready,
-        "counts": check.counts,
-        "unread": check.unread,
-        "incomplete": bool(gaps_of(check)),
-        "created_at": check.created_at,
-    }
-
-
-def contaminated_out(found: ContaminatedRow) -> Json:
-    """Needs `row`."""
-    return {
-        "row": str(found.row_id),
-        "number": found.row.number + 1,
-        "task_id": found.row.task_id or None,
-        "level": found.level,
-        "levels": found.levels,
-        "preview": found.row.preview,
-        "matches": found.matches,
-    }

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 from curation.evaluations.compare.compare import MetricChange, changes, correct
 from curation.evaluations.compare.pairs import paired
-from curation.evaluations.experiments.change import METRICS
+from curation.evaluations.metrics import SCALES
 from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import Experiment
 from curation.web.problems import Invalid
+
+METRICS = {metric.name: metric for scale in SCALES.values() for metric in scale.metrics}
 
 
 @dataclass(frozen=True, slots=True)

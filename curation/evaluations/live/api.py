@@ -12,24 +12,20 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
 from curation.samples.blind import look, look_at
 from curation.web.ids import find
+from curation.web.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
 
 
-@router.get(
-    "/evaluations/{evaluation_id}/episodes",
-    response=s.EpisodePage,
-    exclude_unset=True,
-    summary="Live episodes, one by one",
-)
+@router.get("/evaluations/{evaluation_id}/episodes", response=Page[s.EpisodeOut], summary="Live episodes, one by one")
 def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[EpisodeList]) -> Answer:
     """Those who review blind get no episodes of pending samples."""
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
     access = enter(request, evaluation.project, Scope.READ)
     page = params.page(episodes_shown(access, params.rows(evaluation)))
     look_at(access, [row.sample.pk for row in page.rows if row.sample])
-    return page.response(s.episode_out)
+    return page.response()
 
 
 @router.post(
@@ -44,9 +40,9 @@ def post_try_reset(request: HttpRequest, slug: str, body: TryParams) -> TriedRes
 
 
 @router.get("/episodes/{episode_id}", response=s.EpisodeDetail, summary="One live episode with its steps")
-def get_episode(request: HttpRequest, episode_id: str) -> Answer:
+def get_episode(request: HttpRequest, episode_id: str) -> s.EpisodeDetail:
     evaluations = Evaluation.objects.visible_to(principal_of(request).user)
     rows = Episode.objects.filter(evaluation__in=evaluations).with_sample()
     episode = find(rows.select_related("by", "text", "evaluation__project"), episode_id, "episode")
     look(enter(request, episode.evaluation.project, Scope.READ), episode.sample)
-    return s.episode_detail(episode)
+    return s.EpisodeDetail.model_validate(episode)

@@ -5,7 +5,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.evaluations.models import Episode
+from curation.web.schemas import Id, NotEmpty, Out
 
 Json = dict[str, Any]
 
@@ -75,13 +75,13 @@ class MismatchOut(Schema):
     sent: Json
 
 
-class EpisodeOut(Schema):
-    id: str
-    model: str
-    task: str = Field(examples=["seed 3"])
+class EpisodeOut(Out):
+    id: Id
+    model: str = Field(validation_alias="by.name")
+    task: str = Field(validation_alias="key", examples=["seed 3"])
     repeat: int
     played: str = Field(description="confirmed, unconfirmed, or seed where no task was asked for.")
-    tier: str | None
+    tier: NotEmpty
     completed: bool
     steps: int
     max_progress: float
@@ -97,49 +97,11 @@ class EpisodeDetail(EpisodeOut):
     done. A step whose action was refused has the server's error as its observation.
     `reset` are the arguments sent with the reset, `said` is the server's description of its task."""
 
-    evaluation: str
-    reset: Json
-    said: Json
-    trajectory: str | None = Field(description="Its trajectory, where samples were asked for.")
-    description: str
-    trace: list[Json]
-
-
-class EpisodePage(Schema):
-    data: list[EpisodeOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-def episode_out(episode: Episode) -> Json:
-    """Needs `with_model()`."""
-    return {
-        "id": str(episode.pk),
-        "model": episode.by.name,
-        "task": episode.key,
-        "repeat": episode.repeat,
-        "played": episode.played,
-        "tier": episode.tier or None,
-        "completed": episode.completed,
-        "steps": episode.steps,
-        "max_progress": episode.max_progress,
-        "terminal_reward": episode.terminal_reward,
-        "total_reward": episode.total_reward,
-        "hinted": episode.hinted,
-        "format_failures": episode.format_failures,
-        "invalid_actions": episode.invalid_actions,
-    }
-
-
-def episode_detail(episode: Episode) -> Json:
-    """Needs the text too."""
-    text = episode.text
-    return {
-        **episode_out(episode),
-        "evaluation": str(episode.evaluation_id),
-        "reset": text.reset,
-        "said": text.said,
-        "trajectory": None if episode.trajectory_id is None else str(episode.trajectory_id),
-        "description": text.task,
-        "trace": text.trace,
-    }
+    evaluation: Id = Field(validation_alias="evaluation_id")
+    reset: Json = Field(validation_alias="text.reset")
+    said: Json = Field(validation_alias="text.said")
+    trajectory: Id | None = Field(
+        validation_alias="trajectory_id", description="Its trajectory, where samples were asked for."
+    )
+    description: str = Field(validation_alias="text.task")
+    trace: list[Json] = Field(validation_alias="text.trace")

@@ -1,11 +1,13 @@
 """Add an endpoint for every model that a server lists, to evaluate all of them at once."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db import transaction
 
-from curation.llm.endpoints.change import create_endpoint, endpoint_of, values_of
+from curation.llm.endpoints.named import endpoint_of
+from curation.llm.endpoints.resource import endpoints
+from curation.llm.endpoints.schemas import EndpointIn
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -42,7 +44,8 @@ def add_served_models(*, access: Access, name: str) -> ServedModels:
                 known.append(there[full])
                 continue
             own = _free_name(model, taken)
-            create_endpoint(access=access, values=replace(values_of(pattern), name=own, model=full))
+            values = EndpointIn.model_validate(pattern).model_copy(update={"name": own, "model": full})
+            endpoints.create(access, values)
             taken.add(own)
             added.append(own)
     return ServedModels(tuple(added), tuple(known))

@@ -24,12 +24,15 @@ from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
 
 
-@router.get("/projects/{slug}/evaluations", response=s.EvaluationPage, exclude_unset=True, summary="List evaluations")
+@router.get(
+    "/projects/{slug}/evaluations", response=Page[s.EvaluationBrief], exclude_unset=True, summary="List evaluations"
+)
 def list_evaluations(request: HttpRequest, slug: str, params: Query[EvaluationList]) -> Answer:
     """Those who review blind get no evaluations of which samples are pending."""
     access = enter(request, slug, Scope.READ)
@@ -86,12 +89,10 @@ def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluati
     return accepted(delete_row(access=access, row=evaluation.run, label=f"evaluation {evaluation.pk}"), response)
 
 
-@router.get(
-    "/evaluations/{evaluation_id}/calls", response=s.ScreenedPage, exclude_unset=True, summary="Answers, one by one"
-)
+@router.get("/evaluations/{evaluation_id}/calls", response=Page[s.ScreenedOut], summary="Answers, one by one")
 def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Query[CallList]) -> Answer:
     _, evaluation = enter_evaluation(request, evaluation_id)
-    return params.page(params.rows(evaluation).with_texts()).response(s.screened_out)
+    return params.page(params.rows(evaluation).with_texts()).response()
 
 
 @router.post(

@@ -8,16 +8,16 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.conclusions.conclude import as_json, conclusions_of
-from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
+from curation.evaluations.contamination.schemas import ContaminationOut, Position
 from curation.evaluations.live.figures import stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
 from curation.evaluations.missing import missing_notes
-from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind, ScreenedAnswer
+from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import Figures
 from curation.evaluations.splits.schemas import SplitRef, split_ref
-from judging.commands.screen import FLAGS
+from curation.web.schemas import Id, NotEmpty, Out
 
 Json = dict[str, Any]
 
@@ -122,27 +122,23 @@ class EvaluationBrief(Schema):
     created_at: datetime
 
 
-class EvaluationPage(Schema):
-    data: list[EvaluationBrief]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class ScreenedOut(Schema):
+class ScreenedOut(Out):
     """One answer. `mark`: exact ✓, differs ~, none ✗."""
 
-    id: str
-    model: str
-    row: str
-    number: int = Field(description="The row's position in the split's file, from 1.")
-    task_id: str | None
-    tier: str | None
-    source: str | None
+    id: Id
+    model: str = Field(validation_alias="by.name")
+    row: Id = Field(validation_alias="row_id")
+    number: Position = Field(
+        validation_alias="row.number", description="The row's position in the split's file, from 1."
+    )
+    task_id: NotEmpty = Field(validation_alias="row.task_id")
+    tier: NotEmpty = Field(validation_alias="row.tier")
+    source: NotEmpty = Field(validation_alias="row.source")
     mark: Literal["exact", "differs", "none"]
-    completion: str
-    extracted: str
-    expected: str
-    error: str | None
+    completion: str = Field(validation_alias="text.completion")
+    extracted: str = Field(validation_alias="text.extracted")
+    expected: str = Field(validation_alias="row.text.expected")
+    error: NotEmpty = Field(validation_alias="text.error")
     cut: bool
     latency_ms: int
     length: int
@@ -153,12 +149,6 @@ class ScreenedOut(Schema):
     op_token: bool
     service_and_op: bool
     exact_shell: bool
-
-
-class ScreenedPage(Schema):
-    data: list[ScreenedOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class ServedModelsOut(Schema):
@@ -179,7 +169,7 @@ def evaluation_out(evaluation: Evaluation, figures: Figures, check: Contaminatio
             {"name": model.name, "model": model.model, "params": model.call_params}
             for model in evaluation.models.order_by("place")
         ],
-        "contamination": contamination_out(check) if check else None,
+        "contamination": ContaminationOut.model_validate(check).model_dump() if check else None,
         "rows": figures.rows,
         "by_tier": [{"tier": group.name, "rows": group.rows} for group in figures.tiers],
         "by_source": [{"source": group.name, "rows": group.rows} for group in figures.sources],
@@ -198,28 +188,6 @@ def evaluation_brief(evaluation: Evaluation) -> Json:
         "models": [model.name for model in sorted(models, key=lambda model: model.place)],
         "rows": [model.figures for model in models if model.figures],
         "regressed": [model.name for model in models if model.regressed],
-    }
-
-
-def screened_out(row: ScreenedAnswer) -> Json:
-    """Needs `with_texts()`."""
-    return {
-        "id": str(row.pk),
-        "model": row.by.name,
-        "row": str(row.row_id),
-        "number": row.row.number + 1,
-        "task_id": row.row.task_id or None,
-        "tier": row.row.tier or None,
-        "source": row.row.source or None,
-        "mark": row.mark,
-        "completion": row.text.completion,
-        "extracted": row.text.extracted,
-        "expected": row.row.text.expected,
-        "error": row.text.error or None,
-        "cut": row.cut,
-        "latency_ms": row.latency_ms,
-        "length": row.length,
-        **{name: getattr(row, name) for name in FLAGS},
     }
 
 

@@ -15,15 +15,16 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_row, delete_row
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
+from curation.web.schemas import Page
 
 router = Router(tags=["splits"])
 Answer = dict[str, object]
 
 
-@router.get("/projects/{slug}/splits", response=s.SplitPage, exclude_unset=True, summary="List held-out splits")
+@router.get("/projects/{slug}/splits", response=Page[s.SplitBrief], summary="List held-out splits")
 def list_splits(request: HttpRequest, slug: str, params: Query[SplitList]) -> Answer:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.narrow(Split.objects.of(access.project).for_list())).response(s.split_brief)
+    return params.page(params.narrow(Split.objects.of(access.project).for_list())).response()
 
 
 @router.post("/projects/{slug}/splits", response={202: RunOut}, summary="Make a split from an export's file")
@@ -55,10 +56,10 @@ def delete_one_split(request: HttpRequest, response: HttpResponse, split_id: str
     return accepted(delete_row(access=access, row=split, label=split.label), response)
 
 
-@router.get("/splits/{split_id}/rows", response=s.SplitRowPage, exclude_unset=True, summary="Rows of a split")
+@router.get("/splits/{split_id}/rows", response=Page[s.SplitRowOut], summary="Rows of a split")
 def list_split_rows(request: HttpRequest, split_id: str, params: Query[SplitRowList]) -> Answer:
     _, split = enter_split(request, split_id)
-    return params.page(params.rows(split)).response(s.split_row_out)
+    return params.page(params.rows(split)).response()
 
 
 def _answer(response: HttpResponse, split: Split) -> Answer:

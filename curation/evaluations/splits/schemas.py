@@ -6,8 +6,9 @@ from typing import Any
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from curation.evaluations.contamination.schemas import ContaminationOut, contamination_out
-from curation.evaluations.models import ContaminationCheck, Split, SplitRow
+from curation.evaluations.contamination.schemas import ContaminationOut, Position
+from curation.evaluations.models import ContaminationCheck, Split
+from curation.web.schemas import Id, NotEmpty, Out
 
 Json = dict[str, Any]
 
@@ -39,40 +40,28 @@ class SplitOut(Schema):
     created_at: datetime
 
 
-class SplitBrief(Schema):
-    id: str
-    run: str | None
+class SplitBrief(Out):
+    id: Id
+    run: Id | None = Field(validation_alias="run_id")
     name: str
-    rows: int
-    evaluations: int
+    rows: int = Field(validation_alias="rows_count")
+    evaluations: int = Field(0, validation_alias="evaluated")
     created_at: datetime
 
 
-class SplitPage(Schema):
-    data: list[SplitBrief]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class SplitRowOut(Schema):
+class SplitRowOut(Out):
     """`messages` are sent; the answer is compared with `expected`. A session is one line with a row for each command:
     `turn` is the position of its message, 0 for other rows."""
 
-    id: str
-    number: int
+    id: Id
+    number: Position
     turn: int
-    task_id: str | None
-    repo: str | None
-    tier: str | None
-    source: str | None
-    messages: list[Json]
-    expected: str
-
-
-class SplitRowPage(Schema):
-    data: list[SplitRowOut]
-    next_cursor: str | None
-    total: int | None = None
+    task_id: NotEmpty
+    repo: NotEmpty
+    tier: NotEmpty
+    source: NotEmpty
+    messages: list[Json] = Field(validation_alias="text.messages")
+    expected: str = Field(validation_alias="text.expected")
 
 
 def split_out(split: Split, check: ContaminationCheck | None) -> Json:
@@ -84,36 +73,9 @@ def split_out(split: Split, check: ContaminationCheck | None) -> Json:
         "name": split.name,
         "rows": split.rows_count,
         "baseline": {"evaluation": str(baseline.evaluation_id), "model": baseline.name} if baseline else None,
-        "contamination": contamination_out(check) if check else None,
+        "contamination": check,
         "samples_made": split.samples_made,
         "created_at": split.created_at,
-    }
-
-
-def split_brief(split: Split) -> Json:
-    """Needs `for_list()`, which counts the evaluations."""
-    return {
-        "id": str(split.pk),
-        "run": None if split.run_id is None else str(split.run_id),
-        "name": split.name,
-        "rows": split.rows_count,
-        "evaluations": getattr(split, "evaluated", 0),
-        "created_at": split.created_at,
-    }
-
-
-def split_row_out(row: SplitRow) -> Json:
-    """Needs `text`."""
-    return {
-        "id": str(row.pk),
-        "number": row.number + 1,
-        "turn": row.turn,
-        "task_id": row.task_id or None,
-        "repo": row.repo or None,
-        "tier": row.tier or None,
-        "source": row.source or None,
-        "messages": row.text.messages,
-        "expected": row.text.expected,
     }
 
 

@@ -11,9 +11,9 @@ from curation.exports.models import Export
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.runs.models import Run
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.ids import find
+from curation.web.schemas import Id, Out, Username
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -24,14 +24,16 @@ class PushIn(Schema):
     private: bool = Field(True, description="False: anybody can read the repository.")
 
 
-class PushOut(Schema):
-    run: str = Field(examples=["98"])
+class PushOut(Out):
+    run: Id = Field(validation_alias="id", examples=["98"])
     state: str = Field(examples=["succeeded"])
-    repository: str = Field(examples=["acme/shell-agents"])
-    private: bool
-    commit: str | None = Field(examples=["4f1c2d9e8b7a6f5e4d3c2b1a09f8e7d6c5b4a392"])
-    url: str | None = Field(description="Address of the commit.")
-    created_by: str | None = Field(examples=["demo"])
+    repository: str = Field(validation_alias="params.repository", examples=["acme/shell-agents"])
+    private: bool = Field(validation_alias="params.private")
+    commit: str | None = Field(
+        None, validation_alias="result.commit", examples=["4f1c2d9e8b7a6f5e4d3c2b1a09f8e7d6c5b4a392"]
+    )
+    url: str | None = Field(None, validation_alias="result.url", description="Address of the commit.")
+    created_by: Username | None = Field(examples=["demo"])
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
@@ -60,17 +62,4 @@ def post_push(request: HttpRequest, response: HttpResponse, export_id: str, body
 def list_pushes(request: HttpRequest, export_id: str) -> Json:
     """The newest first, 50 at most."""
     _, export = _entered(request, export_id, Scope.READ)
-    return {"data": [_push_out(run) for run in pushes_of(export)], "next_cursor": None}
-
-
-def _push_out(run: Run) -> Json:
-    return {
-        "run": str(run.pk),
-        "state": run.state,
-        "repository": run.params["repository"],
-        "private": run.params["private"],
-        "commit": run.result.get("commit"),
-        "url": run.result.get("url"),
-        "created_by": run.created_by.get_username() if run.created_by else None,
-        "created_at": run.created_at,
-    }
+    return {"data": list(pushes_of(export)), "next_cursor": None}

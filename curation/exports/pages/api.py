@@ -11,18 +11,17 @@ from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.contaminated import (
     ContaminatedList,
-    ContaminatedSamplePage,
+    ContaminatedSampleOut,
     contaminated_out,
     labels_of,
     line_of_row,
 )
-from curation.exports.pages.duplicates import DuplicateList, DuplicatePage, duplicate_out, duplicates_of
+from curation.exports.pages.duplicates import DuplicateList, DuplicateOut, duplicate_out, duplicates_of
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import (
     ExportIn,
     ExportList,
     ExportOut,
-    ExportPage,
     ExportPatch,
     ExportPreviewOut,
     ExportsComparisonOut,
@@ -30,9 +29,7 @@ from curation.exports.pages.schemas import (
     RecipeList,
     RecipeOut,
     comparison_out,
-    export_out,
     preview_out,
-    recipe_out,
 )
 from curation.exports.recipes.recipe import Recipe, read_recipe
 from curation.exports.recipes.saved import delete_recipe, recipe_named, resolve_recipe, save_recipe
@@ -47,6 +44,7 @@ from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
+from curation.web.schemas import Page
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -64,10 +62,10 @@ def _opened(request: HttpRequest, export_id: str) -> tuple[Access, Export]:
     return access, export
 
 
-@router.get("/projects/{slug}/exports", response=ExportPage, exclude_unset=True, summary="List exports")
+@router.get("/projects/{slug}/exports", response=Page[ExportOut], summary="List exports")
 def list_exports(request: HttpRequest, slug: str, params: Query[ExportList]) -> Json:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.narrow(Export.objects.of(access.project))).response(export_out)
+    return params.page(params.narrow(Export.objects.of(access.project))).response()
 
 
 @router.post("/projects/{slug}/exports", response={202: RunOut}, summary="Start an export")
@@ -82,7 +80,7 @@ def create_export(request: HttpRequest, response: HttpResponse, slug: str, body:
 
 
 @router.patch("/exports/{export_id}", response=ExportOut, summary="Archive an export, or keep it from retention")
-def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, body: ExportPatch) -> Json:
+def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, body: ExportPatch) -> Export:
     """`archived` hides it from lists, `kept` keeps it from being deleted by `settings.export.keep_days`."""
     access, export = _entered(request, export_id, Scope.EXPORT)
     with transaction.atomic():
@@ -121,13 +119,13 @@ def _recipe(body: ExportIn) -> Recipe | str:
 
 
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")
-def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Json:
+def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Export:
     return _answer(response, _entered(request, export_id)[1])
 
 
-def _answer(response: HttpResponse, export: Export) -> Json:
+def _answer(response: HttpResponse, export: Export) -> Export:
     set_etag(response, _version(export))
-    return export_out(export)
+    return export
 
 
 def _version(export: Export) -> str:
@@ -145,7 +143,7 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
     return preview_out(preview(project=access.project, recipe=recipe, since=export if export.ready else None))
 
 
-@router.get("/exports/{export_id}/duplicates", response=DuplicatePage, exclude_unset=True, summary="Its duplicates")
+@router.get("/exports/{export_id}/duplicates", response=Page[DuplicateOut], summary="Its duplicates")
 def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
     _, export = _opened(request, export_id)
@@ -154,8 +152,7 @@ def list_duplicates(request: HttpRequest, export_id: str, params: Query[Duplicat
 
 @router.get(
     "/exports/{export_id}/contaminated",
-    response=ContaminatedSamplePage,
-    exclude_unset=True,
+    response=Page[ContaminatedSampleOut],
     summary="Its samples that contain a held-out row",
 )
 def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedList]) -> Json:
@@ -187,26 +184,26 @@ def diff_exports(request: HttpRequest, before: str, after: str) -> Json:
 def list_recipes(request: HttpRequest, slug: str) -> Json:
     access = enter(request, slug, Scope.READ)
     saved = SavedRecipe.objects.filter(project=access.project)
-    return {"data": [recipe_out(row) for row in saved], "next_cursor": None}
+    return {"data": list(saved), "next_cursor": None}
 
 
 @router.get("/projects/{slug}/recipes/{name}", response=RecipeOut, summary="One saved recipe")
-def get_recipe(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> Json:
+def get_recipe(request: HttpRequest, response: HttpResponse, slug: str, name: str) -> SavedRecipe:
     saved = recipe_named(enter(request, slug, Scope.READ).project, name)
     set_etag(response, version_of(saved.document))
-    return recipe_out(saved)
+    return saved
 
 
 @router.post("/projects/{slug}/recipes", response={200: RecipeOut, 201: RecipeOut}, summary="Save a recipe")
-def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: RecipeIn) -> Status[Json]:
+def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: RecipeIn) -> Status[SavedRecipe]:
     """Replace the recipe of the same name (200), or add one (201). A recipe that is not there matches no `If-Match`."""
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
         before = _locked_recipe(access, body.name)
-        seen_version(request, version_of(before and before.document), now=recipe_out(before) if before else None)
+        seen_version(request, version_of(before and before.document), now=_shown(before))
         saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
     set_etag(response, version_of(saved.row.document))
-    return Status(201 if saved.created else 200, recipe_out(saved.row))
+    return Status(201 if saved.created else 200, saved.row)
 
 
 @router.delete("/projects/{slug}/recipes/{name}", response={204: None}, summary="Delete a saved recipe")
@@ -214,9 +211,13 @@ def remove_recipe(request: HttpRequest, slug: str, name: str) -> Status[None]:
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
         before = _locked_recipe(access, name)
-        seen_version(request, version_of(before and before.document), now=recipe_out(before) if before else None)
+        seen_version(request, version_of(before and before.document), now=_shown(before))
         delete_recipe(access=access, name=name)
     return Status(204, None)
+
+
+def _shown(saved: SavedRecipe | None) -> Json | None:
+    return None if saved is None else RecipeOut.model_validate(saved).model_dump(mode="json")
 
 
 def _locked_recipe(access: Access, name: str) -> SavedRecipe | None:

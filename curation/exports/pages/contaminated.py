@@ -31,12 +31,6 @@ class ContaminatedSampleOut(Schema):
     answer: str
 
 
-class ContaminatedSamplePage(Schema):
-    data: list[ContaminatedSampleOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class ContaminatedLine:
     sample: str

@@ -26,12 +26,6 @@ class DuplicateOut(Schema):
     kept: str = Field(examples=["12"], description="The sample that is exported in its place.")
 
 
-class DuplicatePage(Schema):
-    data: list[DuplicateOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class DuplicateLine:
     """Two samples as they are now; None for one that was deleted since."""

@@ -8,13 +8,12 @@ from typing import Annotated, Any, ClassVar
 from ninja import Schema
 from pydantic import Field, model_validator
 
-from curation.exports.models import Export, ExportFile, SavedRecipe
 from curation.exports.pages.compare import ChangeReason, Comparison
 from curation.exports.pages.contaminated import ContaminatedSampleOut, contaminated_out, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.recipes.recipe import Recipe
-from curation.projects.pages.schemas import Strict
 from curation.web.lists.params import ArchivableList, named_list
+from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -67,9 +66,9 @@ class RecipeIn(Schema):
     recipe: RecipeDocument
 
 
-class RecipeOut(Schema):
+class RecipeOut(Out):
     name: str = Field(examples=["weekly"])
-    recipe: RecipeDocument
+    recipe: RecipeDocument = Field(validation_alias="document")
     updated_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
@@ -82,27 +81,27 @@ class FileOut(Schema):
     """`bytes` and `sha256` are those of the downloaded file."""
 
     name: str = Field(examples=["dpo.train.jsonl"])
-    format: str | None = Field(examples=["dpo"])
-    split: str | None = Field(examples=["train"])
+    format: NotEmpty = Field(examples=["dpo"])
+    split: NotEmpty = Field(examples=["train"])
     rows: int = Field(examples=[181])
     bytes: int = Field(examples=[812345])
     sha256: str = Field(examples=[_SHA])
 
 
-class ExportOut(Schema):
+class ExportOut(Out):
     """`state` is the run's. Files, counts of rows and the manifest appear once all files are written."""
 
-    id: str = Field(examples=["12"])
+    id: Id = Field(examples=["12"])
     recipe: RecipeDocument
-    recipe_name: str | None = Field(examples=["weekly"])
-    state: str = Field(examples=["succeeded"])
+    recipe_name: NotEmpty = Field(examples=["weekly"])
+    state: str = Field(validation_alias="run.state", examples=["succeeded"])
     counts: dict[str, Any] = Field(examples=[_COUNTS])
     files: list[FileOut]
-    warnings: list[str] = Field(examples=[_COUNTS["warnings"]])
-    manifest_sha256: str | None = Field(examples=[_SHA])
+    warnings: list[str] = Field([], validation_alias="counts.warnings", examples=[_COUNTS["warnings"]])
+    manifest_sha256: NotEmpty = Field(examples=[_SHA])
     kept: bool = Field(description="A person keeps it: it is not deleted when it is old.")
-    run: str = Field(examples=["97"])
-    created_by: str | None = Field(examples=["demo"])
+    run: Id = Field(validation_alias="run_id", examples=["97"])
+    created_by: Username | None = Field(validation_alias="run.created_by", examples=["demo"])
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
@@ -114,12 +113,6 @@ class ExportedBalanceOut(Schema):
     panic: float = Field(examples=[0.025])
     empty_queue: float = Field(examples=[0.1])
     blocked: float = Field(examples=[0.025])
-
-
-class ExportPage(Schema):
-    data: list[ExportOut]
-    next_cursor: str | None
-    total: int | None = None
 
 
 class PartOut(Schema):
@@ -218,39 +211,6 @@ class ExportPreviewOut(Schema):
         description="A reason that leaves out more than a tenth of the approved samples, a format or split without"
         " rows, a share of panic outside the project's `balance`.",
     )
-
-
-def export_out(export: Export) -> dict[str, object]:
-    user = export.run.created_by
-    return {
-        "id": str(export.pk),
-        "recipe": export.recipe,
-        "recipe_name": export.recipe_name or None,
-        "state": export.run.state,
-        "counts": export.counts,
-        "files": [file_out(file) for file in export.files.all()],
-        "warnings": export.counts.get("warnings", []),
-        "manifest_sha256": export.manifest_sha256 or None,
-        "kept": export.kept,
-        "run": str(export.run_id),
-        "created_by": user.get_username() if user else None,
-        "created_at": export.created_at,
-    }
-
-
-def file_out(file: ExportFile) -> dict[str, object]:
-    return {
-        "name": file.name,
-        "format": file.format or None,
-        "split": file.split or None,
-        "rows": file.rows,
-        "bytes": file.bytes,
-        "sha256": file.sha256,
-    }
-
-
-def recipe_out(saved: SavedRecipe) -> dict[str, object]:
-    return {"name": saved.name, "recipe": saved.document, "updated_at": saved.updated_at}
 
 
 def preview_out(found: Preview) -> dict[str, object]:

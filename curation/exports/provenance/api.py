@@ -20,11 +20,12 @@ from curation.exports.provenance.trace import (
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
-from curation.runs.pages.api import CallOut, CallPage, call_out
+from curation.runs.pages.api import CallOut
 from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.schemas import Page
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["exports"])
@@ -100,18 +101,12 @@ def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
     return trace_out(trace(export=_entered(request, export_id), sha256=sha256))
 
 
-@router.get(
-    "/projects/{slug}/calls",
-    response=CallPage,
-    exclude_unset=True,
-    tags=["runs"],
-    summary="Every model call of a project",
-)
+@router.get("/projects/{slug}/calls", response=Page[CallOut], tags=["runs"], summary="Every model call of a project")
 def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCallList]) -> Json:
     """Of all runs, the newest first. Refused to those who review blind while a sample of the project is pending: the
     tokens of an answer tell which one it is."""
     calls = project_calls(enter(request, slug, Scope.READ))
-    return params.page(params.narrow(calls)).response(call_out)
+    return params.page(params.narrow(calls)).response()
 
 
 @router.get("/calls/{call_id}/exports", response=CallExportList, summary="The exports that a call reached")
@@ -153,10 +148,7 @@ def trace_out(found: Trace) -> Json:
         }
         for decision in found.decisions
     ]
-    steps = [
-        {"kind": step.kind, "id": step.id, "title": step.title, "calls": [call_out(call) for call in step.calls]}
-        for step in found.steps
-    ]
+    steps = [{"kind": step.kind, "id": step.id, "title": step.title, "calls": step.calls} for step in found.steps]
     return {
         **row_out(found.line),
         "export": str(found.export.pk),

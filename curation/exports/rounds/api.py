@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 
 from curation.exports.models import Round
 from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
-from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut, RoundPage, round_out
+from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -14,6 +14,7 @@ from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Page
 
 router = Router(tags=["rounds"])
 Json = dict[str, object]
@@ -31,16 +32,16 @@ def _figures(access: Access, row: Round) -> RoundFigures:
     return next(found for found in chain if found.round.pk == row.pk)
 
 
-@router.get("/projects/{slug}/rounds", response=RoundPage, exclude_unset=True, summary="List rounds")
+@router.get("/projects/{slug}/rounds", response=Page[RoundOut], exclude_unset=True, summary="List rounds")
 def list_rounds(request: HttpRequest, slug: str, params: Query[RoundList]) -> Json:
     """Blind reviewers get the rounds without pending samples."""
     access = enter(request, slug, Scope.READ)
     page = params.page(rounds_shown(access, Round.objects.of(access.project)))
-    return page.response(lambda row: round_out(_figures(access, row)))
+    return page.response(lambda row: _figures(access, row))
 
 
 @router.post("/projects/{slug}/rounds", response={202: RoundOut}, summary="Start a round")
-def create_round(request: HttpRequest, response: HttpResponse, slug: str, body: RoundIn) -> Status[Json]:
+def create_round(request: HttpRequest, response: HttpResponse, slug: str, body: RoundIn) -> Status[RoundFigures]:
     """Launch a rollout. Once people have decided its kept trajectories, the approved ones are exported."""
     access = enter(request, slug, Scope.RUN)
     if body.before is None:
@@ -51,12 +52,12 @@ def create_round(request: HttpRequest, response: HttpResponse, slug: str, body: 
         before = find(Round.objects.of(access.project), body.before, "round")
         row = start_next(access=access, before=before, operator=body.operator)
     response["Location"] = f"/api/v1/rounds/{row.pk}"
-    return Status(202, round_out(_figures(access, row)))
+    return Status(202, _figures(access, row))
 
 
 @router.get("/rounds/{round_id}", response=RoundOut, summary="One round with its figures")
-def get_round(request: HttpRequest, round_id: str) -> Json:
-    return round_out(_figures(*_entered(request, round_id)))
+def get_round(request: HttpRequest, round_id: str) -> RoundFigures:
+    return _figures(*_entered(request, round_id))
 
 
 @router.post("/rounds/{round_id}/export", response={202: RunOut}, summary="Export the approved trajectories of a round")

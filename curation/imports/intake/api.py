@@ -4,12 +4,13 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.imports.intake.otlp import JSON, LOGS, TRACES, Signal, answer_of, read_request, wanted_rows
 from curation.imports.intake.spool import RECORDS, SPANS, keep_batch
 from curation.projects.access import enter
 from curation.projects.models import Scope
+from curation.web.schemas import Strict
 
 router = Router(tags=["imports"])
 
@@ -28,10 +29,8 @@ class PartialTraceSuccess(Schema):
     error_message: str = Field(alias="errorMessage", examples=["1 span cannot be read: it is no object."])
 
 
-class ExportTraceServiceResponse(Schema):
+class ExportTraceServiceResponse(Strict):
     """OTLP's answer: empty if all spans were accepted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     partial_success: PartialTraceSuccess | None = Field(None, alias="partialSuccess")
 
@@ -59,10 +58,8 @@ class PartialLogsSuccess(Schema):
     error_message: str = Field(alias="errorMessage", examples=["1 log record cannot be read: it is no object."])
 
 
-class ExportLogsServiceResponse(Schema):
+class ExportLogsServiceResponse(Strict):
     """OTLP's answer: empty if all log records were accepted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     partial_success: PartialLogsSuccess | None = Field(None, alias="partialSuccess")
 

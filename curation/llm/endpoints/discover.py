@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from curation.llm.endpoints.change import check_base_url
+from curation.llm.endpoints.check import check_base_url
 from curation.llm.endpoints.keys import why_refused
 from curation.web.outbound.addresses import MODELS
 from curation.web.outbound.transport import AsyncCheckedTransport

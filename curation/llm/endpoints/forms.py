@@ -1,11 +1,11 @@
-"""The form of a model endpoint. What its values must be is in `endpoints/change.py`."""
+"""The form of a model endpoint. What its values must be is in `endpoints/check.py`."""
 
-from dataclasses import asdict
 from typing import Any
 
 from django import forms
 
-from curation.llm.endpoints.change import EndpointValues, check_values, values_of
+from curation.llm.endpoints.check import check_values
+from curation.llm.endpoints.schemas import EndpointIn
 from curation.llm.models import Endpoint
 from curation.llm.scripted import SCRIPTED_MODELS
 from curation.projects.models import Project
@@ -120,14 +120,14 @@ class EndpointForm(ProblemForm):
         """Return the fields of an endpoint. Parameters with a field of their own are not in the JSON."""
         params = dict(endpoint.params)
         own = {name: params.pop(name, None) for name in OWN_FIELDS}
-        return {**asdict(values_of(endpoint)), **own, "params": params, "version": endpoint.version}
+        return {**dict(EndpointIn.model_validate(endpoint)), **own, "params": params, "version": endpoint.version}
 
-    def values(self) -> EndpointValues:
+    def values(self) -> EndpointIn:
         """The endpoint; fields that are wrong have their default."""
-        given = {key: value for key, value in self.cleaned_data.items() if key in EndpointValues.__dataclass_fields__}
+        given = {key: value for key, value in self.cleaned_data.items() if key in EndpointIn.model_fields}
         own = {name: value for name in OWN_FIELDS if (value := self.cleaned_data.get(name)) not in (None, "")}
         params = {**given.pop("params", {}), **own}
-        return EndpointValues(**{"name": "", "model": "", **given, "params": params})
+        return EndpointIn(**{"name": "", "model": "", **given, "params": params})
 
     def scripted_models(self) -> list[tuple[str, str]]:
         """The offline models' strings and descriptions, for the list below the form."""

@@ -4,6 +4,7 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.projects.settings.dependents import Dependent, Missing
 from curation.projects.settings.document import ProjectSettings, model_names
+from curation.web.problems import NotFound
 
 WORDS = {
     "panel.judges": "judge",
@@ -24,3 +25,10 @@ class NamedEndpoints(Dependent):
             )
         )
         return [Missing(path, f"{WORDS.get(path, 'model')} {name}") for path, name in named if name not in known]
+
+
+def endpoint_of(project: Project, name: str) -> Endpoint:
+    endpoint = Endpoint.objects.of(project).filter(name=name).first()
+    if endpoint is None:
+        raise NotFound(f"There is no model endpoint {name[:60]!r} in {project.slug}.")
+    return endpoint

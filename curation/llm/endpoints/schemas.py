@@ -1,17 +1,14 @@
 """Request bodies and responses of the model endpoints' REST calls."""
 
-from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue, PlainSerializer
 
-from curation.llm.endpoints.change import EndpointValues, values_of
-from curation.llm.models import Endpoint
-from curation.projects.pages.schemas import Strict
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Id, Out, Strict
 
 PARAMS = (
     "Sent with every request. What the server can do is said by `stream`, `takes_json_schema`, `takes_tools`, "
@@ -23,6 +20,14 @@ PRICE = 'US dollars per 1,000,000 tokens, a decimal string; null is unknown, "0"
 
 class EndpointList(ListParams):
     sorts: ClassVar = ("name", "-id", "id")
+
+
+def _shown(price: Decimal) -> str:
+    """A price without trailing zeros."""
+    return f"{price.normalize():f}"
+
+
+Price = Annotated[Decimal, PlainSerializer(_shown, return_type=str)]
 
 
 class EndpointPatch(Strict):
@@ -40,13 +45,9 @@ class EndpointPatch(Strict):
     max_concurrency: int = Field(16, examples=[64])
     rpm: int | None = Field(None, examples=[600], description="Requests per minute, over all workers.")
     tpm: int | None = Field(None, examples=[200000], description="Tokens per minute, over all workers.")
-    price_in: Decimal | None = Field(None, examples=["0.15"], description=PRICE)
-    price_out: Decimal | None = Field(None, examples=["0.6"], description=PRICE)
+    price_in: Price | None = Field(None, examples=["0.15"], description=PRICE)
+    price_out: Price | None = Field(None, examples=["0.6"], description=PRICE)
     family: str = Field("", examples=["qwen"], description="Judges of a generator's family are flagged.")
-
-    def onto(self, endpoint: Endpoint) -> EndpointValues:
-        given = {key: getattr(self, key) for key in self.model_fields_set}
-        return EndpointValues(**{**asdict(values_of(endpoint)), **given})
 
 
 class EndpointIn(EndpointPatch):
@@ -55,73 +56,28 @@ class EndpointIn(EndpointPatch):
     name: str = Field(examples=["judge-a"])
     model: str = Field(examples=["openai/qwen2.5-coder-32b"], description="A LiteLLM string, or `scripted/…`.")
 
-    def values(self) -> EndpointValues:
-        return EndpointValues(**{key: getattr(self, key) for key in EndpointValues.__dataclass_fields__})
 
-
-class OutageOut(Schema):
+class OutageOut(Out):
     """A model endpoint that is down: calls wait, and one tries it at intervals."""
 
-    reason: str = Field(examples=["127.0.0.1:8001 refused the connection"], description="Its first failure.")
-    since: datetime = Field(examples=["2026-01-31T09:30:00Z"])
+    reason: str = Field(
+        validation_alias="down_reason",
+        examples=["127.0.0.1:8001 refused the connection"],
+        description="Its first failure.",
+    )
+    since: datetime = Field(validation_alias="down_at", examples=["2026-01-31T09:30:00Z"])
     next_try_at: datetime = Field(examples=["2026-01-31T09:30:05Z"], description="If a run has work for it by then.")
 
 
-class EndpointOut(Schema):
-    model_config = ConfigDict(protected_namespaces=())
-
-    id: str = Field(examples=["3"])
-    name: str = Field(examples=["judge-a"])
-    model: str = Field(examples=["openai/qwen2.5-coder-32b"])
-    api_base: str = Field(examples=["http://127.0.0.1:8001/v1"])
-    api_key_env: str = Field(examples=["MODEL_KEY_OPENAI"])
-    params: dict[str, JsonValue] = Field(examples=[{"temperature": 0.2}])
-    max_concurrency: int = Field(examples=[64])
-    rpm: int | None = Field(examples=[600])
-    tpm: int | None = Field(examples=[None])
-    price_in: str | None = Field(examples=["0.15"], description=PRICE)
-    price_out: str | None = Field(examples=["0.6"], description=PRICE)
-    family: str = Field(examples=["qwen"])
-    scripted: bool = Field(description="An offline, deterministic stand-in for a model.")
+class EndpointOut(EndpointIn, Out):
+    id: Id = Field(examples=["3"])
+    scripted: bool = Field(
+        validation_alias="is_scripted", description="An offline, deterministic stand-in for a model."
+    )
     outage: OutageOut | None = Field(description="Why workers send it no calls; null while it is up.")
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
-    @staticmethod
-    def of(endpoint: Endpoint) -> "EndpointOut":
-        down = endpoint.outage
-        return EndpointOut(
-            id=str(endpoint.pk),
-            name=endpoint.name,
-            model=endpoint.model,
-            api_base=endpoint.api_base,
-            api_key_env=endpoint.api_key_env,
-            params=endpoint.params,
-            max_concurrency=endpoint.max_concurrency,
-            rpm=endpoint.rpm,
-            tpm=endpoint.tpm,
-            price_in=price_text(endpoint.price_in),
-            price_out=price_text(endpoint.price_out),
-            family=endpoint.family,
-            scripted=endpoint.is_scripted,
-            outage=OutageOut(reason=down.down_reason, since=down.down_at, next_try_at=down.next_try_at)
-            if down
-            else None,
-            version=endpoint.version,
-            created_at=endpoint.created_at,
-        )
-
-
-class EndpointPage(Schema):
-    data: list[EndpointOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
 
 class ServedOut(Schema):
     data: list[str] = Field(examples=[["qwen2.5-coder-32b"]])
-
-
-def price_text(price: Decimal | None) -> str | None:
-    """A price without trailing zeros; None stays None, because unknown is not 0."""
-    return None if price is None else f"{price.normalize():f}"

@@ -1,6 +1,5 @@
 """REST calls of invitations: an admin's, and the invited person's own."""
 
-import orjson
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
@@ -11,17 +10,18 @@ from curation.projects.invitations.accept import accept_invitation
 from curation.projects.invitations.invite import invite, revoke_invitation
 from curation.projects.models import Invitation, Scope
 from curation.projects.pages.schemas import MemberOut
-from curation.web.http.idempotency import store_instead
+from curation.web.http.idempotency import shown_once
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
+from curation.web.schemas import Page
 
 router = Router(tags=["members"])
 
 
-@router.get("/projects/{slug}/invitations", response=s.InvitationPage, exclude_unset=True, summary="Invitations")
+@router.get("/projects/{slug}/invitations", response=Page[s.InvitationOut], summary="Invitations")
 def list_invitations(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     rows = Invitation.objects.filter(project=enter(request, slug, Scope.ADMIN).project)
-    return params.page(rows.select_related("invited_by", "accepted_by")).response(s.InvitationOut.of)
+    return params.page(rows.select_related("invited_by", "accepted_by")).response()
 
 
 @router.post(
@@ -41,14 +41,12 @@ def delete_invitation(request: HttpRequest, slug: str, invitation_id: str) -> St
     return Status(204, None)
 
 
-@router.get(
-    "/invitations", response=s.ReceivedInvitationPage, exclude_unset=True, summary="Invitations for your username"
-)
+@router.get("/invitations", response=Page[s.ReceivedInvitationOut], summary="Invitations for your username")
 def list_received_invitations(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
-    return params.page(Invitation.objects.waiting_for(principal.user)).response(s.ReceivedInvitationOut.of)
+    return params.page(Invitation.objects.waiting_for(principal.user)).response()
 
 
 @router.post("/invitations/accept", response={201: MemberOut}, summary="Accept an invitation")
@@ -56,15 +54,13 @@ def post_accept(request: HttpRequest, body: s.AcceptIn) -> Status[MemberOut]:
     principal = principal_of(request)
     if Scope.ADMIN not in principal.scopes:
         raise NotAllowed("Accepting an invitation needs the scope `admin`.")
-    return Status(201, MemberOut.of(accept_invitation(principal.user, secret=body.secret, invitation_id=body.id)))
+    member = accept_invitation(principal.user, secret=body.secret, invitation_id=body.id)
+    return Status(201, MemberOut.model_validate(member))
 
 
 def invitation_response(request: HttpRequest, access: Access, body: s.InvitationIn, *, status: int) -> HttpResponse:
     """Create an invitation and show its link, also for the call that adds members."""
     made = invite(access=access, **body.model_dump())
     link = request.build_absolute_uri(reverse("invitation", args=[made.secret]))
-    shown = s.NewInvitationOut(**s.InvitationOut.of(made.row).model_dump(), link=link)
-    response = HttpResponse(orjson.dumps(shown.model_dump(mode="json")), status=status, content_type="application/json")
-    # The response stored for a repeated `Idempotency-Key` must not contain the secret.
-    store_instead(response, orjson.dumps(shown.model_copy(update={"link": None}).model_dump(mode="json")))
-    return response
+    invited = s.InvitationOut.model_validate(made.row).model_dump()
+    return shown_once(s.NewInvitationOut(**invited, link=link), "link", status=status)

@@ -6,8 +6,9 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.projects.invitations.invite import DAYS, MAX_DAYS
-from curation.projects.models import Invitation, Role
-from curation.projects.pages.schemas import STAMP, Strict
+from curation.projects.models import Role
+from curation.projects.pages.schemas import STAMP
+from curation.web.schemas import Id, Out, Strict, Username
 
 
 class InvitationIn(Strict):
@@ -18,29 +19,15 @@ class InvitationIn(Strict):
 
 
 class InvitationOut(Schema):
-    id: str = Field(examples=["3"])
+    id: Id = Field(examples=["3"])
     role: str = Field(examples=["reviewer"])
     username: str = Field(examples=["ada"])
     note: str
     state: str = Field(examples=["pending"], description="pending, accepted or expired")
-    invited_by: str = Field(examples=["grace"])
-    accepted_by: str | None = Field(examples=["ada"])
+    invited_by: Username = Field(examples=["grace"])
+    accepted_by: Username | None = Field(examples=["ada"])
     expires_at: datetime = Field(examples=[STAMP])
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(row: Invitation) -> "InvitationOut":
-        return InvitationOut(
-            id=str(row.pk),
-            role=row.role,
-            username=row.username,
-            note=row.note,
-            state=row.state,
-            invited_by=row.invited_by.get_username(),
-            accepted_by=row.accepted_by.get_username() if row.accepted_by else None,
-            expires_at=row.expires_at,
-            created_at=row.created_at,
-        )
 
 
 class NewInvitationOut(InvitationOut):
@@ -50,34 +37,12 @@ class NewInvitationOut(InvitationOut):
     )
 
 
-class InvitationPage(Schema):
-    data: list[InvitationOut]
-    next_cursor: str | None = None
-    total: int | None = None
-
-
-class ReceivedInvitationOut(Schema):
-    id: str = Field(examples=["3"])
-    project: str = Field(examples=["Shell agents"])
+class ReceivedInvitationOut(Out):
+    id: Id = Field(examples=["3"])
+    project: str = Field(examples=["Shell agents"], validation_alias="project.name")
     role: str = Field(examples=["reviewer"])
-    invited_by: str = Field(examples=["grace"])
+    invited_by: Username = Field(examples=["grace"])
     expires_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(row: Invitation) -> "ReceivedInvitationOut":
-        return ReceivedInvitationOut(
-            id=str(row.pk),
-            project=row.project.name,
-            role=row.role,
-            invited_by=row.invited_by.get_username(),
-            expires_at=row.expires_at,
-        )
-
-
-class ReceivedInvitationPage(Schema):
-    data: list[ReceivedInvitationOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class AcceptIn(Strict):

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
-from curation.projects.access import Access, enter, principal_of
+from curation.projects.access import enter, principal_of
 from curation.projects.instructions.texts import (
     Instructions,
     history_of,
@@ -14,12 +14,9 @@ from curation.projects.instructions.texts import (
     override_instructions,
     registered,
 )
-from curation.projects.invitations.api import invitation_response
 from curation.projects.invitations.api import router as invitation_router
-from curation.projects.invitations.invite import DAYS
-from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
-from curation.projects.members.change import add_member, change_role, may_see_users, member_of, remove_member
-from curation.projects.models import AuditEntry, Member, Project, Scope
+from curation.projects.members.resource import router as member_router
+from curation.projects.models import AuditEntry, InstructionsOverride, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
 from curation.projects.removal.api import accepted
@@ -30,24 +27,25 @@ from curation.projects.service_accounts.api import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.etag import seen_version, set_etag, version_of
-from curation.web.lists.params import ListParams
+from curation.web.http.etag import seen_version, set_etag
 from curation.web.problems import NotAllowed
+from curation.web.schemas import Page
 
 router = Router(tags=["projects"])
 router.add_router("", token_router)
+router.add_router("", member_router)
 router.add_router("", invitation_router)
 router.add_router("", removal_router)
 router.add_router("", service_router)
 
 
-@router.get("/projects", response=s.ProjectPage, exclude_unset=True, summary="Projects that you are a member of")
+@router.get("/projects", response=Page[s.ProjectOut], summary="Projects that you are a member of")
 def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
     rows = Project.objects.visible_to(principal.user)
-    return params.page(rows.archived(params.archived)).response(s.ProjectOut.of)
+    return params.page(rows.archived(params.archived)).response()
 
 
 @router.post("/projects", response={201: s.ProjectOut}, summary="Create a project; you become its admin")
@@ -58,7 +56,7 @@ def post_project(request: HttpRequest, response: HttpResponse, body: s.ProjectIn
     project = create_project(user=principal.user, slug=body.slug, name=body.name)
     set_etag(response, project.version)
     response["Location"] = f"/api/v1/projects/{project.slug}"
-    return Status(201, s.ProjectOut.of(project))
+    return Status(201, s.ProjectOut.model_validate(project))
 
 
 @router.get("/projects/{slug}", response=s.ProjectOut, summary="One project with its settings")
@@ -106,69 +104,11 @@ def delete_one_project(
     return accepted(delete_project(access=access, name=params.name), response)
 
 
-@router.get("/projects/{slug}/members", response=s.MemberPage, exclude_unset=True, summary="Members and their roles")
-def list_members(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
-    rows = Member.objects.filter(project=enter(request, slug, Scope.READ).project).select_related("user")
-    return params.page(rows).response(s.MemberOut.of)
-
-
-@router.post(
-    "/projects/{slug}/members",
-    response={201: s.MemberOut, 202: NewInvitationOut},
-    summary="Add a member: staff at once, others by an invitation for the name",
-)
-def post_member(request: HttpRequest, slug: str, body: s.MemberIn) -> HttpResponse | Status[s.MemberOut]:
-    """Staff may see which users exist and add one (201). For every other caller the call creates an invitation that
-    the user of that name accepts (202); the answer is the same whether or not there is such a user."""
-    access = enter(request, slug, Scope.ADMIN)
-    if may_see_users(access.user):
-        return Status(201, s.MemberOut.of(add_member(access=access, username=body.username, role=body.role)))
-    invitation = InvitationIn(username=body.username, role=body.role, note="", expires_in_days=DAYS)
-    return invitation_response(request, access, invitation, status=202)
-
-
-@router.get("/projects/{slug}/members/{username}", response=s.MemberOut, summary="One member")
-def get_member(request: HttpRequest, response: HttpResponse, slug: str, username: str) -> s.MemberOut:
-    return _member(response, member_of(enter(request, slug, Scope.READ).project, username))
-
-
-@router.patch("/projects/{slug}/members/{username}", response=s.MemberOut, summary="Change a member's role")
-def patch_member(request: HttpRequest, response: HttpResponse, slug: str, username: str, body: s.RoleIn) -> s.MemberOut:
-    access = enter(request, slug, Scope.ADMIN)
-    with transaction.atomic():
-        seen_version(request, _locked_member_version(access, username))
-        return _member(response, change_role(access=access, username=username, role=body.role))
-
-
-@router.delete("/projects/{slug}/members/{username}", response={204: None}, summary="Remove a member")
-def delete_member(request: HttpRequest, slug: str, username: str) -> Status[None]:
-    access = enter(request, slug, Scope.ADMIN)
-    with transaction.atomic():
-        seen_version(request, _locked_member_version(access, username))
-        remove_member(access=access, username=username)
-    return Status(204, None)
-
-
-def _member(response: HttpResponse, member: Member) -> s.MemberOut:
-    set_etag(response, _member_version(member))
-    return s.MemberOut.of(member)
-
-
-def _member_version(member: Member) -> str:
-    return version_of(s.MemberOut.of(member).model_dump())
-
-
-def _locked_member_version(access: Access, username: str) -> str:
-    """The member's version under the project's lock, which every change of members takes."""
-    Project.objects.select_for_update().get(pk=access.project.pk)
-    return _member_version(member_of(access.project, username))
-
-
-@router.get("/projects/{slug}/audit", response=s.AuditPage, exclude_unset=True, summary="The audit log, newest first")
+@router.get("/projects/{slug}/audit", response=Page[s.AuditOut], summary="The audit log, newest first")
 def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> dict[str, object]:
     # Admins only: entries name reviewers and their decisions, which blind reviewers must not see.
     project = enter(request, slug, Scope.ADMIN).project
-    return params.page(params.narrow(AuditEntry.objects.of(project))).response(s.AuditOut.of)
+    return params.page(params.narrow(AuditEntry.objects.of(project))).response()
 
 
 @router.get("/projects/{slug}/audit/export", summary="The whole audit log as a file, oldest first")
@@ -179,9 +119,9 @@ def export_audit(request: HttpRequest, slug: str, params: Query[s.AuditExport]) 
 
 
 @router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Instructions to models")
-def list_instructions(request: HttpRequest, slug: str) -> list[s.InstructionsOut]:
+def list_instructions(request: HttpRequest, slug: str) -> list[Instructions]:
     project = enter(request, slug, Scope.READ).project
-    return [_instructions(instructions_for(project, known.name)) for known in registered()]
+    return [instructions_for(project, known.name) for known in registered()]
 
 
 @router.put(
@@ -189,9 +129,9 @@ def list_instructions(request: HttpRequest, slug: str) -> list[s.InstructionsOut
     response=s.InstructionsOut,
     summary="Write a project's own version, or return to the shipped text",
 )
-def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> s.InstructionsOut:
+def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> Instructions:
     access = enter(request, slug, Scope.ADMIN)
-    return _instructions(override_instructions(access=access, name=name, text=body.text, seen_version=body.version))
+    return override_instructions(access=access, name=name, text=body.text, seen_version=body.version)
 
 
 @router.get(
@@ -199,17 +139,6 @@ def put_instructions(request: HttpRequest, slug: str, name: str, body: s.Instruc
     response=list[s.InstructionsVersionOut],
     summary="All versions, newest first",
 )
-def list_instruction_versions(request: HttpRequest, slug: str, name: str) -> list[s.InstructionsVersionOut]:
+def list_instruction_versions(request: HttpRequest, slug: str, name: str) -> list[InstructionsOverride]:
     project = enter(request, slug, Scope.READ).project
-    return [s.InstructionsVersionOut.of(row) for row in history_of(project, name)]
-
-
-def _instructions(found: Instructions) -> s.InstructionsOut:
-    return s.InstructionsOut(
-        name=found.name,
-        title=found.title,
-        text=found.text,
-        sha256=found.sha256,
-        overridden=found.overridden,
-        version=found.version,
-    )
+    return list(history_of(project, name))

@@ -28,7 +28,7 @@ def audit_file(entries: AuditQuerySet, kind: str, *, name: str) -> StreamingHttp
 
 def _lines(rows: Iterable[AuditEntry]) -> Iterator[bytes | str]:
     for row in rows:
-        yield orjson.dumps(AuditOut.of(row).model_dump(), option=orjson.OPT_APPEND_NEWLINE)
+        yield orjson.dumps(AuditOut.model_validate(row).model_dump(), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _csv(rows: Iterable[AuditEntry]) -> Iterator[bytes | str]:
@@ -36,7 +36,7 @@ def _csv(rows: Iterable[AuditEntry]) -> Iterator[bytes | str]:
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
     for row in rows:
-        values = AuditOut.of(row).model_dump()
+        values = AuditOut.model_validate(row).model_dump()
         values["created_at"] = row.created_at.isoformat()
         values["data"] = orjson.dumps(values["data"]).decode()
         writer.writerow(_cell(values[name]) for name in COLUMNS)

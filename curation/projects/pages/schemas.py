@@ -2,24 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
-from curation.projects.models import AuditEntry, InstructionsOverride, Member, Project, Role, Scope, Token
-from curation.projects.settings.dependents import Move, Preview, missing_names
+from curation.projects.models import Project, Role, Scope
+from curation.projects.settings.dependents import Preview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams, RequestQuery, named_list
+from curation.web.schemas import Id, Out, Strict, Username
 
 STAMP = "2026-01-31T09:30:00Z"
-
-
-class Strict(Schema):
-    """A request body that refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
 
 class ProjectList(ListParams):
@@ -51,8 +46,8 @@ class MissingOut(Schema):
     thing: str = Field(examples=["judge judge-x"])
 
 
-class ProjectOut(Schema):
-    id: str = Field(examples=["1"])
+class ProjectOut(Out):
+    id: Id = Field(examples=["1"])
     slug: str = Field(examples=["shell-agents"])
     name: str = Field(examples=["Shell agents"])
     guidelines: str
@@ -65,30 +60,14 @@ class ProjectOut(Schema):
     created_at: datetime = Field(examples=[STAMP])
 
     @staticmethod
-    def of(project: Project) -> "ProjectOut":
-        return ProjectOut(
-            id=str(project.pk),
-            slug=project.slug,
-            name=project.name,
-            guidelines=project.guidelines,
-            settings=project.settings.model_dump(mode="json"),
-            missing=None,
-            version=project.version,
-            archived_at=project.archived_at,
-            created_at=project.created_at,
-        )
+    def resolve_settings(project: Project) -> dict[str, JsonValue]:
+        return project.settings.model_dump(mode="json")
 
     @staticmethod
     def alone(project: Project) -> "ProjectOut":
         """Return the shape of one project, with the missing names in its settings."""
         missing = [MissingOut(path=path, thing=thing) for path, thing in missing_names(project)]
-        return ProjectOut.of(project).model_copy(update={"missing": missing})
-
-
-class ProjectPage(Schema):
-    data: list[ProjectOut]
-    next_cursor: str | None = None
-    total: int | None = None
+        return ProjectOut.model_validate(project).model_copy(update={"missing": missing})
 
 
 class MemberIn(Strict):
@@ -100,20 +79,10 @@ class RoleIn(Strict):
     role: str = Field(examples=["curator"])
 
 
-class MemberOut(Schema):
-    username: str = Field(examples=["ada"])
+class MemberOut(Out):
+    username: Username = Field(examples=["ada"], validation_alias="user")
     role: str = Field(examples=["reviewer"])
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(member: Member) -> "MemberOut":
-        return MemberOut(username=member.user.get_username(), role=member.role, created_at=member.created_at)
-
-
-class MemberPage(Schema):
-    data: list[MemberOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class TokenIn(Strict):
@@ -123,7 +92,7 @@ class TokenIn(Strict):
 
 
 class TokenOut(Schema):
-    id: str = Field(examples=["7"])
+    id: Id = Field(examples=["7"])
     name: str = Field(examples=["nightly export"])
     prefix: str = Field(examples=["wn_Xa3fQ"])
     scopes: list[str] = Field(examples=[["export", "read"]])
@@ -131,30 +100,12 @@ class TokenOut(Schema):
     last_used_at: datetime | None = Field(examples=[STAMP])
     created_at: datetime = Field(examples=[STAMP])
 
-    @staticmethod
-    def of(row: Token) -> "TokenOut":
-        return TokenOut(
-            id=str(row.pk),
-            name=row.name,
-            prefix=row.prefix,
-            scopes=row.scopes,
-            expires_at=row.expires_at,
-            last_used_at=row.last_used_at,
-            created_at=row.created_at,
-        )
-
 
 class NewTokenOut(TokenOut):
     token: str | None = Field(
         examples=["wn_…"],
         description="The secret, shown once; null in the response to a repeated `Idempotency-Key`.",
     )
-
-
-class TokenPage(Schema):
-    data: list[TokenOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class AuditFilter(RequestQuery):
@@ -181,29 +132,12 @@ class AuditExport(AuditFilter):
 
 
 class AuditOut(Schema):
-    id: str = Field(examples=["42"])
+    id: Id = Field(examples=["42"])
     action: str = Field(examples=["model.update"])
     subject: str = Field(examples=["judge-a"])
-    actor: str | None = Field(examples=["ada"], description="null for changes by the system")
+    actor: Username | None = Field(examples=["ada"], description="null for changes by the system")
     data: dict[str, JsonValue]
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(row: AuditEntry) -> "AuditOut":
-        return AuditOut(
-            id=str(row.pk),
-            action=row.action,
-            subject=row.subject,
-            actor=row.actor.get_username() if row.actor else None,
-            data=row.data,
-            created_at=row.created_at,
-        )
-
-
-class AuditPage(Schema):
-    data: list[AuditOut]
-    next_cursor: str | None = None
-    total: int | None = None
 
 
 class InstructionsIn(Strict):
@@ -226,18 +160,8 @@ class InstructionsVersionOut(Schema):
     version: int
     shipped: bool
     sha256: str
-    author: str | None
+    author: Username | None
     created_at: datetime
-
-    @staticmethod
-    def of(row: InstructionsOverride) -> "InstructionsVersionOut":
-        return InstructionsVersionOut(
-            version=row.version,
-            shipped=row.shipped,
-            sha256=row.sha256,
-            author=row.author.get_username() if row.author else None,
-            created_at=row.created_at,
-        )
 
 
 class SettingsIn(Strict):
@@ -250,24 +174,17 @@ class ChangeOut(Schema):
     after: JsonValue = Field(examples=[85.0])
 
 
-class MoveOut(Schema):
+Address = Annotated[str, BeforeValidator(lambda shown: shown.url)]
+
+
+class MoveOut(Out):
     """Samples that would go from one bucket to another. An empty bucket: no score by the panel that counts."""
 
     before: str = Field(examples=["final"])
     after: str = Field(examples=["refined"])
     samples: int = Field(examples=[12])
     decided: int = Field(examples=[3], description="How many of them people have decided; decisions stay.")
-    examples: list[str] = Field(examples=[["/p/shell-agents/samples/4711/"]])
-
-    @staticmethod
-    def of(move: Move) -> "MoveOut":
-        return MoveOut(
-            before=move.before,
-            after=move.after,
-            samples=move.samples,
-            decided=move.decided,
-            examples=[example.url for example in move.examples],
-        )
+    examples: list[Address] = Field(examples=[["/p/shell-agents/samples/4711/"]])
 
 
 class SettingsPreviewOut(Schema):
@@ -277,8 +194,5 @@ class SettingsPreviewOut(Schema):
 
     @staticmethod
     def of(preview: Preview, version: int) -> "SettingsPreviewOut":
-        return SettingsPreviewOut(
-            changes=[ChangeOut(path=one.path, before=one.before, after=one.after) for one in preview.changes],
-            moves=[MoveOut.of(move) for move in preview.moves],
-            version=version,
-        )
+        changed = {"changes": preview.changes, "moves": preview.moves, "version": version}
+        return SettingsPreviewOut.model_validate(changed)

@@ -6,30 +6,31 @@ from ninja import Query, Router, Status
 from curation.projects.access import principal_of
 from curation.projects.models import AuditEntry, AuditQuerySet, Deletion, DeletionQuerySet, Scope
 from curation.projects.pages.audit_file import audit_file
-from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut, AuditPage
+from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut
 from curation.projects.removal import schemas as s
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
+from curation.web.schemas import Page
 
 router = Router(tags=["deletions"])
 
 
-@router.get("/deletions", response=s.DeletionPage, exclude_unset=True, summary="Deletions, newest first")
+@router.get("/deletions", response=Page[s.DeletionOut], summary="Deletions, newest first")
 def list_deletions(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     """Those that you asked for, and those in projects that you administer."""
-    return params.page(_visible(request)).response(s.DeletionOut.of)
+    return params.page(_visible(request)).response()
 
 
 @router.get("/deletions/{deletion_id}", response=s.DeletionOut, summary="The progress of a deletion")
 def get_deletion(request: HttpRequest, deletion_id: str) -> s.DeletionOut:
-    return s.DeletionOut.of(find(_visible(request), deletion_id, "deletion"))
+    return s.DeletionOut.model_validate(find(_visible(request), deletion_id, "deletion"))
 
 
-@router.get("/audit", response=AuditPage, exclude_unset=True, summary="The server's audit log, newest first")
+@router.get("/audit", response=Page[AuditOut], summary="The server's audit log, newest first")
 def list_server_audit(request: HttpRequest, params: Query[AuditList]) -> dict[str, object]:
     """Entries without a project: tokens, and the deletion of projects. For superusers."""
-    return params.page(params.narrow(_server_log(request))).response(AuditOut.of)
+    return params.page(params.narrow(_server_log(request))).response()
 
 
 @router.get("/audit/export", summary="The server's whole audit log as a file, oldest first")
@@ -54,4 +55,4 @@ def _visible(request: HttpRequest) -> DeletionQuerySet:
 
 def accepted(deletion: Deletion, response: HttpResponse) -> Status[s.DeletionOut]:
     response["Location"] = f"/api/v1/deletions/{deletion.pk}"
-    return Status(202, s.DeletionOut.of(deletion))
+    return Status(202, s.DeletionOut.model_validate(deletion))

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from ninja import Schema
 from pydantic import Field
 
-from curation.projects.models import Role, ServiceAccount
-from curation.projects.pages.schemas import STAMP, Strict
+from curation.projects.models import Role
+from curation.projects.pages.schemas import STAMP
+from curation.web.schemas import Out, Strict, Username
 
 
 class ServiceAccountIn(Strict):
@@ -15,25 +15,9 @@ class ServiceAccountIn(Strict):
     note: str = Field("", examples=["The export of every night, in the CI of acme/train."])
 
 
-class ServiceAccountOut(Schema):
-    username: str = Field(examples=["nightly-export@shell-agents"])
+class ServiceAccountOut(Out):
+    username: Username = Field(examples=["nightly-export@shell-agents"], validation_alias="user")
     role: str | None = Field(examples=["curator"], description="Changed like that of any member.")
     note: str
-    created_by: str | None = Field(examples=["ada"])
+    created_by: Username | None = Field(examples=["ada"])
     created_at: datetime = Field(examples=[STAMP])
-
-    @staticmethod
-    def of(row: ServiceAccount) -> "ServiceAccountOut":
-        return ServiceAccountOut(
-            username=row.user.get_username(),
-            role=row.role,
-            note=row.note,
-            created_by=row.created_by.get_username() if row.created_by else None,
-            created_at=row.created_at,
-        )
-
-
-class ServiceAccountPage(Schema):
-    data: list[ServiceAccountOut]
-    next_cursor: str | None = None
-    total: int | None = None

@@ -1,6 +1,5 @@
 """REST calls of the caller's own API tokens."""
 
-import orjson
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
@@ -8,16 +7,17 @@ from curation.projects.access import principal_of
 from curation.projects.models import Token
 from curation.projects.pages import schemas as s
 from curation.projects.tokens.issue import NewToken, create_token, revoke_token
-from curation.web.http.idempotency import store_instead
+from curation.web.http.idempotency import shown_once
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Page
 
 router = Router(tags=["tokens"])
 
 
-@router.get("/tokens", response=s.TokenPage, exclude_unset=True, summary="Your own tokens, without their secrets")
+@router.get("/tokens", response=Page[s.TokenOut], summary="Your own tokens, without their secrets")
 def list_tokens(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     rows = Token.objects.filter(user=principal_of(request).user)
-    return params.page(rows).response(s.TokenOut.of)
+    return params.page(rows).response()
 
 
 @router.post("/tokens", response={201: s.NewTokenOut}, summary="Create a token; its secret is shown only once")
@@ -37,8 +37,5 @@ def delete_token(request: HttpRequest, token_id: str) -> Status[None]:
 
 def token_response(made: NewToken) -> HttpResponse:
     """The only response with the secret."""
-    shown = s.NewTokenOut(**s.TokenOut.of(made.row).model_dump(), token=made.secret)
-    response = HttpResponse(orjson.dumps(shown.model_dump(mode="json")), status=201, content_type="application/json")
-    # The response stored for a repeated `Idempotency-Key` must not contain the secret.
-    store_instead(response, orjson.dumps(shown.model_copy(update={"token": None}).model_dump(mode="json")))
-    return response
+    token = s.TokenOut.model_validate(made.row).model_dump()
+    return shown_once(s.NewTokenOut(**token, token=made.secret), "token")

@@ -7,12 +7,13 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.review.agreement.disputes import DisputeList
 from curation.review.agreement.figures import figures_of
-from curation.review.agreement.schemas import AgreementOut, DisputeOut, DisputePage, FigureOut
+from curation.review.agreement.schemas import AgreementOut, DisputeOut
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 
 
-@router.get("/projects/{slug}/disputes", response=DisputePage, exclude_unset=True, summary="Samples to adjudicate")
+@router.get("/projects/{slug}/disputes", response=Page[DisputeOut], summary="Samples to adjudicate")
 def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -> dict[str, object]:
     """Needs the scope `run`, since reviewers do not see each other's decisions before a sample is settled. A decision
     with `keep` (`POST /samples/{id}/decisions`) adjudicates."""
@@ -21,7 +22,7 @@ def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -
 
 
 @router.get("/projects/{slug}/agreement", response=AgreementOut, summary="How far people agree")
-def get_agreement(request: HttpRequest, slug: str) -> AgreementOut:
+def get_agreement(request: HttpRequest, slug: str) -> dict[str, object]:
     """Over the samples that several people decided independently (`settings.review.overlap`). Needs the scope `run`."""
     access = enter(request, slug, Scope.RUN)
-    return AgreementOut(data=[FigureOut.of_figure(figure) for figure in figures_of(access.project)])
+    return {"data": figures_of(access.project)}

@@ -13,7 +13,7 @@ from curation.review.decisions.outcome import kept_side
 from curation.review.models import Action, Decision, Pick
 from curation.samples.list.clauses import HasOpinions
 from curation.samples.models import Sample
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from judging.messages import message_text
 
@@ -54,7 +54,7 @@ class DisputeList(ListParams):
 
     sorts = ("id", "-id")
 
-    def page_of(self, access: Access) -> tuple[Page[Sample], dict[int, Dispute]]:
+    def page_of(self, access: Access) -> tuple[KeysetPage[Sample], dict[int, Dispute]]:
         """Return a page of samples and the dispute about each. The log notes that the caller looked."""
         rows = Sample.objects.of(access.project).filter(HasOpinions(F("opinions")), disputed=True)
         page = self.page(rows)

@@ -4,8 +4,8 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.review.agreement.disputes import Dispute
-from curation.review.agreement.figures import Figure
 from curation.review.schemas import DecisionOut
+from curation.web.schemas import Ends, Out
 
 
 class DisputeOut(Schema):
@@ -20,43 +20,21 @@ class DisputeOut(Schema):
         return cls(sample=str(row.sample.pk), version=row.sample.version, may_keep=row.may_keep, decisions=decisions)
 
 
-class DisputePage(Schema):
-    data: list[DisputeOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class FigureOut(Schema):
+class FigureOut(Out):
     """`value` is null where `too_few` samples were decided by two, or only one value occurs."""
 
     of: str = Field(description="all, pair, reviewer or bucket", examples=["pair"])
     names: list[str] = Field(examples=[["ada", "ben"]])
     dimension: str = Field(description="outcome, kept (answer) or both", examples=["outcome"])
     measure: str = Field(description="kappa (Cohen) or alpha (Krippendorff)", examples=["kappa"])
-    n: int = Field(examples=[42])
-    same: int = Field(examples=[36])
-    value: float | None = Field(examples=[0.71])
-    interval: list[float] | None = Field(description="95 %", examples=[[0.52, 0.9]])
-    too_few: bool = Field(examples=[False])
+    n: int = Field(validation_alias="agreement.n", examples=[42])
+    same: int = Field(validation_alias="agreement.same", examples=[36])
+    value: float | None = Field(validation_alias="agreement.value", examples=[0.71])
+    interval: Ends | None = Field(validation_alias="agreement.interval", description="95 %", examples=[[0.52, 0.9]])
+    too_few: bool = Field(validation_alias="agreement.too_few", examples=[False])
     query: str = Field(
         description="The list of its samples; empty for `kept`.", examples=["decided_by=ada&decided_by=ben"]
     )
-
-    @classmethod
-    def of_figure(cls, row: Figure) -> "FigureOut":
-        found = row.agreement
-        return cls(
-            of=row.of,
-            names=list(row.names),
-            dimension=row.dimension,
-            measure=row.measure,
-            n=found.n,
-            same=found.same,
-            value=found.value,
-            interval=None if found.interval is None else [found.interval.low, found.interval.high],
-            too_few=found.too_few,
-            query=row.query,
-        )
 
 
 class AgreementOut(Schema):

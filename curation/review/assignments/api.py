@@ -13,7 +13,6 @@ from curation.review.assignments.schemas import (
     AssignmentCreatedOut,
     AssignmentIn,
     AssignmentOut,
-    AssignmentPage,
     SecondOpinionIn,
     SecondOpinionOut,
     TargetIn,
@@ -28,13 +27,12 @@ from curation.samples.list.filters import SampleFilter
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import NotFound
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 
 
-@router.get(
-    "/projects/{slug}/assignments", response=AssignmentPage, exclude_unset=True, summary="Samples assigned to people"
-)
+@router.get("/projects/{slug}/assignments", response=Page[AssignmentOut], summary="Samples assigned to people")
 def list_assignments(request: HttpRequest, slug: str, params: Query[AssignmentList]) -> dict[str, object]:
     """Needs the scope `run`, since a filter may reveal facts that are hidden from reviewers."""
     page = params.rows(enter(request, slug, Scope.RUN))

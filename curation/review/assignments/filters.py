@@ -9,7 +9,7 @@ from curation.assignments.models import AssignedSample, Assignment
 from curation.projects.access import Access
 from curation.review.queue.reserved import not_decided
 from curation.samples.models import Status
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 Parts = list[tuple[str, int, int]]
@@ -20,7 +20,7 @@ class AssignmentList(ListParams):
 
     sorts = ("-id", "id")
 
-    def rows(self, access: Access) -> Page[Assignment]:
+    def rows(self, access: Access) -> KeysetPage[Assignment]:
         return self.page(Assignment.objects.filter(project=access.project).select_related("created_by"))
 
 

@@ -67,12 +67,6 @@ class AssignmentCreatedOut(AssignmentOut):
     )
 
 
-class AssignmentPage(Schema):
-    data: list[AssignmentOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class TargetIn(Request):
     """Both null: no target."""
 

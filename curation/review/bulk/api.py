@@ -13,6 +13,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 
@@ -50,10 +51,10 @@ def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
     return {"restored": done.restored, "kept": kept}
 
 
-@router.get("/projects/{slug}/batches", response=s.BatchPage, exclude_unset=True, summary="List bulk decisions")
+@router.get("/projects/{slug}/batches", response=Page[s.BatchOut], summary="List bulk decisions")
 def list_batches(request: HttpRequest, slug: str, params: Query[BatchList]) -> dict[str, object]:
     """Reviewers see their own. `POST /samples/bulk/undo` undoes one of your own, at any time."""
-    return params.rows(enter(request, slug, Scope.REVIEW)).response(s.BatchOut.of)
+    return params.rows(enter(request, slug, Scope.REVIEW)).response()
 
 
 def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:

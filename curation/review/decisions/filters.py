@@ -12,7 +12,7 @@ from curation.review.models import Action, Decision
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Status
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 
@@ -37,7 +37,7 @@ class DecisionList(ListParams):
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
 
-    def rows(self, access: Access) -> Page[Decision]:
+    def rows(self, access: Access) -> KeysetPage[Decision]:
         rows = self.narrow(Decision.objects.filter(sample__project=access.project))
         if self.undone is not None:
             rows = rows.filter(undone_by__isnull=not self.undone)

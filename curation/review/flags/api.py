@@ -4,61 +4,37 @@ from datetime import datetime
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.review.flags.filters import FlagList
 from curation.review.flags.resolve import resolve_flags
-from curation.review.models import Decision, FlagResolution
 from curation.samples.list.api import enter_sample
+from curation.web.schemas import Id, Out, Page, Strict, Username
 
 router = Router(tags=["review"])
 
 
 class ResolutionOut(Schema):
-    resolved_by: str = Field(examples=["demo"])
+    resolved_by: Username = Field(examples=["demo"])
     note: str = Field(examples=["The prompt was cut; excluded it."])
     created_at: datetime
 
 
-class FlagOut(Schema):
+class FlagOut(Out):
     """`id` is the decision's. `resolution` is null while the flag is open."""
 
-    id: str = Field(examples=["502"])
-    sample: str = Field(examples=["4711"])
-    reviewer: str = Field(examples=["ann"])
+    id: Id = Field(examples=["502"])
+    sample: Id = Field(validation_alias="sample_id", examples=["4711"])
+    reviewer: Username = Field(examples=["ann"])
     reason: str = Field(examples=["the prompt looks cut"])
     comment: str
     created_at: datetime
-    resolution: ResolutionOut | None
-
-    @staticmethod
-    def of(row: Decision) -> dict[str, object]:
-        resolution: FlagResolution | None = getattr(row, "resolution", None)
-        return {
-            "id": str(row.pk),
-            "sample": str(row.sample_id),
-            "reviewer": row.reviewer.get_username(),
-            **{name: getattr(row, name) for name in ("reason", "comment", "created_at")},
-            "resolution": resolution
-            and {
-                "resolved_by": resolution.resolved_by.get_username(),
-                "note": resolution.note,
-                "created_at": resolution.created_at,
-            },
-        }
+    resolution: ResolutionOut | None = None
 
 
-class FlagPage(Schema):
-    data: list[FlagOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class ResolveIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class ResolveIn(Strict):
     note: str = Field(examples=["The prompt was cut; excluded it."], description="How it was resolved.")
 
 
@@ -66,10 +42,10 @@ class ResolvedOut(Schema):
     resolved: list[str] = Field(description="Ids of the flags", examples=[["502"]])
 
 
-@router.get("/projects/{slug}/flags", response=FlagPage, exclude_unset=True, summary="Flags to work on")
+@router.get("/projects/{slug}/flags", response=Page[FlagOut], summary="Flags to work on")
 def list_flags(request: HttpRequest, slug: str, params: Query[FlagList]) -> dict[str, object]:
     """Open ones by default; `state=resolved` or `state=all`. `count=true` adds the total."""
-    return params.rows(enter(request, slug, Scope.READ)).response(FlagOut.of)
+    return params.rows(enter(request, slug, Scope.READ)).response()
 
 
 @router.post("/samples/{sample_id}/flags/resolve", response=ResolvedOut, summary="Resolve a sample's open flags")

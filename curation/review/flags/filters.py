@@ -8,7 +8,7 @@ from pydantic import Field
 from curation.projects.access import Access
 from curation.review.models import Action, Decision, DecisionQuerySet
 from curation.web.lists.filters import Words, ids_of
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 
 
@@ -22,7 +22,7 @@ class FlagList(ListParams):
     sample: Annotated[Words, ids_of("sample")] = ()
     reviewer: Words = Field(default=(), description="Usernames of those who flagged.")
 
-    def rows(self, access: Access) -> Page[Decision]:
+    def rows(self, access: Access) -> KeysetPage[Decision]:
         rows = self.narrow(flags_of(access))
         if self.state != "all":
             rows = rows.filter(resolution__isnull=self.state == "open")

@@ -11,11 +11,12 @@ from curation.review.labels.save import save_labels
 from curation.review.schemas import seen_version
 from curation.samples.list.api import enter_sample
 from curation.web.http.etag import set_etag
+from curation.web.schemas import Page
 
 router = Router(tags=["labels"])
 
 
-@router.get("/projects/{slug}/labels", response=s.LabelPage, exclude_unset=True, summary="Everybody's labels")
+@router.get("/projects/{slug}/labels", response=Page[s.LabelOut], summary="Everybody's labels")
 def list_project_labels(request: HttpRequest, slug: str, params: Query[s.LabelList]) -> dict[str, object]:
     """Of pending samples only your own, with any role; those of others follow when the sample is decided."""
     access = enter(request, slug, Scope.READ)

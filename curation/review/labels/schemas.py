@@ -4,19 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.labels.models import Label
 from curation.projects.access import Access
 from curation.review.labels.save import shown_value
 from curation.web.lists.filters import Moment, Words, ids_of
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Id, Out, Stamp, Strict, Username
 
 
-class LabelsIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class LabelsIn(Strict):
     labels: dict[str, Any] = Field(
         examples=[{}],
         description="Answers by the questions' names: a choice; a list of choices; a number; a text; or spans "
@@ -27,42 +26,27 @@ class LabelsIn(Schema):
     version: int | None = Field(None, description="The sample's version that was seen; the same as `If-Match`.")
 
 
-class LabelOut(Schema):
+class LabelOut(Out):
     """One person's answer. A label that is not `current` was replaced by a later one; a `value` of null took the answer
     back. While you are blind, spans name `left` and `right`."""
 
-    id: str = Field(examples=["51"])
-    sample: str = Field(examples=["4711"])
-    question: str = Field(examples=["error_type"])
-    kind: str = Field(examples=["label"])
+    id: Id = Field(examples=["51"])
+    sample: Id = Field(validation_alias="sample_id", examples=["4711"])
+    question: str = Field(validation_alias="question.name", examples=["error_type"])
+    kind: str = Field(validation_alias="question.kind", examples=["label"])
     value: Any = Field(examples=["wrong file"])
-    reviewer: str = Field(examples=["demo"])
+    reviewer: Username = Field(validation_alias="author", examples=["demo"])
     version: int = Field(description="The sample's version that was labelled", examples=[1])
     current: bool = Field(examples=[True])
-    created_at: str = Field(examples=["2026-03-04T05:06:07Z"])
+    created_at: Stamp = Field(examples=["2026-03-04T05:06:07Z"])
 
     @classmethod
     def of(cls, access: Access, row: Label) -> "LabelOut":
-        return cls(
-            id=str(row.pk),
-            sample=str(row.sample_id),
-            question=row.question.name,
-            kind=row.question.kind,
-            value=shown_value(access, row),
-            reviewer=row.author.get_username(),
-            version=row.version,
-            current=row.current,
-            created_at=row.created_at.isoformat().replace("+00:00", "Z"),
-        )
+        return cls.model_validate(row).model_copy(update={"value": shown_value(access, row)})
 
 
 class LabelsOut(Schema):
     data: list[LabelOut]
-
-
-class LabelPage(LabelsOut):
-    next_cursor: str | None
-    total: int | None = None
 
 
 class LabelList(ListParams):
@@ -84,7 +68,7 @@ class LabelList(ListParams):
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
 
-    def rows(self, access: Access) -> Page[Label]:
+    def rows(self, access: Access) -> KeysetPage[Label]:
         rows = self.narrow(Label.objects.filter(question__project=access.project).visible_to(access.user.pk))
         if self.current is not None:
             rows = rows.filter(current=self.current)

@@ -9,17 +9,18 @@ from curation.review.models import Revision, Suggestion
 from curation.review.queue.lease import own_lease
 from curation.review.queue.seats import Seats, is_blind, shown_seats, side_named
 from curation.review.refine.draft import ask_for_draft
-from curation.review.refine.schemas import RejudgeIn, SuggestIn, SuggestionList, SuggestionOut, SuggestionPage
+from curation.review.refine.schemas import RejudgeIn, SuggestIn, SuggestionList, SuggestionOut
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.list.api import enter_sample
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.schemas import Page
 
 router = Router(tags=["review"])
 
 
-@router.get("/projects/{slug}/suggestions", response=SuggestionPage, exclude_unset=True, summary="List suggestions")
+@router.get("/projects/{slug}/suggestions", response=Page[SuggestionOut], summary="List suggestions")
 def list_suggestions(request: HttpRequest, slug: str, params: Query[SuggestionList]) -> dict[str, object]:
     """Needs the scope `run`, since reviewers decide before they see scores."""
     access = enter(request, slug, Scope.RUN)

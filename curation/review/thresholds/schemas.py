@@ -4,15 +4,11 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.projects.pages.schemas import MoveOut
-from curation.review.thresholds.pages import Bin, Change, Outlook, ScoresView, precision_words
-from judging.statistics.rates import Interval
+from curation.review.thresholds.pages import Change, Outlook, ScoresView, precision_words
+from curation.web.schemas import Ends, Out
 
 
-def _ends(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.high]
-
-
-class BinOut(Schema):
+class BinOut(Out):
     """The samples with scores from `low` to below `high`; the last bin has those with 100 too."""
 
     low: int = Field(examples=[80])
@@ -25,23 +21,7 @@ class BinOut(Schema):
     rated: int = Field(examples=[38], description="Of the others: decided, by a decision that counts.")
     rated_approved: int = Field(examples=[29])
     rate: float | None = Field(examples=[0.763], description="`rated_approved` / `rated`; null without a decision.")
-    interval: list[float] | None = Field(examples=[[0.608, 0.870]], description="Its 95 % interval (Wilson).")
-
-    @staticmethod
-    def of(one: Bin) -> "BinOut":
-        return BinOut(
-            low=one.low,
-            high=one.high,
-            samples=one.samples,
-            pending=one.pending,
-            approved=one.approved,
-            settled=one.settled,
-            held=one.held,
-            rated=one.rated,
-            rated_approved=one.rated_approved,
-            rate=one.rate,
-            interval=_ends(one.interval),
-        )
+    interval: Ends | None = Field(examples=[[0.608, 0.870]], description="Its 95 % interval (Wilson).")
 
 
 class PrecisionOut(Schema):
@@ -112,7 +92,7 @@ class ThresholdsOut(Schema):
     def of(view: ScoresView, change: Change, version: int) -> "ThresholdsOut":
         return ThresholdsOut(
             panel=None if view.panel is None else view.panel.digest,
-            bins=[BinOut.of(one) for one in view.bins],
+            bins=[BinOut.model_validate(one) for one in view.bins],
             scored=view.scored,
             unparsed=view.unparsed,
             imported=view.imported,
@@ -120,6 +100,6 @@ class ThresholdsOut(Schema):
             counted=view.counted,
             saved=OutlookOut.of(change.saved),
             tried=OutlookOut.of(change.tried),
-            moves=[MoveOut.of(move) for move in change.preview.moves],
+            moves=[MoveOut.model_validate(move) for move in change.preview.moves],
             version=version,
         )

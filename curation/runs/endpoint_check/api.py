@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from curation.llm.endpoints.change import endpoint_of
+from curation.llm.endpoints.named import endpoint_of
 from curation.llm.endpoints.schemas import EndpointOut, ServedOut
 from curation.projects.access import enter
 from curation.projects.models import Scope
@@ -88,7 +88,7 @@ def post_apply_test(request: HttpRequest, response: HttpResponse, slug: str, nam
     """409 if the endpoint as it is now has no test that has ended."""
     endpoint = apply_trial(access=enter(request, slug, Scope.ADMIN), name=name)
     set_etag(response, endpoint.version)
-    return EndpointOut.of(endpoint)
+    return EndpointOut.model_validate(endpoint)
 
 
 @router.get(

@@ -1,9 +1,8 @@
 """Set the parameters of a model endpoint, and the prices that it lacks, as its last test found them."""
 
-from dataclasses import replace
-from decimal import Decimal
-
-from curation.llm.endpoints.change import change_endpoint, endpoint_of, values_of
+from curation.llm.endpoints.named import endpoint_of
+from curation.llm.endpoints.resource import endpoints
+from curation.llm.endpoints.schemas import EndpointPatch
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -20,10 +19,9 @@ def apply_trial(*, access: Access, name: str) -> Endpoint:
     run = last_trial(access.project, name)
     if run is None or run.state not in ENDED or not _is_of(run, endpoint):
         raise Conflict(f"The model endpoint {name!r} was not tested as it is now. Test it first.", code="not_tested")
-    values = replace(values_of(endpoint), params={**endpoint.params, **run.result["params"]})
-    if prices := _new_prices(endpoint, run):
-        values = replace(values, price_in=Decimal(prices["price_in"]), price_out=Decimal(prices["price_out"]))
-    return change_endpoint(access=access, name=name, values=values, seen_version=endpoint.version)
+    params = {**endpoint.params, **run.result["params"]}
+    found = EndpointPatch.model_validate({"params": params, **_new_prices(endpoint, run)})
+    return endpoints.save_seen(access, endpoint, found, endpoint.version)
 
 
 def new_params(endpoint: Endpoint, run: Run) -> dict[str, Json]:

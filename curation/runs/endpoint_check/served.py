@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from curation.llm.endpoints.change import check_base_url
+from curation.llm.endpoints.check import check_base_url
 from curation.llm.endpoints.discover import check_key, served_models, served_with_key
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope

@@ -4,7 +4,7 @@ import time
 
 from django.db import connection
 
-from curation.llm.endpoints.change import endpoint_of
+from curation.llm.endpoints.named import endpoint_of
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.runs.launch import launch

@@ -5,8 +5,8 @@ from django.shortcuts import render
 from django.urls import path
 from django.views.decorators.http import require_http_methods, require_POST
 
-from curation.llm.endpoints.change import endpoint_of
 from curation.llm.endpoints.discover import ROOTS, provider_of
+from curation.llm.endpoints.named import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope

@@ -22,6 +22,7 @@ from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
 from curation.web.text.figures import exact_money
 
 router = Router(tags=["runs"])
@@ -48,9 +49,7 @@ class RunIn(Schema):
     budget: Decimal | None = Field(None, examples=["5.00"])
 
 
-class EstimateIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class EstimateIn(Strict):
     kind: str = Field(examples=["duel"])
     params: dict[str, Any] = {}
     budget: Decimal | None = Field(None, examples=["5.00"], description="A note says if it does not suffice.")
@@ -68,76 +67,50 @@ class EstimateOut(Schema):
     notes: list[str] = Field(examples=[["2 prompts have no pull-request record and cannot be challenged."]])
 
 
-class ResumeIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class ResumeIn(Strict):
     budget: Decimal | None = Field(None, examples=["10.00"])
 
 
-class RunPage(Schema):
-    data: list[RunOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class ItemOut(Schema):
-    id: str
+    id: Id
     stage: str = Field(examples=["judge"])
     key: str = Field(examples=["812:judge-a:king_first"])
     state: str = Field(examples=["failed"])
-    reason: str | None = Field(examples=["judge-a: no answer within 60 s (tried 6 times)"])
+    reason: NotEmpty = Field(examples=["judge-a: no answer within 60 s (tried 6 times)"])
     data: dict[str, Any]
     result: dict[str, Any]
     finished_at: datetime | None
 
 
-class ItemPage(Schema):
-    data: list[ItemOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class EventOut(Schema):
-    id: str
+    id: Id
     level: str = Field(examples=["info"])
     message: str
     created_at: datetime
 
 
-class EventPage(Schema):
-    data: list[EventOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class CallOut(Schema):
+class CallOut(Out):
     """One call that left for a model; `cost` null is unknown."""
 
-    id: str
-    run: str = Field(examples=["12"])
-    item: str | None
-    model: str = Field(examples=["judge-a"])
+    id: Id
+    run: Id = Field(validation_alias="run_id", examples=["12"])
+    item: Id | None = Field(validation_alias="item_id")
+    model: str = Field(validation_alias="endpoint_name", examples=["judge-a"])
     status: str = Field(examples=["ok"])
-    error: str | None
+    error: NotEmpty
     attempt: int
     tokens_in: int | None
     tokens_out: int | None
     tokens_cached: int | None
-    cost: str | None
+    cost: Money | None
     latency_ms: int | None
     first_token_ms: int | None = Field(description="Until the first token of an answer that was streamed.")
-    finish_reason: str | None
-    instructions_hash: str | None
+    finish_reason: NotEmpty
+    instructions_hash: NotEmpty
     created_at: datetime
 
 
-class CallPage(Schema):
-    data: list[CallOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-@router.get("/projects/{slug}/runs", response=RunPage, exclude_unset=True, summary="List runs, newest first")
+@router.get("/projects/{slug}/runs", response=Page[RunOut], exclude_unset=True, summary="List runs, newest first")
 def list_runs(request: HttpRequest, slug: str, params: Query[RunList]) -> dict[str, object]:
     """While you review blind and a sample is pending, `result` is null where it tells of samples."""
     access = enter(request, slug, Scope.READ)
@@ -196,27 +169,27 @@ def delete_one_run(request: HttpRequest, response: HttpResponse, run_id: str) ->
     return accepted(delete_row(access=access, row=run, label=run.label), response)
 
 
-@router.get("/runs/{run_id}/items", response=ItemPage, exclude_unset=True, summary="A run's items")
+@router.get("/runs/{run_id}/items", response=Page[ItemOut], summary="A run's items")
 def list_items(request: HttpRequest, run_id: str, params: Query[ItemList]) -> dict[str, object]:
     """While you review blind, they open when no sample of the project is pending; those of a run that tells nothing of
     samples are open."""
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
-    return params.page(params.narrow(Item.objects.filter(run=run))).response(_item)
+    return params.page(params.narrow(Item.objects.filter(run=run))).response()
 
 
-@router.get("/runs/{run_id}/events", response=EventPage, exclude_unset=True, summary="A run's log")
+@router.get("/runs/{run_id}/events", response=Page[EventOut], summary="A run's log")
 def list_events(request: HttpRequest, run_id: str, params: Query[EventList]) -> dict[str, object]:
     run, _ = _run(request, run_id, Scope.READ)
-    return params.page(params.narrow(RunEvent.objects.filter(run=run))).response(_event)
+    return params.page(params.narrow(RunEvent.objects.filter(run=run))).response()
 
 
-@router.get("/runs/{run_id}/calls", response=CallPage, exclude_unset=True, summary="Every model call of a run")
+@router.get("/runs/{run_id}/calls", response=Page[CallOut], summary="Every model call of a run")
 def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -> dict[str, object]:
     """While you review blind, they open as the items do: the tokens of an answer tell which one it is."""
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
-    return params.page(params.narrow(Call.objects.filter(run=run))).response(call_out)
+    return params.page(params.narrow(Call.objects.filter(run=run))).response()
 
 
 @router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; finished items stay")
@@ -259,41 +232,3 @@ def _run(request: HttpRequest, run_id: str, scope: str) -> tuple[Run, Access]:
 def _accepted(response: HttpResponse, run: Run) -> Status[dict[str, object]]:
     response["Location"] = f"/api/v1/runs/{run.pk}"
     return Status(202, run_out(run))
-
-
-def _item(item: Item) -> dict[str, object]:
-    return {
-        "id": str(item.pk),
-        "stage": item.stage,
-        "key": item.key,
-        "state": item.state,
-        "reason": item.reason or None,
-        "data": item.data,
-        "result": item.result,
-        "finished_at": item.finished_at,
-    }
-
-
-def _event(event: RunEvent) -> dict[str, object]:
-    return {"id": str(event.pk), "level": event.level, "message": event.message, "created_at": event.created_at}
-
-
-def call_out(call: Call) -> dict[str, object]:
-    return {
-        "id": str(call.pk),
-        "run": str(call.run_id),
-        "item": None if call.item_id is None else str(call.item_id),
-        "model": call.endpoint_name,
-        "status": call.status,
-        "error": call.error or None,
-        "attempt": call.attempt,
-        "tokens_in": call.tokens_in,
-        "tokens_out": call.tokens_out,
-        "tokens_cached": call.tokens_cached,
-        "cost": None if call.cost is None else exact_money(call.cost),
-        "latency_ms": call.latency_ms,
-        "first_token_ms": call.first_token_ms,
-        "finish_reason": call.finish_reason or None,
-        "instructions_hash": call.instructions_hash or None,
-        "created_at": call.created_at,
-    }

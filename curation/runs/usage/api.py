@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from curation.llm.endpoints.change import endpoint_of
+from curation.llm.endpoints.named import endpoint_of
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.runs.usage.figures import Usage, usage_by_day

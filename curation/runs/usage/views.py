@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.views.decorators.http import require_GET
 
-from curation.llm.endpoints.change import endpoint_of
+from curation.llm.endpoints.named import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope

@@ -1,7 +1,7 @@
 """REST calls of `curation.samples`."""
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Schema
 from pydantic import Field
 
 from curation.projects.access import Access, enter
@@ -9,15 +9,16 @@ from curation.projects.models import Scope
 from curation.samples.blind import hides, look_at, refuse_hidden, shown_flags
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import in_review, sample_page, source_url
-from curation.samples.list.saved_views import delete_view, save_view
+from curation.samples.list.saved_views import router as saved_views_router
 from curation.samples.list.similar import similar_samples
-from curation.samples.models import Sample, SavedView, flag_names
-from curation.web.ids import find, id_number
-from curation.web.lists.params import find_list
+from curation.samples.models import Sample, flag_names
+from curation.web.ids import id_number
 from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
+from curation.web.schemas import Page
 
 router = Router(tags=["samples"])
+router.add_router("", saved_views_router)
 _whole = Prepared(lambda sample: Sample.objects.for_list().select_related("project").filter(pk=sample), sample=int)
 _project_and_version = Prepared(
     lambda sample: Sample.objects.only("id", "project", "version").select_related("project").filter(pk=sample),
@@ -60,12 +61,6 @@ class SampleOut(Schema):
     )
 
 
-class SamplePage(Schema):
-    data: list[SampleOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 def sample_out(
     sample: Sample, access: Access, *, in_review_by: str | None, hidden: bool | None = None
 ) -> dict[str, object]:
@@ -97,7 +92,7 @@ def sample_out(
     }
 
 
-@router.get("/projects/{slug}/samples", response=SamplePage, exclude_unset=True, summary="List samples")
+@router.get("/projects/{slug}/samples", response=Page[SampleOut], summary="List samples")
 def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     refuse_hidden(access, params)
@@ -136,28 +131,6 @@ def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
     return {"data": data, "next_cursor": None}
 
 
-class SavedViewIn(Schema):
-    name: str = Field(examples=["Leaky finals"])
-    query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
-    list: str = Field("samples", description="The list, such as `duels`, `runs` or `trajectories`.")
-
-
-class SavedViewOut(Schema):
-    id: str
-    list: str
-    name: str
-    query: str
-
-
-class SavedViewList(Schema):
-    data: list[SavedViewOut]
-    next_cursor: str | None = None
-
-
-def saved_view_out(view: SavedView) -> dict[str, object]:
-    return {"id": str(view.pk), "list": view.list, "name": view.name, "query": view.query}
-
-
 def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Access, Sample]:
     """Return the caller's access to the sample's project, and the sample; 404 for a stranger.
 
@@ -171,25 +144,3 @@ def enter_sample(request: HttpRequest, sample_id: str, scope: str) -> tuple[Acce
     except NotFound:  # as for an id that does not exist, so that no foreign project is named
         pass
     raise NotFound(f"There is no sample {sample_id!r}, or it is not yours to see.") from None
-
-
-@router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
-def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
-    """Those of one list, or of all."""
-    access = enter(request, slug, Scope.READ)
-    rows = SavedView.objects.filter(project=access.project)
-    rows = rows.filter(list=find_list(list).name) if list else rows
-    return {"data": [saved_view_out(view) for view in rows]}
-
-
-@router.post("/projects/{slug}/views", response={201: SavedViewOut}, summary="Save a view of a list")
-def create_view(request: HttpRequest, slug: str, given: SavedViewIn) -> Status[dict[str, object]]:
-    access = enter(request, slug, Scope.REVIEW)
-    return Status(201, saved_view_out(save_view(access=access, name=given.name, query=given.query, of=given.list)))
-
-
-@router.delete("/projects/{slug}/views/{view_id}", response={204: None}, summary="Delete a saved view")
-def remove_view(request: HttpRequest, slug: str, view_id: str) -> Status[None]:
-    access = enter(request, slug, Scope.REVIEW)
-    delete_view(access=access, view=find(SavedView.objects.filter(project=access.project), view_id, "view"))
-    return Status(204, None)

@@ -17,7 +17,7 @@ from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.lists.id_list import IdList
-from curation.web.lists.keyset import Page, decode_cursor, paginate
+from curation.web.lists.keyset import KeysetPage, decode_cursor, paginate
 from curation.web.text.figures import counted
 
 WINDOW = 1_000
@@ -33,7 +33,7 @@ def in_review(samples: Sequence[Sample]) -> dict[int, str]:
     return dict(rows.values_list("pk", "leases__reviewer__username"))
 
 
-def sample_page(project: Project, params: SampleList, *, before: str | None = None) -> Page[Sample]:
+def sample_page(project: Project, params: SampleList, *, before: str | None = None) -> KeysetPage[Sample]:
     """One page with everything that a list shows, in one query, or a few more if a filter needs a lookup.
 
     `before` is a cursor: the rows before it, in reversed order.
@@ -49,7 +49,7 @@ def sample_page(project: Project, params: SampleList, *, before: str | None = No
     return replace(page, total=params.apply(rows).count()) if params.count else page
 
 
-def _window(rows: SampleQuerySet, params: SampleList, *, column: str, cursor: str | None) -> Page[Sample] | None:
+def _window(rows: SampleQuerySet, params: SampleList, *, column: str, cursor: str | None) -> KeysetPage[Sample] | None:
     """A page of a text filter ordered by id, read from the first matches only; None if they do not fill it."""
     if not params.text or column not in {"id", "-id"} or connections[rows.db].vendor != "sqlite":
         return None

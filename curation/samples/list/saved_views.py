@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 
-from django.db import IntegrityError, transaction
-from django.http import QueryDict
+from django.db import IntegrityError
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
 from django.urls import reverse
+from ninja import Schema
+from pydantic import Field
 
-from curation.projects import audit
-from curation.projects.access import Access, opens
+from curation.projects.access import Access, enter, opens
 from curation.projects.models import Scope
+from curation.projects.resource import Resource
 from curation.samples.models import SavedView
 from curation.web.lists.params import NamedList, find_list
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
+from curation.web.schemas import Id, Out
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +59,64 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
     return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
 
 
-@transaction.atomic
-def save_view(*, access: Access, name: str, query: str, of: str = "samples") -> SavedView:
-    """Save the filter and order of a list's URL query under a new name. `of` is the name of the list."""
-    access.require(Scope.REVIEW)
-    name = " ".join(name.split())
-    if not 0 < len(name) <= 80 or not name.isprintable():
-        raise Invalid("A view needs a name of 1 to 80 characters.", errors=[FieldError("name", "1 to 80 characters")])
-    kept = canonical(find_list(of), QueryDict(query.removeprefix("?")))
-    if len(kept) > 2000:
-        raise Invalid("This filter is too long to be saved.", errors=[FieldError("query", "at most 2,000 characters")])
-    values = {"project": access.project, "list": of, "name": name, "query": kept}
-    try:
-        with transaction.atomic():
-            view = SavedView.objects.create(created_by=access.user, **values)
-    except IntegrityError:
-        detail = f"There is a view {name!r} already."
-        raise Conflict(detail, code="view_exists", errors=[FieldError("name", detail)]) from None
-    data = {"list": of, "query": kept}
-    audit.record(actor=access.user, action="view.create", subject=name, project=access.project, data=data)
-    return view
+class SavedViewIn(Schema):
+    name: str = Field(examples=["Leaky finals"])
+    query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
+    list: str = Field("samples", description="The list, such as `duels`, `runs` or `trajectories`.")
 
 
-@transaction.atomic
-def delete_view(*, access: Access, view: SavedView) -> None:
-    """Delete a view. Allowed for its author and with the right to launch runs."""
-    access.require(Scope.REVIEW)
-    if view.created_by_id != access.user.pk and not access.may(Scope.RUN):
-        raise NotAllowed("Only the author of a view or a curator can delete it.")
-    data = {"list": view.list, "query": view.query}
-    audit.record(actor=access.user, action="view.delete", subject=view.name, project=access.project, data=data)
-    view.delete()
+class SavedViewOut(SavedViewIn, Out):
+    id: Id
+
+
+class SavedViewList(Schema):
+    data: list[SavedViewOut]
+    next_cursor: str | None = None
+
+
+class SavedViews(Resource[SavedView]):
+    model, noun, plural, words = SavedView, "view", "views", "saved view"
+    path, row_path = "/views", "/projects/{slug}/views/{view_id}"
+    calls, names = ("post", "delete"), {"post": "create_view", "delete": "remove_view"}
+    body, out, changes = SavedViewIn, SavedViewOut, Scope.REVIEW
+    logged = ("list", "query")
+
+    def rows(self, access: Access) -> QuerySet[SavedView]:
+        return SavedView.objects.filter(project=access.project)
+
+    def write(self, access: Access, row: SavedView, body: SavedViewIn) -> None:
+        row.name, row.list = " ".join(body.name.split()), body.list
+        if not 0 < len(row.name) <= 80 or not row.name.isprintable():
+            wrong = FieldError("name", "1 to 80 characters")
+            raise Invalid("A view needs a name of 1 to 80 characters.", errors=[wrong])
+        row.query = canonical(find_list(body.list), QueryDict(body.query.removeprefix("?")))
+        if len(row.query) > 2000:
+            wrong = FieldError("query", "at most 2,000 characters")
+            raise Invalid("This filter is too long to be saved.", errors=[wrong])
+
+    def create(self, access: Access, body: SavedViewIn) -> SavedView:
+        try:
+            return super().create(access, body)
+        except IntegrityError:
+            detail = f"There is a view {' '.join(body.name.split())!r} already."
+            raise Conflict(detail, code="view_exists", errors=[FieldError("name", detail)]) from None
+
+    def delete(self, access: Access, row: SavedView) -> None:
+        """Allowed for its author and with the right to launch runs."""
+        if row.created_by_id != access.user.pk and not access.may(Scope.RUN):
+            raise NotAllowed("Only the author of a view or a curator can delete it.")
+        super().delete(access, row)
+
+
+saved_views = SavedViews()
+router = saved_views.router()
+
+
+@router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
+def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
+    """Those of one list, or of all."""
+    rows = saved_views.rows(enter(request, slug, Scope.READ))
+    return {"data": [*(rows.filter(list=find_list(list).name) if list else rows)]}
 
 
 def canonical(of: NamedList, query: QueryDict) -> str:

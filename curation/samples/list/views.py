@@ -13,7 +13,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import hides, look_at, refuse_hidden, refuse_hidden_query
 from curation.samples.list.confirm_bulk import confirm_bulk
 from curation.samples.list.pages import SamplePageParams, list_page
-from curation.samples.list.saved_views import delete_view, save_view
+from curation.samples.list.saved_views import SavedViewIn, saved_views
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView
 from curation.web.forms import ProblemForm
@@ -76,7 +76,7 @@ def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
     if form.is_valid():
         with form.shows_problem():
             given = form.cleaned_data
-            view = save_view(access=access, name=given["name"], query=given["query"], of=of.name)
+            view = saved_views.create(access, SavedViewIn(name=given["name"], query=given["query"], list=of.name))
             messages.success(request, f"View “{view.name}” saved.")
             return redirect(f"{reverse(of.page, args=[access.project.slug])}?{view.query}")
     list_url = f"{reverse(of.page, args=[access.project.slug])}?{request.POST.get('query', '').removeprefix('?')}"
@@ -87,6 +87,6 @@ def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.REVIEW)
 def saved_view_delete(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     view = find(SavedView.objects.filter(project=access.project), str(pk), "view")
-    delete_view(access=access, view=view)
+    saved_views.delete(access, view)
     messages.success(request, f"View “{view.name}” deleted.")
     return redirect(find_list(view.list).page, access.project.slug)

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.utils.http import content_disposition_header
-from ninja import Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from ninja import Query, Router, Status
+from pydantic import Field
 
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -23,18 +23,16 @@ from curation.scenarios.pages.schemas import (
     ClearAxesIn,
     CoverageOut,
     ScenarioOut,
-    ScenarioPage,
     TaxonomyOut,
-    coverage_out,
     measured_out,
     scenario_out,
     scenario_row,
-    taxonomy_out,
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.scenarios.taxonomy.coverage import coverage
+from curation.scenarios.taxonomy.coverage import Coverage, coverage
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.schemas import Page, Strict
 from curation.web.text.storable import read_json
 
 router = Router(tags=["scenarios"])
@@ -47,10 +45,8 @@ _BODY: dict[str, Any] = {
 }
 
 
-class GateIn(Schema):
+class GateIn(Strict):
     """Options of the gate; all have defaults."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repeats: int | None = Field(
         None, ge=0, le=20, examples=[2], description="Repetitions of the reference solution, each in a new sandbox."
@@ -79,10 +75,10 @@ def bundle_schema(request: HttpRequest) -> Json:
 
 @router.get("/projects/{slug}/taxonomy", response=TaxonomyOut, summary="Axes and values, with the project's own")
 def get_taxonomy(request: HttpRequest, slug: str) -> Json:
-    return taxonomy_out(taxonomy_of(enter(request, slug, Scope.READ).project.settings))
+    return {"data": list(taxonomy_of(enter(request, slug, Scope.READ).project.settings).axes.values())}
 
 
-@router.get("/projects/{slug}/scenarios", response=ScenarioPage, exclude_unset=True, summary="List scenarios")
+@router.get("/projects/{slug}/scenarios", response=Page[ScenarioOut], exclude_unset=True, summary="List scenarios")
 def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList]) -> Json:
     access = enter(request, slug, Scope.READ)
     refuse_measured(access, params, params.order())
@@ -108,9 +104,9 @@ def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> 
 
 
 @router.get("/projects/{slug}/scenarios/coverage", response=CoverageOut, summary="Coverage over two axes")
-def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Json:
+def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Coverage:
     access = enter(request, slug, Scope.READ)
-    return coverage_out(coverage(access=access, rows=rows, columns=columns))
+    return coverage(access=access, rows=rows, columns=columns)
 
 
 @router.get("/projects/{slug}/scenarios/bundles.zip", summary="Bundles as a folder of JSON files, zipped")

@@ -1,17 +1,17 @@
 """A scenario as the REST API prints it: slim in lists, with its bundle and its gate report on its own."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.scenarios.models import AxisClearance, GateReport, Scenario
 from curation.scenarios.pages.measured import Measured
-from curation.scenarios.taxonomy.axes import Taxonomy
-from curation.scenarios.taxonomy.coverage import Coverage
+from curation.scenarios.taxonomy.axes import Axis
+from curation.scenarios.taxonomy.coverage import Cell, Coverage
+from curation.web.schemas import Out, Strict
 
 # Fields that the server adds to a bundle; a client may send them back.
 ADDED = frozenset(
@@ -76,10 +76,8 @@ class GateOut(Schema):
     axes: list[AxisCheckOut] = Field([], description="Empty if the bundle was not admitted otherwise.")
 
 
-class ClearAxesIn(Schema):
+class ClearAxesIn(Strict):
     """The axes whose mismatch is cleared, and why they are right."""
-
-    model_config = ConfigDict(extra="forbid")
 
     axes: list[str] = Field(min_length=1, max_length=50, examples=[["doc_depth"]])
     comment: str = Field(min_length=1, max_length=500, examples=["Its help names topics that only the fifo answers."])
@@ -132,21 +130,19 @@ class ScenarioOut(Schema):
     updated_at: datetime
 
 
-class ScenarioPage(Schema):
-    data: list[ScenarioOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 class AxisValueOut(Schema):
     value: str = Field(examples=["cleanup"])
     about: str
 
 
-class AxisOut(Schema):
-    axis: str = Field(examples=["task"])
+class AxisOut(Out):
+    axis: str = Field(validation_alias="name", examples=["task"])
     about: str
     values: list[AxisValueOut]
+
+    @staticmethod
+    def resolve_values(axis: Axis) -> list[dict[str, str]]:
+        return [{"value": value, "about": about} for value, about in axis.values.items()]
 
 
 class TaxonomyOut(Schema):
@@ -161,7 +157,7 @@ class CellOut(Schema):
     kept: int = Field(description="Trajectories.")
 
 
-class CoverageOut(Schema):
+class CoverageOut(Out):
     """Cells row by row; pairs without any are listed with zeros."""
 
     rows: str = Field(examples=["task"])
@@ -172,17 +168,9 @@ class CoverageOut(Schema):
     outside: int = Field(description="Admitted scenarios that lack one of the two axes.")
     copies: int = Field(description="Admitted scenarios that are not counted, because they are copies of one that is.")
 
-
-def coverage_out(found: Coverage) -> dict[str, object]:
-    return {
-        "rows": found.rows,
-        "columns": found.columns,
-        "cells": [asdict(cell) for line in found.cells for cell in line],
-        "admitted": found.admitted,
-        "kept": found.kept,
-        "outside": found.outside,
-        "copies": found.copies,
-    }
+    @staticmethod
+    def resolve_cells(found: Coverage) -> list[Cell]:
+        return [cell for line in found.cells for cell in line]
 
 
 def measured_out(found: Measured) -> dict[str, object]:
@@ -254,15 +242,3 @@ def _clearance_out(axis: dict[str, str], cleared: AxisClearance | None) -> dict[
         return None
     by = None if cleared.user is None else cleared.user.username
     return {"by": by, "comment": cleared.comment, "at": cleared.created_at}
-
-
-def taxonomy_out(taxonomy: Taxonomy) -> dict[str, object]:
-    rows = [
-        {
-            "axis": axis.name,
-            "about": axis.about,
-            "values": [{"value": value, "about": about} for value, about in axis.values.items()],
-        }
-        for axis in taxonomy.axes.values()
-    ]
-    return {"data": rows}

@@ -12,15 +12,18 @@ from curation.samples.blind import look, look_at, without_pending
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
-from curation.trajectories.pages.schemas import PairPage, TrajectoryOut, TrajectoryPage, pair_out, trajectory_out
+from curation.trajectories.pages.schemas import PairOut, TrajectoryOut, TrajectoryRow, trajectory_out
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.replay.stage import start_replay
 from curation.web.ids import find
+from curation.web.schemas import Page
 
 router = Router(tags=["trajectories"])
 
 
-@router.get("/projects/{slug}/trajectories", response=TrajectoryPage, exclude_unset=True, summary="List trajectories")
+@router.get(
+    "/projects/{slug}/trajectories", response=Page[TrajectoryRow], exclude_unset=True, summary="List trajectories"
+)
 def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryList]) -> dict[str, object]:
     """Slim rows; `full=true` adds the turns, so ask for fewer rows at a time. Those who review blind get no
     trajectories of pending samples."""
@@ -55,12 +58,12 @@ def post_replay(request: HttpRequest, response: HttpResponse, trajectory_id: str
     return Status(202, run_out(run))
 
 
-@router.get("/projects/{slug}/pairs", response=PairPage, exclude_unset=True, summary="List preference pairs")
+@router.get("/projects/{slug}/pairs", response=Page[PairOut], summary="List preference pairs")
 def list_pairs(request: HttpRequest, slug: str, params: Query[PairList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     page = params.page(pairs_shown(access, params.rows(access.project)))
     look_at_pairs(access, page.rows)
-    return page.response(pair_out)
+    return page.response()
 
 
 def _entered(request: HttpRequest, trajectory_id: str, scope: str) -> tuple[Access, Trajectory]:

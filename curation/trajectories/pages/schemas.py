@@ -6,11 +6,12 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.trajectories.models import RECORDED, Known, Pair, Trajectory
+from curation.trajectories.models import RECORDED, Known, Trajectory
+from curation.web.schemas import Id, NotEmpty, Out
 
 
 class ScenarioRef(Schema):
-    id: str = Field(examples=["31"])
+    id: Id = Field(examples=["31"])
     name: str = Field(examples=["leave a greeting"])
 
 
@@ -92,40 +93,24 @@ class TrajectoryRow(TrajectorySlim):
     metadata: dict[str, Any] | None = None
 
 
-class TrajectoryPage(Schema):
-    data: list[TrajectoryRow]
-    next_cursor: str | None
-    total: int | None = None
-
-
-class PairOut(Schema):
+class PairOut(Out):
     """A kept trajectory and a rejected one of its scenario or task. `at` is a position in the `steps` of both."""
 
-    id: str = Field(examples=["9"])
+    id: Id = Field(examples=["9"])
     scenario: ScenarioRef | None
-    task: str | None = Field(examples=[None], description="The task, without a scenario.")
-    run: str | None = Field(examples=["99"])
-    chosen: str = Field(examples=["118"], description="The trajectory that was kept.")
-    rejected: str = Field(examples=["121"])
-    chosen_outcome: str = Field(examples=["solved"])
-    rejected_outcome: str = Field(examples=["checker_failed"])
+    task: NotEmpty = Field(validation_alias="chosen.task", examples=[None], description="The task, without a scenario.")
+    run: Id | None = Field(validation_alias="run_id", examples=["99"])
+    chosen: Id = Field(validation_alias="chosen_id", examples=["118"], description="The trajectory that was kept.")
+    rejected: Id = Field(validation_alias="rejected_id", examples=["121"])
+    chosen_outcome: str = Field(validation_alias="chosen.outcome", examples=["solved"])
+    rejected_outcome: str = Field(validation_alias="rejected.outcome", examples=["checker_failed"])
     strategy: str = Field(examples=["first_divergence"])
     at: int = Field(
         examples=[2], description="The agent's first step that differs, from 0. The steps before it are equal."
     )
 
 
-class PairPage(Schema):
-    data: list[PairOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
 _ANSWERS = {Known.YES: True, Known.NO: False}
-
-
-def scenario_ref(row: Trajectory | Pair) -> dict[str, object] | None:
-    return {"id": str(row.scenario_id), "name": row.scenario.name} if row.scenario else None
 
 
 def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
@@ -133,7 +118,7 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
     checker: dict[str, object] = {"passed": trajectory.checker_passed}
     row: dict[str, object] = {
         "id": str(trajectory.pk),
-        "scenario": scenario_ref(trajectory),
+        "scenario": trajectory.scenario,
         "environment": trajectory.environment or None,
         "task": trajectory.task or None,
         "agent": trajectory.agent or None,
@@ -178,20 +163,4 @@ def turn_out(turn: Mapping[str, object]) -> dict[str, object]:
         "exit_code": turn.get("exit_code"),
         "seconds": turn.get("seconds"),
         "truncated": bool(turn.get("truncated")),
-    }
-
-
-def pair_out(pair: Pair) -> dict[str, object]:
-    """Needs the queryset's `for_list()`."""
-    return {
-        "id": str(pair.pk),
-        "scenario": scenario_ref(pair),
-        "task": pair.chosen.task or None,
-        "run": None if pair.run_id is None else str(pair.run_id),
-        "chosen": str(pair.chosen_id),
-        "rejected": str(pair.rejected_id),
-        "chosen_outcome": pair.chosen.outcome,
-        "rejected_outcome": pair.rejected.outcome,
-        "strategy": pair.strategy,
-        "at": pair.at,
     }

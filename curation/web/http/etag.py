@@ -17,7 +17,7 @@ from django.utils.http import parse_etags
 from curation.web.ids import number
 from curation.web.problems import FieldError, Problem, Stale
 
-V = TypeVar("V", int, str)
+V = TypeVar("V", bound=int | str)
 
 # The answers that are compared with `If-None-Match`; metrics are not, they change with every request.
 COMPARED = ("application/json", "text/markdown", "text/csv")

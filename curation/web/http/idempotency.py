@@ -8,7 +8,9 @@ import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import orjson
 from django.http import HttpRequest, HttpResponse
+from pydantic import BaseModel
 
 from curation.web.clock import database_now
 from curation.web.models import IdempotentResponse
@@ -23,9 +25,13 @@ STORED_BODY = "winnow_stored_body"
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
-def store_instead(response: HttpResponse, body: bytes) -> None:
-    """Store `body` for a repeated request instead of the response's own, which contains a secret shown only once."""
-    setattr(response, STORED_BODY, body)
+def shown_once(shown: BaseModel, secret: str, *, status: int = 201) -> HttpResponse:
+    """Return a response whose field `secret` is null in the one that is stored for a repeated request."""
+    content = orjson.dumps(shown.model_dump(mode="json"))
+    response = HttpResponse(content, status=status, content_type="application/json")
+    stored = shown.model_copy(update={secret: None})
+    setattr(response, STORED_BODY, orjson.dumps(stored.model_dump(mode="json")))
+    return response
 
 
 def respond_once(request: HttpRequest, get_response: GetResponse, *, credential: str) -> HttpResponse:

@@ -18,17 +18,17 @@ Key = str | int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[M]):
+class KeysetPage(Generic[M]):
     """Rows of one page, the cursor of the next (None at the end) and, if it was counted, the exact total."""
 
     rows: list[M]
     next_cursor: str | None
     total: int | None = None
 
-    def response(self, shape: Callable[[M], object]) -> dict[str, object]:
-        """The response of a REST list: each row in its shape."""
-        total = {} if self.total is None else {"total": self.total}
-        return {"data": [shape(row) for row in self.rows], "next_cursor": self.next_cursor, **total}
+    def response(self, shape: Callable[[M], object] | None = None) -> dict[str, object]:
+        """The response of a REST list. Without `shape`, its schema reads the attributes of the rows."""
+        rows = [shape(row) for row in self.rows] if shape else self.rows
+        return {"data": rows, "next_cursor": self.next_cursor, "total": self.total}
 
 
 def encode_cursor(sort: str, value: Key, pk: int) -> str:
@@ -49,7 +49,7 @@ def decode_cursor(cursor: str, sort: str) -> tuple[Key, int]:
     return value, pk
 
 
-def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, count: bool = False) -> Page[M]:
+def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, count: bool = False) -> KeysetPage[M]:
     """One page of `rows` ordered by `sort` (a field that is never null, `-` before it for descending), then by id.
 
     The sort field needs an index that ends in the id; `field <= value AND (field < value OR id < last)` is the form
@@ -75,9 +75,9 @@ def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, co
     order = [f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"]
     found = list(rows.order_by(*order)[: limit + 1])
     if len(found) <= limit:
-        return Page(found, None, total)
+        return KeysetPage(found, None, total)
     last = found[limit - 1]
     value = last.pk if field == "id" else getattr(last, field)
     if hasattr(value, "isoformat"):
         value = value.isoformat()
-    return Page(found[:limit], encode_cursor(sort, value, last.pk), total)
+    return KeysetPage(found[:limit], encode_cursor(sort, value, last.pk), total)

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 
 from curation.web.lists.filters import words_of
-from curation.web.lists.keyset import Page
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 M = TypeVar("M", bound=Model)
@@ -56,7 +56,7 @@ class Column:
 
 
 def list_context(
-    request: HttpRequest, params: ListParams, page: Page[M], api_path: str, *, path: str = ""
+    request: HttpRequest, params: ListParams, page: KeysetPage[M], api_path: str, *, path: str = ""
 ) -> dict[str, object]:
     """The context of a list's template: `rows`, the parameters, links to other pages and the REST call.
 

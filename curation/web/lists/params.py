@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
 from curation.web.lists.filters import RowFilter, Rows, url_query
-from curation.web.lists.keyset import Page, paginate
+from curation.web.lists.keyset import KeysetPage, paginate
 from curation.web.problems import FieldError, Invalid, Problem
 
 M = TypeVar("M", bound=Model)
@@ -66,7 +66,7 @@ class ListParams(RequestQuery):
         field = chosen.removeprefix("-")
         return ("-" if chosen.startswith("-") else "") + self.sort_columns.get(field, field)
 
-    def page(self, rows: QuerySet[M]) -> Page[M]:
+    def page(self, rows: QuerySet[M]) -> KeysetPage[M]:
         return paginate(rows, sort=self.order(), cursor=self.cursor, limit=self.limit, count=self.count)
 
     def url(self, path: str, **changes: str | None) -> str:

@@ -5,18 +5,17 @@ A table is named by its `data-rows`, a column by the text of its heading.
 
 from typing import Annotated, Literal
 
-from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
+
+from curation.web.schemas import Strict
 
 Density = Literal["compact", "normal", "roomy"]
 ColumnName = Annotated[str, Field(min_length=1, max_length=60)]
 Width = Annotated[int, Field(ge=40, le=1200, description="CSS pixels.")]
 
 
-class TableLayout(Schema):
+class TableLayout(Strict):
     """Columns that are in neither list are shown where there is room for them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     hidden: list[ColumnName] = Field(default=[], max_length=40)
     shown: list[ColumnName] = Field(default=[], max_length=40, description="Shown also on a narrow screen.")

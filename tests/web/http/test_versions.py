@@ -27,7 +27,6 @@ WITHOUT_VERSION = {
     "delete_service_token": "a token is never edited",
     "delete_service_account": "an account of a service is never edited",
     "delete_invitation": "an invitation is never edited",
-    "remove_view": "a saved view is never edited",
     "delete_exclusions": "the body names the instances",
 }
 # Where an object is read, and what changes it; `{}` are those of `Rows`.

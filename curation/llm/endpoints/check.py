@@ -1,21 +1,15 @@
-"""Create, change and delete model endpoints. Admins only: an endpoint decides where the server's keys are sent."""
+"""The rules for the values of a model endpoint."""
 
 import re
-from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-
-from django.db import IntegrityError, transaction
 
 from curation.llm.endpoints.keys import VARIABLE, why_no_base_url, why_refused
 from curation.llm.endpoints.params import check_params, looks_secret
-from curation.llm.models import Endpoint, EndpointPace
+from curation.llm.endpoints.schemas import EndpointIn
 from curation.llm.scripted import SCRIPTED_MODELS
-from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Project, Scope
-from curation.projects.settings.patch import Json
+from curation.projects.models import Project
 from curation.web.outbound.addresses import MODELS, refuse_private, url_parts
-from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
+from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 
 NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
@@ -23,83 +17,7 @@ MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
 MAX_PRICE = Decimal(1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointValues:
-    """The values of an endpoint that a person sets. Prices are US dollars per 1,000,000 tokens; None is unknown."""
-
-    name: str
-    model: str
-    api_base: str = ""
-    api_key_env: str = ""
-    params: dict[str, Json] = field(default_factory=dict)
-    max_concurrency: int = 16
-    rpm: int | None = None
-    tpm: int | None = None
-    price_in: Decimal | None = None
-    price_out: Decimal | None = None
-    family: str = ""
-
-
-def endpoint_of(project: Project, name: str) -> Endpoint:
-    endpoint = Endpoint.objects.of(project).filter(name=name).first()
-    if endpoint is None:
-        raise NotFound(f"There is no model endpoint {name[:60]!r} in {project.slug}.")
-    return endpoint
-
-
-def values_of(endpoint: Endpoint) -> EndpointValues:
-    return EndpointValues(**{key: getattr(endpoint, key) for key in EndpointValues.__dataclass_fields__})
-
-
-def create_endpoint(*, access: Access, values: EndpointValues) -> Endpoint:
-    """Create an endpoint. Raises `Invalid` with each wrong field, `Conflict` for a name that is taken."""
-    access.require(Scope.ADMIN)
-    check_values(values, access.project)
-    try:
-        with transaction.atomic():
-            endpoint = Endpoint.objects.create(project=access.project, **asdict(values))
-            _record(access, "model.create", endpoint, {"model": values.model, "api_base": values.api_base})
-    except IntegrityError:
-        raise _taken(values.name) from None
-    return endpoint
-
-
-def change_endpoint(*, access: Access, name: str, values: EndpointValues, seen_version: int | None = None) -> Endpoint:
-    """Replace the endpoint's values. Raises `Stale` if `seen_version` is not the current version."""
-    access.require(Scope.ADMIN)
-    check_values(values, access.project)
-    try:
-        with transaction.atomic():
-            endpoint = Endpoint.objects.select_for_update().get(pk=endpoint_of(access.project, name).pk)
-            if seen_version is not None and seen_version != endpoint.version:
-                raise Stale.version(seen_version, endpoint.version)
-            before, after = asdict(values_of(endpoint)), asdict(values)
-            changed = [key for key in after if after[key] != before[key]]
-            if changed:
-                for key in changed:
-                    setattr(endpoint, key, after[key])
-                endpoint.version += 1
-                endpoint.save()
-                EndpointPace.objects.end_outage(
-                    endpoint.pk
-                )  # it may be up at another address; items that wait for it go on
-                moved: dict[str, object] = {key: [_shown(before[key]), _shown(after[key])] for key in changed}
-                _record(access, "model.update", endpoint, moved)
-    except IntegrityError:
-        raise _taken(values.name) from None
-    return endpoint
-
-
-def delete_endpoint(*, access: Access, name: str) -> None:
-    """Delete an endpoint. Recorded calls keep its name, their figures and their texts."""
-    access.require(Scope.ADMIN)
-    with transaction.atomic():
-        endpoint = endpoint_of(access.project, name)
-        _record(access, "model.delete", endpoint, {"model": endpoint.model})
-        endpoint.delete()
-
-
-def check_values(values: EndpointValues, project: Project) -> None:
+def check_values(values: EndpointIn, project: Project) -> None:
     """Raise `Invalid` with every wrong field. Secrets are checked first and never repeated."""
     _refuse_secrets(values)
     errors = [FieldError(path, reason) for path, reason in _wrong_fields(values, project) if reason]
@@ -123,7 +41,7 @@ def check_base_url(api_base: str) -> None:
     refuse_private(api_base, MODELS)
 
 
-def _refuse_secrets(values: EndpointValues) -> None:
+def _refuse_secrets(values: EndpointIn) -> None:
     if _is_pasted_key(values.api_key_env):
         raise Invalid(
             "This looks like a key. Give the *name* of the environment variable that contains it, such as "
@@ -148,7 +66,7 @@ def _is_pasted_key(given: str) -> bool:
     return looks_secret(given) or len(given) >= 20 or given.startswith(("sk-", "sk_", "Bearer ", "hf_", "gsk_"))
 
 
-def _wrong_fields(values: EndpointValues, project: Project) -> list[tuple[str, str]]:
+def _wrong_fields(values: EndpointIn, project: Project) -> list[tuple[str, str]]:
     model = ""
     if not MODEL.fullmatch(values.model) or len(values.model) > 200:
         model = "a LiteLLM model string such as openai/gpt-4o-mini, or scripted/… for an offline model"
@@ -192,16 +110,3 @@ def _wrong_fields(values: EndpointValues, project: Project) -> list[tuple[str, s
 
 def _is_price(given: Decimal | None) -> bool:
     return given is None or (given.is_finite() and 0 <= given <= MAX_PRICE and given == round(given, 6))
-
-
-def _taken(name: str) -> Conflict:
-    reason = f"There is already a model endpoint {name!r}. Choose another name."
-    return Conflict(reason, code="name_taken", errors=[FieldError("name", "is taken")])
-
-
-def _shown(value: object) -> object:
-    return str(value) if isinstance(value, Decimal) else value
-
-
-def _record(access: Access, action: str, endpoint: Endpoint, data: dict[str, object]) -> None:
-    record(actor=access.user, project=access.project, action=action, subject=endpoint.name, data=data)

@@ -1,0 +1,83 @@
+"""Parts of the requests and responses of every app."""
+
+import re
+from decimal import Decimal
+from functools import cache
+from types import new_class
+from typing import Annotated, Any, Generic, Self, TypeVar
+
+from ninja import Schema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    create_model,
+    model_validator,
+)
+
+from curation.web.text.figures import exact_money
+
+T = TypeVar("T")
+
+# A response reads the attributes of a row, and a row is named by its id, a user by the username.
+Id = Annotated[str, BeforeValidator(lambda given: str(getattr(given, "pk", given)))]
+Username = Annotated[str, BeforeValidator(str)]
+# Whether a column, such as a time, has a value.
+Set = Annotated[bool, BeforeValidator(lambda given: given if isinstance(given, bool) else given is not None)]
+# The ends of an interval.
+Ends = Annotated[list[float], BeforeValidator(lambda given: [given.low, given.high])]
+# A time as text, with Z for UTC.
+Stamp = Annotated[str, BeforeValidator(lambda at: at.isoformat().replace("+00:00", "Z"))]
+# Empty texts of the database are null.
+Money = Annotated[str, BeforeValidator(lambda amount: exact_money(amount) if isinstance(amount, Decimal) else amount)]
+NotEmpty = Annotated[str | None, BeforeValidator(lambda given: given or None)]
+
+
+class Strict(Schema):
+    """A request body that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class Out(Schema):
+    """A response that is read from the attributes of a row, beside the schema of its request if there is one:
+    `class WebhookOut(WebhookIn, Out)`."""
+
+    model_config = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def made_once(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """A response inside another one has been read already."""
+        return given if isinstance(given, cls) else handler(given)
+
+
+def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[Strict]:
+    """Return the request of a change: the fields of `schema`, each of which may be omitted, and `more`."""
+    fields = {
+        field: (info.annotation | None, Field(None, description=info.description, examples=info.examples))
+        for field, info in schema.model_fields.items()
+        if info.annotation
+    }
+    doc = "Omitted fields keep their values."
+    return create_model(name, __base__=Strict, __doc__=doc, __module__=schema.__module__, **fields, **more)  # type: ignore[call-overload, no-any-return]
+
+
+@cache
+def _named(page: type[Any], row: str) -> type[Any]:
+    name = re.sub(r"(Out|Brief|Row)$", "", row) + "Page"
+    return new_class(name, (page,), exec_body=lambda body: body.update(__module__=__name__))
+
+
+class Page(Schema, Generic[T]):
+    """`Page[SampleOut]` is `SamplePage` in the OpenAPI document. `total` is there only if the request counts."""
+
+    data: list[T]
+    next_cursor: str | None
+    total: int | None = Field(None, exclude_if=lambda total: total is None)
+
+    def __class_getitem__(cls, row: Any) -> Any:
+        # Pydantic's own name is `Page_SampleOut_`.
+        return _named(super().__class_getitem__(row), row.__name__)
