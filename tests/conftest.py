@@ -4,12 +4,16 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.contenttypes.management import create_contenttypes
-from django.db import connection
+from django.core.management.color import no_style
+from django.core.management.commands.flush import Command as Flush
+from django.core.management.sql import sql_flush
+from django.db import connection, connections
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck
@@ -121,7 +125,8 @@ def quick_flush() -> Iterator[None]:
     """Emptying the database after a test with its own transactions took longer than most of the tests.
 
     PostgreSQL makes new files for each table that it truncates, so rows are deleted instead. Content types and
-    permissions, which no test reads, are not written again.
+    permissions, which no test reads, are not written, and Django does not tell all apps that it migrated: 15 ms for
+    each of 2,400 tests.
     """
     post_migrate.disconnect(create_contenttypes)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
@@ -129,9 +134,14 @@ def quick_flush() -> Iterator[None]:
     def deletions(operations: DatabaseOperations, style: object, tables: Iterable[str], **_: object) -> list[str]:
         return ["; ".join(f"DELETE FROM {operations.quote_name(table)}" for table in tables)]  # noqa: S608 - our own
 
+    def empty(command: Flush, *, database: str, **_: object) -> None:
+        used = connections[database]
+        used.ops.execute_sql_flush(sql_flush(no_style(), used, reset_sequences=False, allow_cascade=False))
+
     # Of the class: in an event loop, as Playwright runs one, Django has another connection than outside.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(DatabaseOperations, "sql_flush", deletions)
+        patched.setattr(Flush, "handle", empty)
         yield
 
 
@@ -152,6 +162,14 @@ def quick_clients() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(WhiteNoiseMiddleware, "add_files_from_finders", once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_shutdown() -> Iterator[None]:
+    """The servers of tests look every 20 ms, not every half second, whether they shall end."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(BaseServer.serve_forever, "__defaults__", (0.02,))
         yield
 
 

@@ -109,7 +109,7 @@ def provider(settings: Any) -> Iterator[Provider]:
     made = _Handler.provider = Provider(issuer=f"http://127.0.0.1:{server.server_port}")
     settings.OIDC_ISSUER, settings.OIDC_NAME = made.issuer, "Acme"
     settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, SECRET
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield made
     server.shutdown()

@@ -63,7 +63,7 @@ class Proxy:
 
     @contextmanager
     def running(self) -> Iterator["Proxy"]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         thread.start()
         try:
             yield self

@@ -25,6 +25,7 @@ from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, RunState
 from tests.exports.exporting import approve, content, drive_export, make_approved, reasons, rows, run_export
 from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAME = "sft-messages.train.jsonl"
@@ -33,10 +34,10 @@ NAME = "sft-messages.train.jsonl"
 class Downloads:
     """An export, and a caller that may read it."""
 
-    def __init__(self, turns: int = 3) -> None:
+    def __init__(self) -> None:
         self.project = make_project()
         user = make_user()
-        for _ in range(turns):
+        for _ in range(3):
             make_approved(self.project, by=user)
         self.export = run_export(self.project, {"formats": ["sft-messages", "dpo"]})
         self.token = make_bearer(make_member(self.project, role=Role.VIEWER))
@@ -47,12 +48,16 @@ class Downloads:
         return getattr(Client(), method)(f"/api/v1/exports/{self.export.pk}/files/{name}", headers=sent)
 
 
+@world
+def get(patched: pytest.MonkeyPatch) -> Downloads:
+    return Downloads()
+
+
 def body(answer: Any) -> bytes:
     return bytes(answer.getvalue())
 
 
-def test_a_file_is_sent_whole_with_its_hash_and_name() -> None:
-    get = Downloads()
+def test_a_file_is_sent_whole_with_its_hash_and_name(get: Downloads) -> None:
     answer = get()
     assert answer.status_code == 200 and body(answer) == get.data
     digest = hashlib.sha256(get.data).hexdigest()
@@ -72,8 +77,7 @@ def test_a_file_is_sent_whole_with_its_hash_and_name() -> None:
         ("Bytes=0-99999", 0, None),
     ],
 )
-def test_one_range_is_sent(header: str, low: int, high: int | None) -> None:
-    get = Downloads()
+def test_one_range_is_sent(get: Downloads, header: str, low: int, high: int | None) -> None:
     answer = get(Range=header)
     wanted = get.data[low:high]
     start = low % len(get.data)
@@ -82,15 +86,13 @@ def test_one_range_is_sent(header: str, low: int, high: int | None) -> None:
     assert answer.headers["Content-Length"] == str(len(wanted))
 
 
-def test_a_suffix_longer_than_the_file_is_the_file() -> None:
-    get = Downloads()
+def test_a_suffix_longer_than_the_file_is_the_file(get: Downloads) -> None:
     answer = get(Range="bytes=-999999")
     assert answer.status_code == 206 and body(answer) == get.data
 
 
 @pytest.mark.parametrize("header", ["bytes=999999-", "bytes=-0", "bytes=999999-1000000, 999999-"])
-def test_a_range_beyond_the_end_is_416_with_the_length(header: str) -> None:
-    get = Downloads()
+def test_a_range_beyond_the_end_is_416_with_the_length(get: Downloads, header: str) -> None:
     answer = get(Range=header)
     assert answer.status_code == 416 and answer.headers["Content-Range"] == f"bytes */{len(get.data)}"
 
@@ -98,22 +100,19 @@ def test_a_range_beyond_the_end_is_416_with_the_length(header: str) -> None:
 @pytest.mark.parametrize(
     "header", ["bytes=0-1, 4-5", "bytes=9-2", "rows=0-1", "bytes=", "bytes=a-b", "bytes=-", "bytes"]
 )
-def test_several_ranges_and_invalid_ones_get_the_whole_file(header: str) -> None:
-    get = Downloads()
+def test_several_ranges_and_invalid_ones_get_the_whole_file(get: Downloads, header: str) -> None:
     answer = get(Range=header)
     assert answer.status_code == 200 and body(answer) == get.data
 
 
-def test_a_resumed_download_of_another_version_starts_over() -> None:
-    get = Downloads()
+def test_a_resumed_download_of_another_version_starts_over(get: Downloads) -> None:
     etag = get().headers["ETag"]
     assert get(Range="bytes=5-", If_Range=etag).status_code == 206
     assert get(Range="bytes=5-", If_Range='"other"').status_code == 200
     assert get(Range="bytes=5-", If_Range="Sat, 01 Jan 2028 00:00:00 GMT").status_code == 200
 
 
-def test_an_unchanged_file_is_not_sent_again_and_head_sends_none() -> None:
-    get = Downloads()
+def test_an_unchanged_file_is_not_sent_again_and_head_sends_none(get: Downloads) -> None:
     etag = get().headers["ETag"]
     again = get(If_None_Match=etag)
     assert again.status_code == 304 and again.content == b""
@@ -121,20 +120,17 @@ def test_an_unchanged_file_is_not_sent_again_and_head_sends_none() -> None:
     assert head.status_code == 200 and head.headers["Content-Length"] == str(len(get.data)) and body(head) == b""
 
 
-def test_names_of_other_files_are_not_found() -> None:
-    get = Downloads()
+def test_names_of_other_files_are_not_found(get: Downloads) -> None:
     for name in ("nothing.jsonl", "..", "%2e%2e%2fwinnow.sqlite3", "..%2f..%2fsecret_key"):
         assert get(name).status_code == 404
 
 
-def test_a_file_lost_from_storage_is_another_error_than_an_unknown_one() -> None:
-    get = Downloads()
+def test_a_file_lost_from_storage_is_another_error_than_an_unknown_one(get: Downloads) -> None:
     default_storage.delete(get.export.files.get(name=NAME).stored_as)
     assert get().status_code == 503
 
 
-def test_the_archive_has_every_file_and_can_be_resumed() -> None:
-    get = Downloads()
+def test_the_archive_has_every_file_and_can_be_resumed(get: Downloads) -> None:
     whole = body(get("archive.tar"))
     with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
         names = {member.name.partition("/")[2]: archive.extractfile(member) for member in archive.getmembers()}

@@ -25,6 +25,7 @@ from curation.web.problems import Invalid
 from tests.exports.exporting import make_approved, run_export
 from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
 from tests.factories import make_bearer, make_member, make_project, make_user, ticket
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPOSITORY = "acme/shell-agents"
@@ -40,21 +41,34 @@ def hub(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield found
 
 
-def make_hub_project(hub: Hub, **values: Any) -> Project:
-    project = make_project(**values)
-    project.settings_json = {
-        "hub": {"endpoint": hub.address, "token": "ACME_HUB_TOKEN", "namespaces": ["acme"]},
-        **project.settings_json,
-    }
+def connect(project: Project, hub: Hub) -> None:
+    project.settings_json["hub"] = {"endpoint": hub.address, "token": "ACME_HUB_TOKEN", "namespaces": ["acme"]}
     project.save()
-    return project
 
 
-def make_export(project: Project, *, rows: int = 12, **recipe: Any) -> Export:
-    for number in range(rows):
+def make_export(**recipe: Any) -> Export:
+    project = make_project()
+    for number in range(12):
         answer = f"THOUGHT: {ticket(number)}\n\n```bash\nls {number}\n```"
         make_approved(project, challenger=answer, instance_id=f"acme-{number}")
     return run_export(project, {**RECIPE, **recipe})
+
+
+@world
+def plain(patched: pytest.MonkeyPatch) -> Export:
+    return make_export()
+
+
+@world
+def in_parquet(patched: pytest.MonkeyPatch) -> Export:
+    return make_export(parquet=True)
+
+
+@pytest.fixture
+def export(plain: Export, hub: Hub) -> Export:
+    """Twelve rows of a project that may push to the hub."""
+    connect(plain.project, hub)
+    return plain
 
 
 def push(export: Export, repository: str = REPOSITORY, *, private: bool = True, user: Any = None) -> Run:
@@ -79,10 +93,10 @@ def pushed(hub: Hub) -> dict[str, str]:
     return {name: hashlib.sha256(data).hexdigest() for name, data in tree.items() if name != ".gitattributes"}
 
 
-@pytest.mark.parametrize("storage", [{}, {"parquet": True}])
-def test_all_files_arrive_in_one_commit_byte_for_byte(hub: Hub, storage: dict[str, bool]) -> None:
-    user = make_user()
-    export = make_export(make_hub_project(hub), **storage)
+@pytest.mark.parametrize("stored", ["plain", "in_parquet"])
+def test_all_files_arrive_in_one_commit_byte_for_byte(hub: Hub, request: pytest.FixtureRequest, stored: str) -> None:
+    user, export = make_user(), request.getfixturevalue(stored)
+    connect(export.project, hub)
 
     run = push(export, user=user)
 
@@ -93,15 +107,14 @@ def test_all_files_arrive_in_one_commit_byte_for_byte(hub: Hub, storage: dict[st
     assert repository.private
     assert run.result["commit"] == repository.head
     assert run.result["url"] == f"{hub.address}/datasets/{REPOSITORY}/commit/{repository.head}"
-    assert repository.lfs or not storage
+    assert repository.lfs or stored == "plain"
     entry = AuditEntry.objects.get(action="export.push")
     assert (entry.actor, entry.subject) == (user, f"export {export.pk}")
     assert entry.data["commit"] == repository.head
     assert entry.data["manifest_sha256"] == export.manifest_sha256
 
 
-def test_the_repository_loads_with_load_dataset(hub: Hub, tmp_path: Path) -> None:
-    export = make_export(make_hub_project(hub))
+def test_the_repository_loads_with_load_dataset(hub: Hub, export: Export, tmp_path: Path) -> None:
     push(export)
     script = (
         "import sys, datasets\n"
@@ -116,12 +129,12 @@ def test_the_repository_loads_with_load_dataset(hub: Hub, tmp_path: Path) -> Non
 
 
 def test_the_token_is_in_no_row_log_or_answer_and_goes_to_no_other_host(
-    hub: Hub, caplog: pytest.LogCaptureFixture
+    hub: Hub, in_parquet: Export, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    user = make_user()
-    project = make_hub_project(hub, user=user)
-    export = make_export(project, parquet=True)
+    export = in_parquet
+    connect(export.project, hub)
+    user = make_member(export.project, role=Role.ADMIN)
     client = Client()
     client.force_login(user)
     hub.fail_next.append(("/commit/", 400, f"the token {TOKEN} may not write"))
@@ -140,9 +153,8 @@ def test_the_token_is_in_no_row_log_or_answer_and_goes_to_no_other_host(
     assert TOKEN not in everything
 
 
-def test_a_push_that_is_repeated_makes_no_second_commit(hub: Hub) -> None:
+def test_a_push_that_is_repeated_makes_no_second_commit(hub: Hub, export: Export) -> None:
     """As a worker does whose predecessor died between the commit and its own record of it."""
-    export = make_export(make_hub_project(hub))
     first, second = push(export), push(export)
 
     assert second.state == "succeeded"
@@ -150,9 +162,8 @@ def test_a_push_that_is_repeated_makes_no_second_commit(hub: Hub) -> None:
     assert len(hub.repositories[REPOSITORY].commits) == 2
 
 
-def test_a_push_that_failed_is_retried_and_finishes(hub: Hub) -> None:
-    user = make_user()
-    export = make_export(make_hub_project(hub, user=user))
+def test_a_push_that_failed_is_retried_and_finishes(hub: Hub, export: Export) -> None:
+    user = make_member(export.project, role=Role.ADMIN)
     hub.fail_next.append(("/preupload/", 403, "no write permission"))
     run = push(export, user=user)
     assert "no write permission" in reason_of(run)
@@ -165,36 +176,32 @@ def test_a_push_that_failed_is_retried_and_finishes(hub: Hub) -> None:
     assert pushed(hub) == digests(export)
 
 
-def test_files_of_an_earlier_push_go_and_those_of_others_stay(hub: Hub) -> None:
-    project = make_hub_project(hub)
+def test_files_of_an_earlier_push_go_and_those_of_others_stay(hub: Hub, export: Export) -> None:
     hub.add(REPOSITORY, tree={"NOTES.md": b"ours, by hand"})
-    push(make_export(project))
-    export = run_export(project, {"formats": ["kto"]})
-
     push(export)
+    later = run_export(export.project, {"formats": ["kto"]})
 
-    assert pushed(hub) == {**digests(export), "NOTES.md": hashlib.sha256(b"ours, by hand").hexdigest()}
+    push(later)
+
+    assert pushed(hub) == {**digests(later), "NOTES.md": hashlib.sha256(b"ours, by hand").hexdigest()}
 
 
-def test_a_private_push_to_a_public_repository_writes_nothing(hub: Hub) -> None:
+def test_a_private_push_to_a_public_repository_writes_nothing(hub: Hub, export: Export) -> None:
     hub.add(REPOSITORY, private=False)
-    export = make_export(make_hub_project(hub))
 
     assert "is public" in reason_of(push(export))
     assert pushed(hub) == {}
     assert push(export, private=False).state == "succeeded"
 
 
-def test_a_commit_of_somebody_else_in_between_is_not_overwritten(hub: Hub) -> None:
-    export = make_export(make_hub_project(hub))
+def test_a_commit_of_somebody_else_in_between_is_not_overwritten(hub: Hub, export: Export) -> None:
     hub.add(REPOSITORY)
     hub.fail_next.append(("/commit/", 412, "A commit has happened since. Please refresh and try again."))
 
     assert "A commit has happened since" in reason_of(push(export))
 
 
-def test_a_file_that_changed_in_storage_is_not_pushed(hub: Hub) -> None:
-    export = make_export(make_hub_project(hub))
+def test_a_file_that_changed_in_storage_is_not_pushed(hub: Hub, export: Export) -> None:
     file = export.files.get(name="sft-messages.train.jsonl")
     Path(default_storage.path(file.stored_as)).write_bytes(b"{}\n")
 
@@ -213,9 +220,10 @@ def test_a_file_that_changed_in_storage_is_not_pushed(hub: Hub) -> None:
         ({"endpoint": "http://localhost:1"}, REPOSITORY, "HUB_TOKENS"),
     ],
 )
-def test_what_is_not_allowed_is_refused_at_launch(hub: Hub, change: dict[str, str], repository: str, word: str) -> None:
-    project = make_hub_project(hub)
-    export = make_export(project, rows=1)
+def test_what_is_not_allowed_is_refused_at_launch(
+    hub: Hub, export: Export, change: dict[str, str], repository: str, word: str
+) -> None:
+    project = export.project
     project.settings_json["hub"] |= change
     project.save()
 
@@ -224,32 +232,29 @@ def test_what_is_not_allowed_is_refused_at_launch(hub: Hub, change: dict[str, st
     assert not hub.requests
 
 
-def test_a_project_that_the_operator_did_not_name_has_no_token(hub: Hub, settings: Settings) -> None:
+def test_a_project_that_the_operator_did_not_name_has_no_token(export: Export, settings: Settings) -> None:
     settings.HUB_TOKENS = read_rules("ACME_HUB_TOKEN=127.0.0.1@other")
     with pytest.raises(Invalid, match="HUB_TOKENS"):
-        push(make_export(make_hub_project(hub), rows=1))
+        push(export)
 
 
-def test_a_prefix_names_no_variable_of_the_server(hub: Hub, settings: Settings) -> None:
-    project = make_hub_project(hub)
+def test_a_prefix_names_no_variable_of_the_server(export: Export, settings: Settings) -> None:
+    project = export.project
     settings.HUB_TOKENS = read_rules("DATABASE_*")
-    export = make_export(project, rows=1)
     project.settings_json["hub"]["token"] = "DATABASE_URL"
     project.save()
     with pytest.raises(Invalid, match="HUB_TOKENS"):
         push(export)
 
 
-def test_private_addresses_and_plain_http_need_the_operators_leave(hub: Hub, settings: Settings) -> None:
-    export = make_export(make_hub_project(hub), rows=1)
+def test_private_addresses_and_plain_http_need_the_operators_leave(export: Export, settings: Settings) -> None:
     settings.ALLOW_PRIVATE_HUB_HOSTS = False
     with pytest.raises(Invalid, match="https"):
         push(export)
 
 
-def test_what_an_admin_forbids_after_the_launch_is_not_done(hub: Hub) -> None:
-    project = make_hub_project(hub)
-    export = make_export(project, rows=1)
+def test_what_an_admin_forbids_after_the_launch_is_not_done(hub: Hub, export: Export) -> None:
+    project = export.project
     run = launch(project=project, kind="push", params={"export": str(export.pk), "repository": REPOSITORY}, user=None)
     project.settings_json["hub"]["namespaces"] = ["elsewhere"]
     project.save()
@@ -260,15 +265,14 @@ def test_what_an_admin_forbids_after_the_launch_is_not_done(hub: Hub) -> None:
     assert not hub.requests
 
 
-def test_a_worker_without_the_token_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_the_token_says_so(export: Export, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ACME_HUB_TOKEN")
-    assert "ACME_HUB_TOKEN is not set" in reason_of(push(make_export(make_hub_project(hub), rows=1)))
+    assert "ACME_HUB_TOKEN is not set" in reason_of(push(export))
 
 
-def test_the_page_and_the_api_launch_a_push_and_list_it(hub: Hub) -> None:
-    user = make_user()
-    project = make_hub_project(hub, user=user)
-    export = make_export(project, rows=2)
+def test_the_page_and_the_api_launch_a_push_and_list_it(hub: Hub, export: Export) -> None:
+    project = export.project
+    user = make_member(project, role=Role.ADMIN)
     client = Client()
     client.force_login(user)
     page = f"/p/{project.slug}/exports/{export.pk}/"
@@ -291,10 +295,9 @@ def test_the_page_and_the_api_launch_a_push_and_list_it(hub: Hub) -> None:
     assert "Push to" not in client.get(page).content.decode()
 
 
-def test_retrying_and_resuming_a_push_need_what_the_push_needs(hub: Hub) -> None:
-    user = make_user()
-    project = make_hub_project(hub, user=user)
-    run = push(make_export(project, rows=2), user=user)
+def test_retrying_and_resuming_a_push_need_what_the_push_needs(hub: Hub, export: Export) -> None:
+    user = make_member(export.project, role=Role.ADMIN)
+    run = push(export, user=user)
     Run.objects.filter(pk=run.pk).update(state="failed", items_failed=1)
     run.items.update(state="failed")
     client = Client()

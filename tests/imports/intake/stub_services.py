@@ -101,7 +101,7 @@ def running_services() -> Iterator[Services]:
     services = Services()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"services": services}))
     services.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield services

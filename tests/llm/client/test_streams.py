@@ -72,7 +72,7 @@ def serving(
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
         yield served

@@ -240,7 +240,7 @@ class TestServed:
                         self.request.sendall(b" ")
 
         with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as server:
-            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            threading.Thread(target=server.serve_forever, daemon=True).start()
             try:
                 with pytest.raises(Problem, match=r"did not list its models within 0\.4 s"):
                     served_models(api_base=f"http://127.0.0.1:{server.server_address[1]}/v1")

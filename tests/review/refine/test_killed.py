@@ -22,7 +22,7 @@ from tests.duels.running import CHALLENGER, JUDGES, KING, Models, end, start
 from tests.factories import make_duel, make_endpoint, make_project
 from tests.review.refine.test_refine import BETTER, likes
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 SAMPLES = 3
 READINGS = SAMPLES * len(JUDGES) * 2 * 2  # against king and parent, in both orders
 # The worker dies when this many answers have arrived: among the improvements, and twice among the readings.

@@ -84,26 +84,24 @@ def test_every_way_of_reading_returns_the_same_rows(
         assert read(project, query, sort) == expected, sort
 
 
-@pytest.mark.parametrize("sort", SampleList.sorts)
 @pytest.mark.parametrize("query", FILTERS)
-def test_pages_never_offset_and_count_only_when_asked(project: Project, query: str, sort: str) -> None:
-    first = sample_page(project, wanted(query, project, sort=sort))
-    if first.next_cursor is None:
-        return
-    with CaptureQueriesContext(connection) as captured:
-        sample_page(project, wanted(query, project, sort=sort, cursor=first.next_cursor))
-    for asked in captured:
-        assert "OFFSET" not in asked["sql"]
-        assert "LIKE" not in asked["sql"]
-        assert "COUNT(*)" not in asked["sql"] or "LIMIT" in asked["sql"]
+def test_pages_never_offset_and_count_only_when_asked(project: Project, query: str) -> None:
+    for sort in SampleList.sorts:
+        first = sample_page(project, wanted(query, project, sort=sort))
+        with CaptureQueriesContext(connection) as captured:
+            sample_page(project, wanted(query, project, sort=sort, cursor=first.next_cursor or ""))
+        for asked in captured:
+            assert "OFFSET" not in asked["sql"], sort
+            assert "LIKE" not in asked["sql"], sort
+            assert "COUNT(*)" not in asked["sql"] or "LIMIT" in asked["sql"], sort
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by statistics, which 60 rows do not have")
-@pytest.mark.parametrize("sort", SampleList.sorts)
 @pytest.mark.parametrize("query", FILTERS)
-def test_no_page_scans_the_table(project: Project, query: str, sort: str) -> None:
+def test_no_page_scans_the_table(project: Project, query: str) -> None:
     with CaptureQueriesContext(connection) as captured:
-        sample_page(project, wanted(query, project, sort=sort))
+        for sort in SampleList.sorts:
+            sample_page(project, wanted(query, project, sort=sort))
     for asked in captured:
         with connection.cursor() as cursor:
             cursor.execute("EXPLAIN QUERY PLAN " + asked["sql"])

@@ -192,7 +192,9 @@ COMBINATIONS = list(product(shipped_taxonomy().axes["task"].values, shipped_taxo
 def often_and_seldom() -> list[object]:
     """Every third combination, most of them among the long tests."""
     numbers = range(0, len(COMBINATIONS), 3)
-    return [pytest.param(number, marks=[pytest.mark.slow] if index % 4 else []) for index, number in enumerate(numbers)]
+    return [
+        pytest.param(number, marks=[pytest.mark.slow] if index % 10 else []) for index, number in enumerate(numbers)
+    ]
 
 
 @pytest.mark.bubblewrap
