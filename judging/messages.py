@@ -31,10 +31,12 @@ class Message(TypedDict):
     tool_calls: NotRequired[Sequence[ToolCall]]
     tool_call_id: NotRequired[str]
     name: NotRequired[str]
+    reasoning_content: NotRequired[str]
+    is_error: NotRequired[bool]
     train: NotRequired[bool]
 
 
-_NOT_SENT = ("reasoning_content", "train")
+_NOT_SENT = ("reasoning_content", "is_error", "train")
 
 
 def content_of(message: object) -> str:

@@ -206,6 +206,7 @@ class ImportRun(Kind[ImportParams]):
         return {
             **{name: result.get(name, "") for name in ("source", "format", "layout")},
             "rows": result.get("rows", 0),
+            "account": result.get("account", []),
             "bad_rows": result.get("bad_rows", 0),
             "bad_rows_url": bad_rows_url,
             "counts": [(words, result[name]) for name, words in kind.words.items() if result.get(name)],

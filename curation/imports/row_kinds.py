@@ -2,12 +2,13 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from curation.imports.layouts.account import Account
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
@@ -50,14 +51,23 @@ class Target:
     memory: Json = field(default_factory=dict)
     notes: Json = field(default_factory=dict)
 
+    def account_for(self, rows: Iterable[Account]) -> None:
+        """Add the accounts of rows that were written to that of the import, which its result shows."""
+        account = Account(self.memory.get("account", ()))
+        for row in rows:
+            account.add(row)
+        self.memory["account"] = self.notes["account"] = account.entries()
+
 
 @dataclass(frozen=True, slots=True)
 class RowPreview:
-    """The preview of one row: the name of its layout, how many units it would give, and some of them."""
+    """The preview of one row: the name of its layout, how many units it would give, some of them, and the account of
+    its fields."""
 
     layout: str
     units: int
     lines: Sequence[tuple[str, str]]
+    account: Account = field(default_factory=Account)
 
 
 class ImportKind(ABC, Generic[O, E]):

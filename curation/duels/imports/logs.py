@@ -2,8 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from curation.duels.imports.layouts import Conversation, Layout, name_of, read_conversation, read_messages, read_tools
+from curation.duels.imports.conversation import Conversation, read_conversation, written
+from curation.imports.layouts.account import Fields
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.messages import read_messages
+from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Found, Generation
 from judging.traces.inspect_log import is_log, read_log
@@ -12,26 +18,32 @@ from judging.traces.read import is_langfuse, is_trace, read_trace
 LONGEST_GROUP = 200
 
 
+class Layout(StrEnum):
+    INSPECT = "Inspect log"
+    SPANS = "OpenTelemetry spans"
+    LANGFUSE = "Langfuse observations"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """`conversations` have ascending starts. A span that is no model call has none, and is no error; calls
     `without_content` were traced without their messages, and `unreadable` ones cannot be read."""
 
-    layout: Layout
+    layout: str
     conversations: list[Conversation]
     without_content: int = 0
     unreadable: int = 0
 
 
-def read_document(row: Mapping[str, object]) -> Document:
+def read_document(row: Mapping[str, object], mapping: RowMapping | None = None) -> Document:
     """Return the conversations of one row. Raises `RowRefused`."""
     if is_log(row):
         return _document(Layout.INSPECT, read_log(row), "the log has no samples")
     if is_trace(row):
         layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
         return _document(layout, read_trace(row), "")
-    conversation = read_conversation(row)
-    if not conversation.turns():
+    conversation = read_conversation(row, mapping)
+    if not conversation.turns:
         raise RowRefused("no assistant message with a history before it")
     return Document(conversation.layout, [conversation])
 
@@ -59,6 +71,7 @@ def _document(layout: Layout, found: Found, empty: str) -> Document:
 
 
 def _conversation(layout: Layout, found: Generation) -> Conversation:
-    messages = read_messages(found.messages, "messages")
-    group = name_of({"group": found.group[:LONGEST_GROUP]}, "group")
-    return Conversation(layout, messages, group, "", read_tools(found.tools), spoken=found.turns)
+    cleaned, _ = clean({"messages": found.messages, "tools": found.tools, "group": found.group[:LONGEST_GROUP]}, "")
+    read = read_messages(cleaned["messages"], "messages", Fields(cleaned))
+    messages, turns = written(read.steps, [read.positions[turn] for turn in found.turns])
+    return Conversation(layout, messages, turns, read_tools(cleaned["tools"], "tools"), cleaned["group"])

@@ -10,11 +10,11 @@ file is a different one: the row and all later ones of the import get the name w
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import orjson
 
-from curation.duels.imports.layouts import Conversation, Message
+from curation.duels.imports.conversation import Conversation
 from curation.duels.models import Prompt, PromptText
 from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
@@ -22,6 +22,7 @@ from curation.imports.row_kinds import Target
 from curation.projects.models import Project
 from curation.samples.scans.store import scan_texts
 from curation.web.lists.id_list import KeyList
+from judging.messages import Message, content_of
 from judging.scan.scan import texts_of
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
@@ -129,12 +130,12 @@ def _taken_offsets(project: Project, source: str, offsets: Sequence[int]) -> dic
     return taken
 
 
-def _running_sizes(messages: list[Message]) -> list[int]:
+def _running_sizes(messages: Sequence[Message]) -> list[int]:
     """Return the characters before each message: texts, and tool calls as JSON."""
     sizes, total = [], 0
     for message in messages:
         sizes.append(total)
-        total += len(cast(str, message["content"]))
+        total += len(content_of(message))
         if "tool_calls" in message:
             total += len(orjson.dumps(message["tool_calls"]))
     return sizes

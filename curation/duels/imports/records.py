@@ -8,11 +8,13 @@ from typing import ClassVar
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.layouts import name_of, repo_of, storable_text
 from curation.duels.models import Prompt, PullRequest, PullRequestText
 from curation.duels.prompts.doubts import compare_records
 from curation.duels.prompts.exclusions import exclude_oversized
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.surroundings import name_of
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
@@ -46,6 +48,7 @@ class PullRequestRow:
     issue: str
     description: str
     patch: str
+    has_replacements: bool = False
 
     @property
     def patch_tokens(self) -> int:
@@ -64,6 +67,7 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         "not_needed": "Records that no turn needs, left out",
         "oversized": "Excluded, because the patch is too long",
         "doubtful": "Doubtful: may belong to another task",
+        "replaced": "With characters replaced by U+FFFD",
     }
     options = RecordOptions
 
@@ -75,7 +79,7 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
         return [("Launch a duel run", f"{reverse('run-new', args=[slug])}?kind=duel"), *shown]
 
     def parse(self, row: Row, options: RecordOptions) -> PullRequestRow:
-        value = row.value
+        value, replaced = clean(row.value, "")
         instance_id = name_of(value, "instance_id")
         if not instance_id:
             named = ", ".join(list(value)[:12]) or "none"
@@ -95,6 +99,7 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
             issue=issue,
             description=description,
             patch=patch,
+            has_replacements=bool(replaced),
         )
 
     def weight(self, entry: PullRequestRow) -> int:
@@ -136,6 +141,7 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
             "oversized": oversized,
             "doubtful": doubtful,
             "not_needed": given - len(rows),
+            "replaced": sum(entry.has_replacements for entry in rows.values()),
         }
 
 
@@ -165,7 +171,7 @@ def _files(value: object) -> list[str]:
         path = (entry.get("path") or entry.get("filename")) if isinstance(entry, dict) else entry
         if not isinstance(path, str) or not path:
             raise RowRefused(f"files.{index} is neither a path nor an object with `path` or `filename`")
-        paths.append(storable_text(path, f"files.{index}"))
+        paths.append(path)
     return paths
 
 
@@ -176,7 +182,7 @@ def _text(value: dict[str, object], columns: tuple[str, ...]) -> str:
             continue
         if not isinstance(found, str):
             raise RowRefused(f"{column} is not text")
-        return storable_text(found, column)
+        return found
     return ""
 
 

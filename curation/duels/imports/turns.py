@@ -8,15 +8,17 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.layouts import Conversation
+from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
+from curation.imports.layouts.account import Account
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
 from curation.runs.models import Run
-from judging.messages import message_text
+from judging.messages import content_of, message_text
 
 
 class TurnOptions(Options):
@@ -27,6 +29,7 @@ class TurnOptions(Options):
     windows: int = Field(64, ge=1, le=10_000, description="Parts of the source to sample from.")
     window_size: int = Field(32, ge=1, le=1000, description="Rows to read in each part.")
     turns_per_row: int | None = Field(None, ge=1, le=10_000, description="Most turns of one row.")
+    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
     options = TurnOptions
 
     def parse(self, row: Row, options: TurnOptions) -> TurnRow:
-        document = read_document(row.value)
-        turns = [one.start + turn for one in document.conversations for turn in one.turns()]
+        document = read_document(row.value, options.mapping)
+        turns = [one.start + turn for one in document.conversations for turn in one.turns]
         return TurnRow(
             row.offset,
             document,
@@ -78,7 +81,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations
-        return sum(len(str(message["content"])) for one in conversations for message in one.messages)
+        return sum(len(content_of(message)) for one in conversations for message in one.messages)
 
     def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
         layouts = {*target.memory.get("layouts", []), *(entry.document.layout for entry in entries)}
@@ -86,6 +89,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         target.notes["layout"] = ", ".join(sorted(layouts))
         wanted = [(entry.offset, one, turns) for entry in entries for one, turns in entry.parts() if turns]
         counts = write_prompts(target, wanted)
+        target.account_for(one.account for entry in entries for one in entry.document.conversations)
         documents = [entry.document for entry in entries]
         calls = {
             "calls_without_content": sum(document.without_content for document in documents),
@@ -100,7 +104,10 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
             for one, turns in entry.parts()
             for index in turns
         ]
-        return RowPreview(entry.document.layout, len(entry.turns), lines)
+        account = Account()
+        for conversation in entry.document.conversations:
+            account.add(conversation.account)
+        return RowPreview(entry.document.layout, len(entry.turns), lines, account)
 
     def chunks(self, reader: Reader, options: TurnOptions, after: Json) -> Iterator[Chunk[TurnRow]]:
         if options.count is None:

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from django.urls import reverse
+from pydantic import Field
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import EvalRow, each_command, read_row
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row
 from curation.runs.kinds import ItemFailed, Json
@@ -16,7 +18,9 @@ TOGETHER = 500
 
 
 class EvalRowOptions(Options):
-    """This kind has no options."""
+    """How rows of an unknown layout are read."""
+
+    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
 Entry = tuple[int, list[EvalRow]]  # the line's number in the file, and its rows
@@ -50,7 +54,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         return "messages" in row.value or not self.marks.isdisjoint(row.value)
 
     def parse(self, row: Row, options: EvalRowOptions) -> Entry:
-        return row.offset, each_command(read_row(row.value))
+        return row.offset, each_command(read_row(row.value, options.mapping))
 
     def weight(self, entry: Entry) -> int:
         texts = (str(message.get("content") or "") for row in entry[1] for message in row.messages)
@@ -85,16 +89,19 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
             ],
             batch_size=TOGETHER,
         )
+        # The commands of a session share its account.
+        target.account_for(found[0].account for number, found in entries if number not in existing)
         split.rows_count += len(rows)
         split.name = split.name if target.run.params.get("name") else target.source[-180:]
         split.save(update_fields=["rows_count", "name"])
         return {"eval_rows": len(rows)}
 
     def preview(self, row: Row, options: EvalRowOptions) -> RowPreview:
-        read, *others = each_command(read_row(row.value))
+        read, *others = each_command(read_row(row.value, options.mapping))
         label = " · ".join(part for part in (read.task_id, read.tier, read.source) if part)
         return RowPreview(
             "sessions (messages)" if others else "chat rows (messages)",
             1 + len(others),
             [(label or f"row {row.offset + 1}", f"{read.preview}\n{read.expected}")],
+            read.account,
         )

@@ -4,16 +4,18 @@ as those of benchmarks, are read as messages."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from curation.exports.formats.parts import parts_of
 from curation.exports.hygiene.held_out import read_messages
+from curation.imports.layouts.account import Account
+from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.rows import read_row as read_session
+from curation.imports.layouts.session import Session, Step
+from curation.imports.layouts.written import write_messages
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
 from curation.web.text.storable import storable, storable_json
 from judging.contamination import rows
-from judging.messages import content_of
+from judging.messages import Message, content_of
 
-Message = dict[str, object]
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 LONGEST_NAME, LONGEST_LABEL = 200, 100
 # The columns for a task's id: our own exports write `instance_id` or `scenario`, and `id` for a sample without either.
 TASK_COLUMNS = ("task_id", "instance_id", "scenario", "id")
@@ -23,7 +25,7 @@ ENDS = frozenset({"exit", "panic"})
 
 @dataclass(frozen=True, slots=True)
 class EvalRow:
-    """`messages` are sent as they are; `expected` is the text of the last one. `fields` are the other columns, `number`
+    """`messages` are in OpenAI's form; `expected` is the text of the last one. `fields` are the other columns, `number`
     is the line from 0."""
 
     messages: list[Message]
@@ -36,6 +38,7 @@ class EvalRow:
     number: int = 0
     fields: Mapping[str, object] = field(default_factory=dict)
     origins: frozenset[str] = frozenset()
+    account: Account = field(default_factory=Account)
 
     @property
     def opening(self) -> str:
@@ -50,28 +53,32 @@ class EvalRow:
         return rows.EvalRow.of(read_messages(self.messages), self.expected, self.task_id, self.origins)
 
 
-def read_row(value: Mapping[str, object]) -> EvalRow:
+def read_row(value: Mapping[str, object], mapping: RowMapping | None = None) -> EvalRow:
     """Read one row, whose last message is the expected answer; raise `RowRefused` with the reason."""
-    messages = value.get("messages")
-    if not isinstance(messages, list):
-        messages = _conversation(value)
-    read = [_message(number, message) for number, message in enumerate(messages)]
-    if len(read) < 2 or read[-1].get("role") != "assistant":
+    session, account = read_session(value, mapping)
+    *before, last = [*session.steps, *_wanted(session)] or [{}]
+    if not before or last["source"] != "agent" or "observation" in last or session.label is False:
         raise RowRefused("the last of `messages` is not the expected assistant message, with others before it")
-    read_messages(read)
-    expected = content_of(read[-1])
+    expected = content_of(last["message"])
     if not expected.strip():
         raise RowRefused("the expected assistant message has no text")
     tier = value.get("tier") if value.get("tier") not in (None, "") else value.get("difficulty")
     return EvalRow(
-        messages=read[:-1],
+        messages=write_messages(before),
         expected=expected,
         task_id=label_of(value, TASK_COLUMNS),
         tier=_label(tier, LONGEST_LABEL),
         source=_label(value.get("source"), LONGEST_LABEL),
         repo=_label(value.get("repo"), LONGEST_NAME),
         fields={storable(str(name)): storable_json(given) for name, given in value.items() if name != "messages"},
+        account=account,
     )
+
+
+def _wanted(session: Session) -> Sequence[Step]:
+    """Return the side of a pair or duel that is not to be avoided."""
+    sides = {ending.side: ending.steps for ending in reversed(session.endings)}
+    return next((sides[side] for side in ("chosen", "challenger", "source") if side in sides), ())
 
 
 def label_of(value: Mapping[str, object], columns: Sequence[str]) -> str:
@@ -95,22 +102,6 @@ def each_command(row: EvalRow) -> list[EvalRow]:
         for number, message in enumerate(messages)
         if message["role"] == "assistant" and content_of(message).strip()
     ]
-
-
-def _conversation(value: Mapping[str, object]) -> list[Message]:
-    """Return a row of another layout as messages: the prompt, and the first answer that is not to be avoided."""
-    parts = [part for part in parts_of(value) if part.use != "rejected"]
-    end = next((place for place, part in enumerate(parts) if part.use == "learned"), len(parts))
-    return [{"role": part.role, "content": part.text} for part in parts[: end + 1]]
-
-
-def _message(number: int, message: object) -> Message:
-    if not isinstance(message, dict) or message.get("role") not in ROLES:
-        raise RowRefused(f"message {number + 1} is not an object with a role of {', '.join(sorted(ROLES))}")
-    content = message.get("content")
-    if not (content is None or isinstance(content, str | list)):
-        raise RowRefused(f"message {number + 1} has a content that is neither text nor parts")
-    return {str(key): storable_json(part) for key, part in message.items()}
 
 
 def _label(value: object, longest: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from curation.exports.formats import FORMATS
-from curation.exports.formats.parts import parts_of, read_part
+from curation.exports.formats.parts import parts_of, parts_of_messages
 from curation.exports.models import Export
 from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
@@ -76,8 +76,7 @@ def named_origins(fields: Mapping[str, object]) -> frozenset[str]:
 
 def read_messages(messages: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
     """Return role and text of messages as training rows are read, tool calls included."""
-    parts = [read_part(message) for message in messages]
-    return [(part.role, part.text) for part in parts]
+    return [(part.role, part.text) for part in parts_of_messages(messages)]
 
 
 def row_digest(row: EvalRow) -> bytes:

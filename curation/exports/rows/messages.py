@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 import orjson
 
 from curation.exports.rows.skip_reasons import SkipReason
+from curation.imports.layouts.written import write_arguments
 from judging.messages import ToolCall, add_call_ids, content_of
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -159,14 +160,20 @@ def _call(call: object) -> ToolCall:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict) or not _word(function.get("name")):
         raise BadHistory(SkipReason.BAD_MESSAGE)
-    arguments = function.get("arguments")
-    if not isinstance(arguments, str):
-        arguments = orjson.dumps(arguments or {}, option=orjson.OPT_SORT_KEYS).decode()
     return {
         "id": _word(call.get("id")),
         "type": "function",
-        "function": {"name": function["name"], "arguments": arguments or "{}"},
+        "function": {"name": function["name"], "arguments": _arguments(function.get("arguments") or {})},
     }
+
+
+def _arguments(given: object) -> str:
+    """Return arguments in the form that an import of the file writes again. Text that was cut off stays as it is."""
+    try:
+        arguments = orjson.loads(given) if isinstance(given, str) else given
+    except orjson.JSONDecodeError:
+        arguments = given
+    return write_arguments(arguments) if isinstance(arguments, dict) else str(given)
 
 
 def _sequence(value: object) -> Sequence[object]:

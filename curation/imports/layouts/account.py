@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 IGNORED = "ignored"
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"
+# A file whose objects have names of their own, such as ids, would have as many fields as rows.
+MOST_FIELDS = 500
+OTHERS = "(other fields)"
+_FIRST = re.compile(r"[^.\[]+")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 
 
@@ -19,11 +24,14 @@ class Account:
             self._rows[entry["field"], entry["becomes"]] += entry["rows"]
 
     def add(self, other: "Account") -> None:
-        self._rows.update(other._rows)
+        for (field, becomes), rows in other._rows.items():
+            self.count(field, becomes, rows)
 
-    def count(self, field: str, becomes: str) -> None:
+    def count(self, field: str, becomes: str, rows: int = 1) -> None:
         """Count a field of one row. Counting it again for the same row is the caller's error."""
-        self._rows[field, becomes] += 1
+        if (field, becomes) not in self._rows and len(self._rows) >= MOST_FIELDS:
+            field = OTHERS
+        self._rows[field, becomes] += rows
 
     def entries(self) -> list[dict[str, Any]]:
         """Return `{field, rows, becomes}` by field, as results and previews show them."""
@@ -35,12 +43,14 @@ class Account:
 class Fields(Mapping[str, Any]):
     """A row's fields, which remember what became of each.
 
-    `get`, `[]` and `in` only look. `take` returns a value and says what it becomes.
+    `get`, `[]` and `in` only look. `take` returns a value and says what it becomes. `names` has the source's own names
+    of fields that were renamed before.
     """
 
-    def __init__(self, row: Mapping[str, Any], path: str = "") -> None:
+    def __init__(self, row: Mapping[str, Any], path: str = "", names: Mapping[str, str] | None = None) -> None:
         self._row = row
         self._path = path
+        self._names = names or {}
         self._became: dict[tuple[str, str], None] = {}
         self._taken: set[str] = set()
 
@@ -60,13 +70,21 @@ class Fields(Mapping[str, Any]):
         return [name for name in self._row if name not in self._taken]
 
     def account(self) -> Account:
-        """Return the account of this row. Fields that nothing was said of are ignored ones."""
+        """Return the account of this row. Fields that nothing was said of are ignored ones, unless they are empty."""
         account = Account()
         for field, becomes in self._became:
-            account.count(field, becomes)
+            account.count(self._source_name(field), becomes)
         for name in self.left():
-            account.count(self._path + name, IGNORED)
+            if self._row[name] not in EMPTY:
+                account.count(self._path + name, IGNORED)
         return account
+
+    def _source_name(self, field: str) -> str:
+        if not self._names:
+            return field
+        first = _FIRST.match(field)
+        name = field if field in self._names or first is None else first[0]
+        return self._names.get(name, name) + field[len(name) :]
 
     def __getitem__(self, name: str) -> Any:
         return self._row[name]

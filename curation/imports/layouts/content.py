@@ -57,7 +57,7 @@ class Content:
 def read_content(given: Any, path: str, fields: Fields) -> Content:
     """Return the content of a message. Raises `RowRefused` for a part that is not known, by its path and type."""
     content = Content()
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and ("type" in given or "text" in given):
         given = [given]
     if isinstance(given, str):
         content.parts.append(_text(given))

@@ -73,7 +73,7 @@ def listed(given: Any, path: str) -> list[Any]:
         try:
             given = orjson.loads(given)
         except orjson.JSONDecodeError:
-            raise RowRefused(f"column {path} is text that is not JSON, not a list of messages") from None
+            raise RowRefused(f"column {path} is text that is not JSON") from None
     if not isinstance(given, list):
         raise RowRefused(f"column {path} is not a list of messages")
     return given
@@ -123,6 +123,8 @@ class _Reader:
         return author.get("role") if isinstance(author, Mapping) else entry.get("role", entry.get("from"))
 
     def _role(self, word: Any, path: str) -> str:
+        if word is None:
+            raise RowRefused(f"{path} has no role")
         role = (self._roles.get(word) or self._roles.get(word.lower())) if isinstance(word, str) else None
         if role is None:
             raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(self._roles)}"[:300])
@@ -138,6 +140,7 @@ class _Reader:
         self._add_said("user", self._given(entry), entry, path, mark)
 
     def _add_said(self, source: str, given: Any, entry: Entry, path: str, mark: bool | None) -> None:
+        _refuse_trained(mark, path)
         if isinstance(given, str):
             self.steps.add(source, given, extra=_name(entry))
         else:
@@ -149,8 +152,6 @@ class _Reader:
             if content.results and not content.parts:
                 return
             self.steps.add(source, content.message(), extra=_name(entry))
-        if mark is not None:
-            self.steps.learned[len(self.steps.steps) - 1] = mark
 
     def _add_agent(self, entry: Entry, path: str, mark: bool | None) -> None:
         if entry.get("channel") is not None or entry.get("recipient") is not None:
@@ -191,8 +192,7 @@ class _Reader:
         self.steps.add_part(CALL, calls=calls, mark=mark)
 
     def _add_tool(self, entry: Entry, path: str, mark: bool | None) -> None:
-        if mark:
-            raise RowRefused(f"{path} is trained on, but it is the result of a tool")
+        _refuse_trained(mark, path)
         given = self._given(entry)
         parts = given if isinstance(given, list) else []
         if any(
@@ -243,6 +243,11 @@ class _Reader:
             calls = [read_call(older, f"{path}.function_call", self._fields)]
         known = {call["tool_call_id"] for call in calls} - {""}
         return calls + [call for call in content.calls if call["tool_call_id"] not in known]
+
+
+def _refuse_trained(mark: bool | None, path: str) -> None:
+    if mark:
+        raise RowRefused(f"{path} is trained on, but it is not an assistant message")
 
 
 def _name(entry: Entry) -> Json | None:

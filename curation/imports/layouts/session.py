@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 Json = dict[str, Any]
 Step = Json
+Side = Literal["chosen", "rejected", "king", "challenger", "source"]
 
 
 class Outcome(StrEnum):
@@ -26,7 +27,7 @@ class Outcome(StrEnum):
 class Ending:
     """One of several continuations of a session's steps. Rows of preferences and of duels have two."""
 
-    side: Literal["chosen", "rejected", "king", "challenger", "source"]
+    side: Side
     steps: Sequence[Step]
 
 

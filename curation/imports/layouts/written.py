@@ -1,9 +1,8 @@
 """Write steps as messages of the OpenAI API, which `read_messages` reads back as the same steps."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import orjson
 
 from curation.imports.layouts.calls import UNPARSED
 from curation.imports.layouts.session import Json, Step
@@ -43,9 +42,14 @@ def messages_of(step: Step) -> list[Message]:
 def _call(call: Json) -> Json:
     extra = call.get("extra")
     unparsed = extra.get(UNPARSED) if extra else None
-    arguments = orjson.dumps(call["arguments"]).decode() if unparsed is None else unparsed
+    arguments = write_arguments(call["arguments"]) if unparsed is None else unparsed
     function = {"name": call["function_name"], "arguments": arguments}
     return {"id": call["tool_call_id"], "type": "function", "function": function}
+
+
+def write_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as JSON text, in the one form in which it is stored and exported."""
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def _tool_message(result: Json) -> Any:

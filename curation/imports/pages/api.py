@@ -58,6 +58,12 @@ class RecognisedOut(Schema):
     marked: bool = Field(description="The rows have columns that only this kind has.")
 
 
+class FieldOut(Schema):
+    field: str = Field(examples=["resolved"])
+    rows: int = Field(examples=[100], description="The rows that have the field.")
+    becomes: str = Field(examples=["reward.resolved"], description="What it becomes, `metadata`, or `ignored`.")
+
+
 class PreviewOut(Schema):
     """Send `upload` to `POST …/imports` instead of the file itself."""
 
@@ -73,6 +79,7 @@ class PreviewOut(Schema):
     rows: int | None = Field(examples=[5000], description="Null where only the beginning of a web source was fetched.")
     units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
     shown: list[ShownOut]
+    account: list[FieldOut] = Field(description="What becomes of each field of the rows that were read.")
     errors: list[RowErrorOut]
 
 

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from curation.imports.kinds import ImportParams, check_import, check_source
+from curation.imports.layouts.account import Account
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.allowed_sources import locate
@@ -44,7 +46,7 @@ class RowError:
 class Preview:
     """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
     `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
-    were read, without sampling."""
+    were read, without sampling. `account` says what becomes of each field of these rows."""
 
     kind: str
     title: str
@@ -57,6 +59,7 @@ class Preview:
     rows: int | None
     units: int | None
     shown: list[Shown]
+    account: list[dict[str, Any]]
     errors: list[RowError]
 
 
@@ -106,6 +109,7 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool, r
     layouts: dict[str, None] = {}
     shown: list[Shown] = []
     errors: list[RowError] = []
+    account = Account()
     units = 0
     for row in rows:
         try:
@@ -117,6 +121,7 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool, r
             errors.append(RowError(row.offset + 1, str(refused)))
             continue
         units += seen.units
+        account.add(seen.account)
         layouts[seen.layout] = None
         shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
     total = source.reader.count() if whole else None
@@ -132,6 +137,7 @@ def _look(project: Project, params: ImportParams, source: Opened, whole: bool, r
         rows=total,
         units=None if total is None else round(units * total / max(1, len(rows))),
         shown=shown[:SHOWN],
+        account=account.entries(),
         errors=errors,
     )
 

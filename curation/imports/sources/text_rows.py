@@ -1,5 +1,6 @@
 """Rows of a text source: a splitter cuts it into raw records of bounded length, which are decoded one by one."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -106,7 +107,11 @@ def decode(raw: Raw) -> Row | BadRow:
     try:
         value = orjson.loads(raw.text)
     except orjson.JSONDecodeError as error:
-        return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
+        try:
+            # Python's own parser takes half surrogates, which readers replace, and numbers that JSON does not have.
+            value = json.loads(raw.text, parse_constant=lambda name: None)
+        except (ValueError, RecursionError):
+            return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
     return Row(raw.offset, value, raw.after)

@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
+from curation.imports.layouts.mapping import RowMapping
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
-from curation.imports.sources.rows import Row, SourceError
+from curation.imports.sources.rows import Row, RowRefused, SourceError
 from curation.projects.access import Access, access_of
 from curation.projects.models import Scope
-from curation.review.imports.layouts import ImportedRow, Trained, read_row
+from curation.review.imports.content import ImportedRow, Trained, read_imported_row
 from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
@@ -19,7 +20,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.web.problems import NotAllowed
-from judging.messages import message_text
+from judging.messages import content_of, message_text
 
 Entry = ImportedRow | ScoreRow
 
@@ -32,6 +33,7 @@ class SampleOptions(Options):
         "marked",
         description="Which earlier assistant messages of a chat row are trained on if none is marked: none, or `all`.",
     )
+    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
 class SampleKind(ImportKind[SampleOptions, Entry]):
@@ -65,13 +67,23 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
             raise NotAllowed("To take over the decisions of a file, you need the right to review in this project.")
         return {}
 
+    def claims(self, row: Row) -> bool:
+        """A row that goes on after its answer is rather a session with turns. A person may still choose samples."""
+        try:
+            entry = self.parse(row, SampleOptions())
+        except RowRefused:
+            return False
+        return isinstance(entry, ScoreRow) or entry.content.tail == 0
+
     def parse(self, row: Row, options: SampleOptions) -> Entry:
-        return read_score_row(row) or read_row(row.offset, row.value, options.trained, row.file)
+        return read_score_row(row) or read_imported_row(
+            row.offset, row.value, options.trained, row.file, options.mapping
+        )
 
     def weight(self, entry: Entry) -> int:
         if isinstance(entry, ScoreRow):
             return 0
-        return sum(len(str(message["content"])) for message in entry.content.history)
+        return sum(len(content_of(message)) for message in entry.content.history)
 
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         scores = [entry for entry in entries if isinstance(entry, ScoreRow)]
@@ -85,6 +97,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
             if access is None:
                 raise SourceError("The person who imports may no longer review in this project.")
         counts = write_samples(target, rows, access)
+        target.account_for(row.account for row in rows)
         return {**counts, **write_scores(target, scores, [row.file for row in rows])}
 
     def preview(self, row: Row, options: SampleOptions) -> RowPreview:
@@ -95,7 +108,10 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
         sides = (("answer", content.answer), ("other answer", content.other))
         lines = [(name, message_text(message)) for name, message in sides if message is not None]
         return RowPreview(
-            content.layout, int(content.answer is not None), [("arrives as", _arrives(entry, options)), *lines]
+            content.layout,
+            int(content.answer is not None),
+            [("arrives as", _arrives(entry, options)), *lines],
+            entry.account,
         )
 
 

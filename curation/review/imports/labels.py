@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Exists, OuterRef
 
-from curation.duels.imports.layouts import Message
 from curation.duels.models import Answer, Duel, Opponent, Prompt
-from curation.review.imports.layouts import ImportedRow
+from curation.review.imports.content import ImportedRow
 from curation.review.models import Action, Decision
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from curation.web.lists.id_list import IdList
-from judging.messages import without_calls
+from judging.messages import Message, without_calls
 
 
 @dataclass(frozen=True, slots=True)

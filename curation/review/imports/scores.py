@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
 from curation.duels.models import Duel
+from curation.imports.layouts.clean import clean
 from curation.imports.row_kinds import Target
 from curation.imports.sources.rows import Row, RowRefused, SourceError
 from curation.projects.settings.document import ProjectSettings
-from curation.review.imports.layouts import read_metrics, read_reason, read_score
+from curation.review.imports.content import read_metrics, read_reason, read_score
 from curation.samples.models import Sample, flag_names
 from curation.samples.scores.priority import priority_of
 from judging.panel.buckets import Thresholds, bucket_for
@@ -39,10 +40,11 @@ def read_score_row(row: Row) -> ScoreRow | None:
         return None
     if path.stem.startswith("_"):
         raise RowRefused(f"{row.file} is about a whole run, and only scores of single duels are imported")
-    score = read_score(row.value.get("score"))
+    value, _ = clean(row.value, "")
+    score = read_score(value.get("score"))
     if score is None:
         raise RowRefused(f"{row.file} has no score")
-    return ScoreRow(path.stem, score, read_metrics(row.value), read_reason(row.value))
+    return ScoreRow(path.stem, score, read_metrics(value), read_reason(value))
 
 
 def write_scores(target: Target, rows: Sequence[ScoreRow], files: Iterable[str]) -> dict[str, int]:

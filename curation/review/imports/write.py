@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from curation.duels.answers.leaks import Lint, lint_answer
-from curation.duels.imports.layouts import Conversation, Layout, Message
+from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.prompts import content_hashes, write_prompts
 from curation.duels.models import Answer, AnswerText, Duel, Opponent, Prompt, PullRequest, Side
 from curation.duels.score.stage import sample_texts
@@ -21,8 +21,8 @@ from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.bulk.decide import decide_chunk
+from curation.review.imports.content import ImportedRow
 from curation.review.imports.labels import Completed, pair_rows
-from curation.review.imports.layouts import ImportedRow
 from curation.review.imports.scores import imported_bucket, imported_priority
 from curation.review.models import STATUS_AFTER, import_batch
 from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText
@@ -32,7 +32,7 @@ from curation.web.lists.id_list import IdList, KeyList
 from curation.web.text.storable import storable
 from judging.answers.digest import answer_sha256
 from judging.answers.facts import answer_facts
-from judging.messages import message_text
+from judging.messages import Message, message_text
 
 # In place of the name of an endpoint, which has no brackets.
 MODEL = "(imported)"
@@ -86,8 +86,11 @@ def _taken_back(count: int, *, decided: bool) -> dict[str, int]:
 
 
 def _conversation(row: ImportedRow) -> Conversation:
-    turn = row.content.reference or row.content.answer or {}
-    return Conversation(Layout.CHAT, [*row.content.history, turn], row.instance_id, row.repo, row.tools)
+    turn = row.content.reference or row.content.answer
+    if turn is None:
+        raise ValueError(f"row {row.offset} has no turn")
+    messages = [*row.content.history, turn]
+    return Conversation(row.content.layout, messages, [len(messages) - 1], row.tools, row.instance_id, row.repo)
 
 
 def _fingerprint(row: ImportedRow, side: str) -> str:
@@ -114,9 +117,8 @@ def _without_known_halves(target: Target, rows: Sequence[ImportedRow]) -> list[I
 def _write_prompts(target: Target, rows: Sequence[ImportedRow]) -> list[int]:
     """Write the prompts that do not exist, and return the ids of all, in the order of the rows."""
     conversations = [_conversation(row) for row in rows]
-    turns = [len(conversation.messages) - 1 for conversation in conversations]
-    offsets = [row.offset for row in rows]
-    write_prompts(target, [(o, c, [t]) for o, c, t in zip(offsets, conversations, turns, strict=True)])
+    wanted = [(row.offset, one, list(one.turns)) for row, one in zip(rows, conversations, strict=True)]
+    write_prompts(target, wanted)
     hashes = [content_hashes(conversation)[-1] for conversation in conversations]
     found = Prompt.objects.of(target.run.project).filter(content_hash__in=KeyList(list(set(hashes)))).order_by("-pk")
     ids = dict(found.values_list("content_hash", "pk"))

@@ -73,13 +73,18 @@ def test_files_are_paths_or_objects_or_read_from_the_patch() -> None:
         ({"instance_id": "a__b-1"}, "neither an issue nor a description nor a patch"),
         (record(1, patch=5), "patch is not text"),
         (record(1, instance_id="x" * 201), "instance_id is not a text of at most 200 characters"),
-        (record(1, issue="a\x00"), "issue contains a NUL character"),
     ],
 )
 def test_an_invalid_record_is_refused_with_the_error(row: dict[str, Any], said: str) -> None:
     run = bring(make_project(), "pr_records", [record(9), row])
 
     assert said in bad_rows(run)["row 2"]
+
+
+def test_one_character_does_not_cost_a_record() -> None:
+    run = bring(make_project(), "pr_records", [record(1, issue="a\x00b"), record(2)])
+    assert (run.result["records"], run.result["replaced"], run.result["bad_rows"]) == (2, 1, 0)
+    assert PullRequest.objects.get(instance_id="acme__billing-1").text.issue == "a\N{REPLACEMENT CHARACTER}b"
 
 
 def test_an_oversized_patch_excludes_its_instance_until_it_fits_or_a_person_decides() -> None:

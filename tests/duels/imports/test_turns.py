@@ -99,6 +99,49 @@ def history_of(project: Project) -> list[Any]:
     return [*prompt.text.history, prompt.text.reference]
 
 
+def test_one_character_does_not_cost_a_row() -> None:
+    rows = [
+        chat(1, system="a\x00b"),
+        '{"messages": [{"role": "user", "content": "\\ud83d"}, {"role": "assistant", "content": "x"}], "score": NaN}',
+    ]
+    project = make_project()
+    run = bring(project, "turns", rows)
+    assert (run.result["prompts"], run.result["bad_rows"]) == (2, 0)
+    histories = [prompt.text.history[0]["content"] for prompt in Prompt.objects.order_by("row_offset")]
+    assert histories == ["a\N{REPLACEMENT CHARACTER}b", "\N{REPLACEMENT CHARACTER}"]
+
+
+def test_anthropic_blocks_are_calls_results_and_reasoning() -> None:
+    messages = [
+        {"role": "user", "content": "Which file?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Search."},
+                {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "grep"}},
+            ],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.txt"}]},
+        {"role": "assistant", "content": "It is a.txt."},
+    ]
+    project = make_project()
+    run = bring(project, "turns", [{"system_prompt": "Brief.", "messages": messages}])
+    assert run.result["prompts"] == 2
+    call = {"id": "t1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "grep"}'}}
+    assert history_of(project) == [
+        {"role": "system", "content": "Brief."},
+        {"role": "user", "content": "Which file?"},
+        {"role": "assistant", "content": "", "reasoning_content": "Search.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "t1", "content": "a.txt"},
+        {"role": "assistant", "content": "It is a.txt."},
+    ]
+
+
+def test_rows_that_differ_in_their_system_prompt_only_are_different_turns() -> None:
+    run = bring(make_project(), "turns", [chat(1, system="One."), chat(1, system="Two."), chat(1)])
+    assert (run.result["prompts"], run.result["duplicates"]) == (3, 0)
+
+
 def test_sharegpt_rows_and_their_function_calls() -> None:
     project = make_project()
     call = json.dumps({"name": "ls", "arguments": {"path": "."}})
@@ -133,7 +176,10 @@ def test_tool_calls_and_content_parts_are_kept() -> None:
 
     assert history_of(project) == [
         {"role": "system", "content": "One.\nTwo."},
-        {"role": "user", "content": "[image_url]\nWhat is this?"},
+        {
+            "role": "user",
+            "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "What is this?"}],
+        },
         {"role": "assistant", "content": "", "tool_calls": calls},
         {"role": "tool", "content": "a.py", "tool_call_id": "c1", "name": "bash"},
         {"role": "assistant", "content": "A file."},
@@ -163,9 +209,9 @@ def test_a_turn_without_a_history_does_not_count() -> None:
         ([3], "messages.0 is not an object"),
         ([{"role": "robot", "content": ""}], "messages.0 has the role 'robot'"),
         ([{"role": "user", "content": 5}], "messages.0 has a content that is neither"),
-        ([{"role": "user", "content": "a\x00b"}], "messages.0 contains a NUL character"),
+        ([{"role": "user", "content": [{"type": "document"}]}], "messages.0.0 is a part of type 'document'"),
         ([{"role": "assistant", "content": "", "tool_calls": [1]}], "messages.0.tool_calls is not a list of objects"),
-        ([{"role": "assistant", "tool_calls": [{"a": "\x00"}]}], "messages.0.tool_calls.0.a contains a NUL character"),
+        ([{"role": "assistant", "tool_calls": [{"a": 1}]}], "messages.0.tool_calls.0 is a tool call that names no"),
     ],
 )
 def test_an_invalid_row_is_refused_with_the_path_of_the_error(messages: Any, said: str) -> None:

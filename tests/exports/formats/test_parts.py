@@ -99,7 +99,7 @@ ROWS: dict[str, tuple[dict[str, Any], list[list[tuple[str, str]]]]] = {
                 {"role": "assistant", "content": [{"type": "tool_use", "name": "sh", "input": {"cmd": "ls"}}]},
             ]
         },
-        [[ASKED, ("assistant", '{"type": "tool_use", "name": "sh", "input": {"cmd": "ls"}}')]],
+        [[ASKED, CALLED]],
     ),
     "reasoning": (
         {"messages": [USER, {**AGENT, "reasoning_content": "Think."}]},
@@ -128,7 +128,7 @@ def test_every_layout_gives_its_messages(name: str) -> None:
         ({"messages": [{"role": "user", "content": ""}]}, "has the columns messages"),
         ({"messages": [USER, {"role": "narrator", "content": "x"}]}, "messages.1 has the role 'narrator'"),
         ({"messages": [USER, {"role": "assistant", "content": {"a": 1}}]}, "neither text nor a list of parts"),
-        ({"messages": "Ask."}, "messages is not a list of messages"),
+        ({"messages": "Ask."}, "messages is text that is not JSON"),
         ({"messages": ["Ask.", "Tell."]}, "without a role"),
     ],
 )

@@ -84,7 +84,7 @@ def test_results_follow_their_calls_and_names_are_kept() -> None:
         {
             "role": "assistant",
             "content": "",
-            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"a":1}'}}],
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"a": 1}'}}],
         },
         {"role": "tool", "content": "a.py", "tool_call_id": "c1", "name": "ls"},
         {"role": "assistant", "content": "a.py", "reasoning_content": "One file."},

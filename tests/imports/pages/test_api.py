@@ -194,6 +194,47 @@ def test_a_preview_tells_layout_rows_and_errors_and_keeps_the_file(
     assert end(Run.objects.get()).result["prompts"] == 3
 
 
+@pytest.mark.parametrize("kind", ["turns", "samples", "eval_rows"])
+def test_the_preview_the_result_and_the_page_account_for_every_field(
+    client: Client, user: User, project: Project, kind: str
+) -> None:
+    messages = [{"role": "user", "content": "Fix it."}, {"role": "assistant", "content": "a\x00b", "mood": "calm"}]
+    rows = [{"messages": messages, "resolved": True, "language": "python", "logs": [1]}, {"messages": messages[1:]}]
+    expected = [
+        {"field": "language", "rows": 1, "becomes": "metadata"},
+        {"field": "logs", "rows": 1, "becomes": "ignored"},
+        {"field": "messages", "rows": 1, "becomes": "steps"},
+        {"field": "messages[].content", "rows": 1, "becomes": "characters replaced by U+FFFD"},
+        {"field": "messages[].mood", "rows": 1, "becomes": "ignored"},
+        {"field": "resolved", "rows": 1, "becomes": "reward.resolved"},
+    ]
+
+    found = send(client, user, f"{IMPORTS}/preview", content=as_lines(rows), kind=kind).json()
+    assert found["account"] == expected
+    assert ask(client, user, {"kind": kind, "upload": found["upload"]}).status_code == 202
+    run = end(Run.objects.get())
+    assert (run.result["account"], run.result["bad_rows"]) == (expected, 1)
+    client.force_login(user)
+    page = client.get(reverse("run-page", args=["acme", run.pk])).content.decode()
+    assert "What becomes of each field" in page and "reward.resolved" in page
+
+
+@pytest.mark.parametrize("kind", ["turns", "samples", "eval_rows"])
+def test_a_mapping_reads_rows_of_an_unknown_layout(client: Client, user: User, project: Project, kind: str) -> None:
+    log = [{"role": "narrator", "content": "Fix it."}, {"role": "coder", "content": "I look."}]
+    options = {"mapping": {"messages": "episode.log", "roles": {"narrator": "user", "coder": "agent"}}}
+    content = as_lines([{"episode": {"log": log}}])
+
+    refused = send(client, user, f"{IMPORTS}/preview", content=content, kind=kind).json()
+    assert len(refused["errors"]) == 1
+    body = {"kind": kind, "upload": refused["upload"], "options": options}
+    assert ask(client, user, body).status_code == 202
+    assert end(Run.objects.get()).result["bad_rows"] == 0
+    body["options"] = {"mapping": {"roles": {"narrator": "robot"}}}
+    wrong = ask(client, user, body)
+    assert (wrong.status_code, wrong.json()["errors"][0]["path"]) == (422, "options.mapping.roles.narrator")
+
+
 def test_a_preview_of_a_url_and_of_what_cannot_be_read(client: Client, user: User, project: Project, web: str) -> None:
     path = f"{IMPORTS}/preview"
 

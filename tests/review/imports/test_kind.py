@@ -89,8 +89,16 @@ def test_common_layouts_become_turns_with_an_answer_and_its_rival(
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown": ({"text": "x"}, "no layout of training data has the columns text"),
-    "no answer": ({"messages": ASKED}, "messages does not end with an assistant message"),
+    "unknown": ({"note": "x"}, "no layout of training data has the columns note"),
+    "text": (
+        {"text": "x"},
+        "a task or a text without messages is no sample: map its columns to `prompt` and `completion`",
+    ),
+    "no answer": ({"messages": ASKED}, "the row has no answer of an assistant"),
+    "rejected alone": (
+        {"prompt": "a", "rejected": "b"},
+        "a rejected answer without a chosen one is no sample",
+    ),
     "nothing before": ({"messages": [FOUR]}, "nothing comes before the answer"),
     "same sides": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FOUR]}, "chosen and rejected are the same"),
     "whole sessions": (
@@ -100,7 +108,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "label": ({"prompt": "a", "completion": "b", "label": 1}, "label is not true or false"),
     "untrained end": (
         {"messages": [*ASKED, {**FOUR, "train": False}]},
-        "the last message is not trained on: end the row with the answer that is learned",
+        "no answer of the row is trained on",
     ),
     "trained user": (
         {"messages": [{**ASKED[0], "train": True}, {**FOUR, "train": True}]},
@@ -301,3 +309,63 @@ def test_an_imported_turn_of_its_source_meets_no_reference(project: Project, use
     prompts = Prompt.objects.of(project)
     assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=1)) == []
     assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=2)) == []
+
+
+def test_training_marks_and_labels_beside_messages_decide(project: Project, user: User) -> None:
+    rows = [
+        {"messages": [*ASKED, {**FIVE, "loss": False}, *ASKED, FOUR]},
+        {"messages": [{"role": "user", "content": "Clean up."}, FIVE], "label": False},
+        {"conversations": [{"from": "human", "value": "Tidy."}, {"from": "gpt", "value": "rm"}], "kto_tag": False},
+        {"messages": [{"role": "user", "content": "Free space."}, FOUR], "rejected_response": "rm -rf /"},
+    ]
+    run = bring_samples(project, user, rows, decisions=True)
+    assert bad_rows(run) == {}
+    duels = Duel.objects.order_by("id").select_related("sample", "challenger__text", "king__text", "prompt__text")
+    found = {texts(duel): duel.sample.status for duel in duels if duel.sample}
+    assert found == {
+        ("Four.", None): "pending",
+        ("Five.", None): "rejected",
+        ("rm", None): "rejected",
+        ("Four.", "rm -rf /"): "approved",
+    }
+    assert all("train" not in message for message in duels[0].prompt.text.history)
+
+
+def test_tools_and_the_system_prompt_of_other_columns_make_other_rows(project: Project, user: User) -> None:
+    tool = {"name": "ls", "description": "List", "parameters": {"type": "object", "properties": {}}}
+    row = {"prompt": "Free space.", "chosen": "du", "rejected": "rm"}
+    run = bring_samples(
+        project,
+        user,
+        [
+            row | {"system": "Never delete."},
+            row | {"system_prompt": "Delete all."},
+            row | {"available_tools": [tool]},
+            row | {"functions": [{**tool, "name": "du"}]},
+        ],
+    )
+    assert (run.result["samples"], run.result["duplicates"]) == (4, 0)
+    stored = list(Prompt.objects.order_by("id").select_related("text"))
+    assert [prompt.text.history[0]["content"] for prompt in stored[:2]] == ["Never delete.", "Delete all."]
+    assert [prompt.text.tools[0]["function"]["name"] for prompt in stored[2:]] == ["ls", "du"]
+
+
+def test_what_follows_the_last_answer_is_context_and_reasoning_is_apart(project: Project, user: User) -> None:
+    thought = {"role": "assistant", "content": "The user wants the folder.\n</think>\n\npwd"}
+    rows = [
+        {"messages": [*ASKED, thought]},
+        {"messages": [*ASKED, FOUR, {"role": "tool", "tool_call_id": "1", "content": "a.py"}]},
+        {"messages": [*ASKED, FIVE, {"role": "user", "content": "Thanks."}]},
+        {"messages": [*ASKED, {"role": "assistant", "content": "a \x00 b"}]},
+    ]
+    run = bring_samples(project, user, rows)
+    assert (run.result["samples"], bad_rows(run)) == (4, {})
+    answers = Answer.objects.order_by("id").select_related("text")
+    assert [(answer.text.text, answer.text.thinking) for answer in answers] == [
+        ("pwd", "The user wants the folder."),
+        ("Four.", ""),
+        ("Five.", ""),
+        ("a \N{REPLACEMENT CHARACTER} b", ""),
+    ]
+    account = {entry["field"]: (entry["rows"], entry["becomes"]) for entry in run.result["account"]}
+    assert account["messages after the answer"] == (2, "ignored")

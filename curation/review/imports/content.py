@@ -1,0 +1,179 @@
+"""The training content of a session: a history with tools, an answer, and where there is one the answer that it was
+preferred to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+import orjson
+
+from curation.imports.layouts.account import IGNORED, Account
+from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows import DUELS, OWN, PROMPTS, TASKS, read_row, trained_positions
+from curation.imports.layouts.session import Ending, Json, Session, Step
+from curation.imports.layouts.written import messages_of, write_messages
+from curation.imports.sources.rows import RowRefused
+from curation.review.models import Action
+from judging.messages import Message
+from judging.panel.rubric import DIMENSIONS
+
+Trained = Literal["marked", "all"]
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The training content of one row. `reference` is the source's own turn, unless that is the answer. `label` is that
+    of a KTO row. `tail` is the number of messages after the answer."""
+
+    layout: str
+    history: list[Message]
+    answer: Message | None
+    other: Message | None = None
+    reference: Message | None = None
+    label: bool | None = None
+    tail: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRow:
+    """A row as it is written. `decision` is the one that it carries, or empty; `reviewers` are the names in its
+    metadata. `score` is 0–100 or None, and `reason` the sentence that came with it. `file` names its file in an
+    archive, without its ending."""
+
+    offset: int
+    content: Content
+    tools: list[Json]
+    instance_id: str
+    repo: str
+    source: str
+    decision: str
+    reviewers: tuple[str, ...]
+    score: float | None
+    metrics: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    file: str = ""
+    account: Account = field(default_factory=Account)
+
+
+def read_imported_row(
+    offset: int, row: Mapping[str, Any], trained: Trained, file: str = "", mapping: RowMapping | None = None
+) -> ImportedRow:
+    """Return the training content of the row. Raises `RowRefused` with the reason."""
+    session, account = read_row(row, mapping)
+    is_own = row.keys() >= OWN
+    is_duel = session.layout == DUELS
+    metadata = session.metadata
+    scenario = str(metadata.get("scenario") or "") if is_own else ""
+    # All messages of a session of ours were approved, and formats without marks do not say so.
+    content = _content(session, "all" if scenario else trained)
+    if not content.history:
+        raise RowRefused("nothing comes before the answer")
+    if content.tail:
+        account.count("messages after the answer", IGNORED)
+    reviewers = _names(metadata.get("reviewers", [])) if is_own else ()
+    instance_id = session.origin.instance_id or scenario
+    return ImportedRow(
+        offset=offset,
+        content=content,
+        tools=session.tools,
+        instance_id=instance_id,
+        repo=session.origin.repo or repo_of(instance_id),
+        source=str(metadata.get("source") or "")[:LONGEST_NAME] if is_own else "",
+        decision=_decision(content, reviewers),
+        reviewers=reviewers,
+        score=read_score(metadata.get("score")) if is_own or is_duel else None,
+        metrics=read_metrics(metadata) if is_duel else {},
+        reason=read_reason(metadata) if is_duel else "",
+        file=PurePosixPath(file).stem if is_duel else "",
+        account=account,
+    )
+
+
+def _decision(content: Content, reviewers: tuple[str, ...]) -> str:
+    """A reviewer's name, a label and a preference are decisions; an answer alone is none."""
+    if content.label is False:
+        return Action.REJECT.value
+    return Action.APPROVE.value if reviewers or content.label or (content.other and not content.reference) else ""
+
+
+def _content(session: Session, trained: Trained) -> Content:
+    if session.layout in (TASKS, PROMPTS):
+        raise RowRefused("a task or a text without messages is no sample: map its columns to `prompt` and `completion`")
+    sides = {ending.side: ending for ending in reversed(session.endings)}
+    history = write_messages(session.steps)
+    if session.layout == DUELS:
+        if "source" not in sides:
+            raise RowRefused("assistant, the source's own turn, is empty")
+        if "king" not in sides and "challenger" not in sides:
+            raise RowRefused("king and challenger are both empty")
+        challenger, king, source = (_side(sides.get(side)) for side in ("challenger", "king", "source"))
+        return Content(session.layout, history, challenger, king, source)
+    if sides:
+        chosen, rejected = (_side(sides.get(side)) for side in ("chosen", "rejected"))
+        if chosen is None:
+            raise RowRefused("a rejected answer without a chosen one is no sample")
+        if chosen == rejected:
+            raise RowRefused("chosen and rejected are the same")
+        return Content(session.layout, history, chosen, rejected)
+    return _conversation(session, trained)
+
+
+def _conversation(session: Session, trained: Trained) -> Content:
+    """Return the last answer that is trained on. What comes after it is context of the session, not of the sample."""
+    if not session.agent_steps():
+        raise RowRefused("the row has no answer of an assistant")
+    learned = trained_positions(session, unmarked=trained == "all")
+    if not learned:
+        raise RowRefused("no answer of the row is trained on")
+    last = learned[-1]
+    history = write_messages(session.steps[:last], dict.fromkeys(learned, True))
+    answer = _answer(session.steps[last], "the row")
+    tail = write_messages(session.steps[last:])[1:]
+    return Content(session.layout, history, answer, label=session.label, tail=len(tail))
+
+
+def _side(ending: Ending | None) -> Message | None:
+    if ending is None:
+        return None
+    if len(ending.steps) != 1:
+        raise RowRefused(f"{ending.side} has {len(ending.steps)} messages: a sample has one answer on a side")
+    if ending.steps[0]["source"] != "agent":
+        raise RowRefused(f"{ending.side} does not end with an assistant message")
+    return _answer(ending.steps[0], ending.side)
+
+
+def _answer(step: Step, path: str) -> Message:
+    if not step["message"] and "tool_calls" not in step:
+        raise RowRefused(f"{path} ends with an empty answer")
+    return messages_of(step)[0]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in value):
+        raise RowRefused("reviewers is not a list of names")
+    return tuple(value)
+
+
+def read_score(value: object) -> float | None:
+    """Return a score; exports write -1 for a missing one."""
+    if value is None or value == -1:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise RowRefused("score is not a number from 0 to 100")
+    return float(value)
+
+
+def read_reason(row: Mapping[str, Any]) -> str:
+    """Return the judges' reason as text; some files have one for each judge."""
+    given = row.get("reason") or ""
+    return given if isinstance(given, str) else orjson.dumps(given).decode()
+
+
+def read_metrics(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scores of the dimensions that judges score, 0–100."""
+    value = row.get("metrics")
+    given = value if isinstance(value, dict) else {}
+    return {name: score for name in DIMENSIONS if (score := read_score(given.get(name))) is not None}
