@@ -105,7 +105,8 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
 
     def with_steps(self) -> "TrajectoryQuerySet":
         """With the steps alone, for comparing many."""
-        return self.select_related("text").defer("text__exchange", "text__checker_output", "text__metadata")
+        unread = ("exchange", "checker_output", "metadata", "document")
+        return self.select_related("text").defer(*(f"text__{name}" for name in unread))
 
     def imported(self) -> "TrajectoryQuerySet":
         return self.filter(scenario=None, environment="")
