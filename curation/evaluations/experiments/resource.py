@@ -25,7 +25,7 @@ from curation.web.ids import find, find_param
 from curation.web.lists.params import ListParams
 from curation.web.problems import FieldError, Invalid
 from curation.web.schema_form import MappingField, SchemaForm
-from curation.web.schemas import Id, NotEmpty, Out, Strict
+from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
 from curation.web.text.storable import storable
 
 SHOWN, LONGEST_TRAINING = 50, 200_000
@@ -91,6 +91,7 @@ class ExpectationOut(Out):
 
 class ExperimentOut(ExperimentIn, Out):
     id: Id
+    created_by: Username | None = Field(description="Null if the account was deleted.")
     manifest_sha256: NotEmpty = Field(description="Of the export that was trained on; stays if that is deleted.")
     expectations: list[ExpectationOut] = []
     problem: str | None = Field(None, description="Why the expectations cannot be checked.")
@@ -113,7 +114,7 @@ class Experiments(Resource[Experiment]):
         """For those who review blind without those of evaluations with pending samples."""
         rows = Experiment.objects.filter(project=access.project)
         samples = "evaluation__episodes__trajectory__sample"
-        rows = rows.select_related("project", "export", "base__evaluation", "trained__evaluation")
+        rows = rows.select_related("project", "export", "created_by", "base__evaluation", "trained__evaluation")
         return without_pending(access, rows, f"base__{samples}", f"trained__{samples}")
 
     def write(self, access: Access, row: Experiment, body: ExperimentIn) -> None:

@@ -28,6 +28,7 @@ def test_a_card_is_ticked_off_by_rest_and_on_the_page(client: Client, server: Mo
 
     assert made.status_code == 201, made.content
     assert made.json()["manifest_sha256"] == "ab" * 32 and "Name an evaluated" in made.json()["problem"]
+    assert made.json()["created_by"] == str(Experiment.objects.get().created_by)
     assert [one["reached"] for one in made.json()["expectations"]] == [None, None]
     path = f"/api/v1/experiments/{made.json()['id']}"
     models = {name: {"evaluation": str(evaluation.pk), "model": name} for name in ("bad", "good")}
