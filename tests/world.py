@@ -70,8 +70,8 @@ def _tables() -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     quoted = connection.ops.quote_name
     with connection.cursor() as cursor:
         for model in apps.get_models(include_auto_created=True):
-            columns = [field.column for field in model._meta.concrete_fields if not field.generated]
-            names, table = ", ".join(quoted(str(column)) for column in columns), quoted(model._meta.db_table)
+            columns = [str(field.column) for field in model._meta.concrete_fields if not field.generated]
+            names, table = ", ".join(map(quoted, columns)), quoted(model._meta.db_table)
             cursor.execute(f"SELECT {names} FROM {table}")  # noqa: S608 - our own names
             if rows := cursor.fetchall():
                 places = ", ".join(["%s"] * len(columns))

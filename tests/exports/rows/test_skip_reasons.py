@@ -15,47 +15,46 @@ BOTH = {"formats": ["sft-messages", "dpo"]}
 LONG = "THOUGHT: " + "a" * 8_000
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ({"bucket": "unparsed", "score": None}, "unparsed"),
-        ({"flags": Flag.INFRA}, "infra_error"),
-        ({"flags": Flag.LEAK}, "leak"),
-        ({"challenger": " \n"}, "no_answer"),
-        ({"challenger": "<think>let me see</think>ls"}, "thinking"),
-    ],
-)
-def test_a_skipped_approved_sample_is_listed_and_gives_no_row(values: dict[str, Any], reason: str) -> None:
+SKIPPED: list[tuple[dict[str, Any], str]] = [
+    ({"bucket": "unparsed", "score": None}, "unparsed"),
+    ({"flags": Flag.INFRA}, "infra_error"),
+    ({"flags": Flag.LEAK}, "leak"),
+    ({"challenger": " \n"}, "no_answer"),
+    ({"challenger": "<think>let me see</think>ls"}, "thinking"),
+]
+HISTORIES: list[tuple[list[object], str]] = [
+    ([{"role": "user", "content": "  "}], "empty_prompt"),
+    ([*HISTORY, {"role": "assistant", "content": ""}], "empty_turn"),
+    ([*HISTORY, {"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}], "bad_message"),
+    ([*HISTORY, {"role": "narrator", "content": "x"}], "bad_message"),
+    ([*HISTORY, "text"], "bad_message"),
+    ([{"role": "user", "content": "half of a pair: \ud800"}], "not_utf8"),
+]
+
+
+def test_skipped_approved_samples_are_listed_and_give_no_row() -> None:
     project = make_project()
-    sample = make_approved(project, **values)
+    expected = {str(make_approved(project, **values).pk): reason for values, reason in SKIPPED}
     export = run_export(project, BOTH)
-    assert reasons(export) == {str(sample.pk): reason}
+    assert reasons(export) == expected
     assert not export.files.exclude(format="").exists()
-    assert export.counts["excluded"] == {reason: 1} and export.examples == {reason: [str(sample.pk)]}
+    assert export.counts["excluded"] == dict.fromkeys(expected.values(), 1)
+    assert export.examples == {reason: [sample] for sample, reason in expected.items()}
 
 
-@pytest.mark.parametrize(
-    ("history", "reason"),
-    [
-        ([{"role": "user", "content": "  "}], "empty_prompt"),
-        ([*HISTORY, {"role": "assistant", "content": ""}], "empty_turn"),
-        ([*HISTORY, {"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}], "bad_message"),
-        ([*HISTORY, {"role": "narrator", "content": "x"}], "bad_message"),
-        ([*HISTORY, "text"], "bad_message"),
-        ([{"role": "user", "content": "half of a pair: \ud800"}], "not_utf8"),
-    ],
-)
-def test_a_history_that_cannot_be_a_prompt_gives_no_row(history: list[object], reason: str) -> None:
-    project = make_project()
-    sample = make_approved(project)
-    text = sample.duel.prompt.text
-    text.history = history
-    if reason == "not_utf8" and connection.vendor == "postgresql":
-        with pytest.raises(DataError):  # PostgreSQL does not even store it
+def test_histories_that_cannot_be_a_prompt_give_no_row() -> None:
+    project, expected = make_project(), {}
+    for history, reason in HISTORIES:
+        sample = make_approved(project)
+        text = sample.duel.prompt.text
+        text.history = history
+        if reason == "not_utf8" and connection.vendor == "postgresql":
+            with pytest.raises(DataError):  # PostgreSQL does not even store it
+                text.save()
+        else:
             text.save()
-        return
-    text.save()
-    assert reasons(run_export(project, BOTH)) == {str(sample.pk): reason}
+            expected[str(sample.pk)] = reason
+    assert reasons(run_export(project, BOTH)) == expected
 
 
 def test_a_leak_flag_that_a_person_cleared_skips_nothing() -> None:
