@@ -93,4 +93,5 @@ class ReignOut(Out):
     @staticmethod
     def of(view: ReignView) -> "ReignOut":
         challenges = [ChallengeOut.of(challenge) for challenge in view.challenges]
-        return ReignOut.model_validate(view.row).model_copy(update={"notes": view.notes, "challenges": challenges})
+        beside = {"notes": list(view.notes), "challenges": challenges}
+        return ReignOut.model_validate(view.row).model_copy(update=beside)

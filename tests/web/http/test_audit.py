@@ -25,7 +25,7 @@ from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Invitation, Project, Scope, Token
-from curation.projects.service_accounts.change import create_service_account
+from curation.projects.service_accounts.resource import ServiceAccountIn, accounts
 from curation.projects.tokens.auth import hash_of
 from curation.review.models import Clearance, Decision, Revision
 from curation.runs.calls.targets import call_params
@@ -98,7 +98,7 @@ def _token(rows: Rows, owner: User) -> None:
 
 def _service_account(rows: Rows, owner: User) -> dict[str, list[str]]:
     access = Access(owner, rows.project, "admin", frozenset(Scope))
-    made = create_service_account(access=access, name="nightly", role="viewer")
+    made = accounts.create(access, ServiceAccountIn(name="nightly", role="viewer", note=""))
     rows.ids["username"] = made.user.username
     rows.ids["token_id"] = str(Token.objects.create(user=made.user, prefix="wn", digest="d", scopes=["read"]).pk)
     return {"scopes": ["read"]}

@@ -25,7 +25,6 @@ WITHOUT_VERSION = {
     "put_instructions": "the body has the version, which is required",
     "delete_token": "a token is never edited",
     "delete_service_token": "a token is never edited",
-    "delete_service_account": "an account of a service is never edited",
     "delete_invitation": "an invitation is never edited",
     "delete_exclusions": "the body names the instances",
 }
