@@ -1,7 +1,6 @@
 """The account of a file's fields: each is mapped, kept as metadata, or ignored, and counted."""
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -24,9 +23,9 @@ class Account:
     """Counts of rows by field and by what became of it. Fields inside a list have `[]`: `messages[].name`."""
 
     def __init__(self, entries: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._rows: Counter[tuple[str, str]] = Counter()
+        self._rows: dict[tuple[str, str], int] = {}
         for entry in entries:
-            self._rows[entry["field"], entry["becomes"]] += entry["rows"]
+            self._rows[entry["field"], entry["becomes"]] = entry["rows"]
 
     def add(self, other: "Account") -> None:
         for (field, becomes), rows in other._rows.items():
@@ -36,14 +35,14 @@ class Account:
         """Count a field of one row. Counting it again for the same row is the caller's error."""
         if (field, becomes) not in self._rows and len(self._rows) >= MOST_FIELDS:
             field = OTHERS
-        self._rows[field, becomes] += rows
+        self._rows[field, becomes] = self._rows.get((field, becomes), 0) + rows
 
     def without(self, dropped: Collection[str]) -> "Account":
         """Return the account of an import that has no place for what fields become: these are ignored."""
         account = Account()
         for (field, becomes), rows in self._rows.items():
             is_dropped = becomes.partition(".")[0] in dropped
-            account._rows[field, IGNORED if is_dropped else becomes] += rows
+            account.count(field, IGNORED if is_dropped else becomes, rows)
         return account
 
     def entries(self) -> list[dict[str, Any]]:

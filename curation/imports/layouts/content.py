@@ -88,6 +88,8 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
     if not isinstance(part, Mapping):
         raise RowRefused(f"{path} is not a part of a message")
     kind = part.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise RowRefused(f"{path} is a part whose type is no text")
     if kind is None:
         _add_untyped(content, part, path, fields)
     elif kind in TEXTS:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.calls import calls_in_text, decoded, read_call
 from curation.imports.layouts.content import Content, Result, read_content, read_result, thought_of
 from curation.imports.layouts.items import ITEMS, add_channel, add_item, add_message
@@ -34,7 +34,9 @@ ROLES = {
 MARKS = ("train", "weight", "training", "loss")
 # Marks of parts of a message, which a step has no place for.
 _PARTIAL_MARKS = ("train_detail", "training_detail")
+_MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS))
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
 _KNOWN = frozenset(
     (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
@@ -81,6 +83,8 @@ def listed(given: Any, path: str) -> list[Any]:
 
 def read_mark(entry: Entry, path: str) -> bool | None:
     """Return whether a trainer learns the message, or None without a mark. Raises `RowRefused`."""
+    if _MARK_KEYS.isdisjoint(entry):
+        return None
     for key in _PARTIAL_MARKS:
         if entry.get(key):
             raise RowRefused(f"{path}.{key} marks parts of a message, and only whole messages are known")
@@ -106,16 +110,17 @@ class _Reader:
             entry = unwrapped(entry)
         mark = read_mark(entry, path)
         word = self._word(entry)
-        if word is None and entry.get("type") in ITEMS:
+        kind = entry.get("type")
+        if word is None and isinstance(kind, str) and kind in ITEMS:
             add_item(self.steps, entry, path, self._fields, mark)
         else:
-            role = self._role(word if word is not None else entry.get("type"), path)
+            role = self._role(kind if word is None else word, path)
             if role == "ignored":
                 self._fields.became(path, IGNORED)
                 return
             _ADD[role](self, entry, path, mark)
-        for key, value in entry.items():
-            if key not in _KNOWN and value not in (None, "", [], {}):
+        for key in entry.keys() - _KNOWN:
+            if entry[key] not in EMPTY:
                 self._fields.became(f"{path}.{key}", IGNORED)
 
     def _word(self, entry: Entry) -> Any:
@@ -180,13 +185,9 @@ class _Reader:
             self._add_agent(entry, path, mark)
             return
         given = self._given(entry)
-        if isinstance(given, Mapping | list):  # JSON that a database has parsed
-            text, calls = (
-                "",
-                [read_call(call, path, self._fields) for call in (given if isinstance(given, list) else [given])],
-            )
-        else:
-            text, calls = calls_in_text(given or "", path, self._fields)
+        # A database may have parsed the JSON.
+        text = given if isinstance(given, str) else orjson.dumps(given).decode()
+        text, calls = calls_in_text(text, path, self._fields)
         if text:
             add_message(self.steps, text, mark)
         self.steps.add_part(CALL, calls=calls, mark=mark)
@@ -232,6 +233,8 @@ class _Reader:
         return []
 
     def _calls(self, entry: Entry, content: Content, path: str) -> list[Json]:
+        if _CALLS.isdisjoint(entry):
+            return content.calls
         given = entry.get("tool_calls") or ()
         if isinstance(given, str):
             given = listed(given, f"{path}.tool_calls")

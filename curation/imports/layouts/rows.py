@@ -12,7 +12,7 @@ from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.asked import read_prompt, read_system, read_task
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.columns import Columns, is_message
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.mapping import Applied, RowMapping
 from curation.imports.layouts.messages import Messages
 from curation.imports.layouts.session import Ending, Json, Session, Step
 from curation.imports.layouts.sides import DUEL, PAIR, read_endings, split_common
@@ -45,7 +45,7 @@ _OWN, _JUDGED = ("score", "source", "reviewers", "scenario"), ("score", "metrics
 def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[Session, Account]:
     """Return the session of a row, and the account of its fields. Raises `RowRefused`."""
     cleaned, replaced = clean(dict(row), "")
-    applied = (mapping or RowMapping()).apply(cleaned)
+    applied = mapping.apply(cleaned) if mapping else Applied(cleaned)
     fields = Fields(applied.row, names=applied.names)
     for path in replaced:
         fields.became(path, REPLACED)
@@ -57,7 +57,9 @@ def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple
 
 def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> bool:
     """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
-    return bool(mapping and mapping.messages) or _conversation_column(Columns(Fields(row), None)) != ""
+    if (mapping and mapping.messages) or not row.keys().isdisjoint(_CONVERSATIONS):
+        return True
+    return _conversation_column(Columns(Fields(row), None)) != ""
 
 
 def trained_positions(session: Session, *, unmarked: bool = False) -> list[int]:
@@ -125,8 +127,8 @@ def _read(columns: Columns, metadata: Json) -> Session:
 
 
 def _conversation_column(columns: Columns) -> str:
-    lists = [name for name in columns.present(_LISTS) if isinstance(columns.get(name), list)]
-    return next(iter([*columns.present(_CONVERSATIONS), *lists]), "")
+    lists = (name for name in columns.present(_LISTS) if isinstance(columns.get(name), list))
+    return next(iter(columns.present(_CONVERSATIONS)), "") or next(lists, "")
 
 
 def _before(columns: Columns, name: str) -> _Conversation:

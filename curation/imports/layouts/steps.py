@@ -102,7 +102,7 @@ class Steps:
         step.setdefault("observation", {"results": []})["results"].append(observed)
 
     def has_call(self, identifier: object) -> bool:
-        return identifier in self._callers
+        return isinstance(identifier, str) and identifier in self._callers
 
     def _open(self, mark: bool | None) -> Step | None:
         last = self.steps[-1] if self.steps else None

@@ -1,6 +1,6 @@
 """What a row says about its messages: where they come from, how the run ended, and which agent and model ran."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,20 +39,20 @@ def read_surroundings(fields: Fields) -> Surroundings:
     for column in ("instance_id", "repo"):
         fields.take(column, column)
     instance_id = name_of(fields, "instance_id")
+    left = _Left(fields)
     origin = Origin(
-        id=_named(fields, _IDS, "id"),
-        task=_named(fields, _TASKS, "task"),
+        id=left.name(_IDS, "id"),
+        task=left.name(_TASKS, "task"),
         instance_id=instance_id,
         repo=name_of(fields, "repo") or repo_of(instance_id),
-        group=_named(fields, _GROUPS, "group"),
-        attempt=_attempt(fields),
+        group=left.name(_GROUPS, "group"),
+        attempt=left.attempt(),
     )
-    agent = {"model_name": _named(fields, _MODELS, "model"), "name": _named(fields, _AGENTS, "agent")}
-    verdict = _verdict(fields)
-    cost = _number(fields, _COSTS, "cost")
-    metadata = {name: fields.take(name, "metadata") for name in fields.left() if _is_metadata(fields[name])}
+    agent = {"model_name": left.name(_MODELS, "model"), "name": left.name(_AGENTS, "agent")}
+    verdict = left.verdict()
+    cost = left.number(_COSTS, "cost")
     return Surroundings(
-        {key: value for key, value in agent.items() if value}, origin, verdict, Usage(cost_usd=cost), metadata
+        {key: value for key, value in agent.items() if value}, origin, verdict, Usage(cost_usd=cost), left.metadata()
     )
 
 
@@ -66,19 +66,6 @@ def name_of(row: Mapping[str, Any], column: str) -> str:
     return str(value)
 
 
-def _named(fields: Fields, columns: Sequence[str], becomes: str) -> str:
-    """Return the first name. A column with another value is left."""
-    for column in _left(fields, columns):
-        if _is_name(fields[column]):
-            return str(fields.take(column, becomes))
-    return ""
-
-
-def _left(fields: Fields, columns: Sequence[str]) -> Iterator[str]:
-    left = fields.left()
-    return (column for column in columns if column in left and fields[column] not in EMPTY)
-
-
 def _is_name(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= LONGEST_NAME
 
@@ -88,65 +75,77 @@ def _is_number(value: object) -> bool:
 
 
 def _is_metadata(value: object) -> bool:
-    if isinstance(value, str):
-        return 0 < len(value) <= LONGEST_METADATA
-    return isinstance(value, bool | int | float)
-
-
-def _attempt(fields: Fields) -> int | None:
-    value = fields.get("attempt")
-    return fields.take("attempt", "attempt") if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(fields: Fields, columns: Sequence[str], becomes: str) -> float | None:
-    for column in _left(fields, columns):
-        if _is_number(fields[column]):
-            return float(fields.take(column, becomes))
-    return None
-
-
-def _verdict(fields: Fields) -> Verdict:
-    rewards: dict[str, float] = {}
-    outcome = _outcome(fields)
-    for column in _left(fields, _SOLVED):
-        if (is_solved := _truth(fields[column])) is not None:
-            fields.take(column, f"reward.{column}")
-            rewards[column] = float(is_solved)
-            if outcome is Outcome.UNKNOWN:
-                outcome = Outcome.SOLVED if is_solved else Outcome.FAILED
-    named = [column for column in fields if column.startswith(REWARD)]
-    for column in _left(fields, (*_REWARDS, *named)):
-        value, name = fields[column], column.removeprefix(REWARD)
-        if _is_number(value):
-            rewards[name] = float(fields.take(column, f"reward.{name}"))
-        elif isinstance(value, Mapping) and value and all(_is_number(number) for number in value.values()):
-            fields.take(column, ", ".join(f"reward.{name}" for name in value))
-            rewards |= {str(name): float(number) for name, number in value.items()}
-    # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
-    if outcome is Outcome.UNKNOWN and rewards.get("reward") in (0.0, 1.0):
-        outcome = Outcome.SOLVED if rewards["reward"] else Outcome.FAILED
-    output = next((column for column in _left(fields, _OUTPUTS) if isinstance(fields[column], str)), "")
-    return Verdict(outcome, rewards, fields.take(output, "verifier output") if output else "", _exception(fields))
+    return len(value) <= LONGEST_METADATA if isinstance(value, str) else isinstance(value, bool | int | float)
 
 
 def _truth(value: Any) -> bool | None:
     return bool(value) if isinstance(value, bool) or (_is_number(value) and value in (0, 1)) else None
 
 
-def _outcome(fields: Fields) -> Outcome:
-    value = fields.get("outcome")
-    if (is_solved := _truth(value)) is not None:
-        fields.take("outcome", "outcome")
-        return Outcome.SOLVED if is_solved else Outcome.FAILED
-    if isinstance(value, str) and value.lower() in set(Outcome):
-        return Outcome(fields.take("outcome", "outcome").lower())
-    return Outcome.UNKNOWN
+class _Left:
+    """The columns that nothing was said of yet. Each method takes those that it understands, and leaves the others."""
 
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._values = {name: fields[name] for name in fields.left() if fields[name] not in EMPTY}
 
-def _exception(fields: Fields) -> str:
-    """Return how the agent ended if it did not submit, such as `exit_cost`. The status is metadata too."""
-    status = fields.get("exit_status")
-    if isinstance(status, str) and status and not status.lower().startswith("submitted"):
-        fields.became("exit_status", "exception")
-        return status
-    return ""
+    def take(self, column: str, becomes: str) -> Any:
+        self._fields.take(column, becomes)
+        return self._values.pop(column)
+
+    def find(self, columns: Sequence[str], fits: Callable[[Any], bool]) -> list[str]:
+        return [column for column in columns if column in self._values and fits(self._values[column])]
+
+    def name(self, columns: Sequence[str], becomes: str) -> str:
+        found = self.find(columns, _is_name)
+        return str(self.take(found[0], becomes)) if found else ""
+
+    def number(self, columns: Sequence[str], becomes: str) -> float | None:
+        found = self.find(columns, _is_number)
+        return float(self.take(found[0], becomes)) if found else None
+
+    def attempt(self) -> int | None:
+        found = self.find(("attempt",), lambda value: _is_number(value) and isinstance(value, int))
+        return int(self.take(found[0], "attempt")) if found else None
+
+    def metadata(self) -> Json:
+        return {name: self.take(name, "metadata") for name in self.find(list(self._values), _is_metadata)}
+
+    def verdict(self) -> Verdict:
+        rewards: dict[str, float] = {}
+        outcome = self._outcome()
+        for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
+            rewards[column] = float(self.take(column, f"reward.{column}"))
+            if outcome is Outcome.UNKNOWN:
+                outcome = Outcome.SOLVED if rewards[column] else Outcome.FAILED
+        columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
+        for column in self.find(columns, _is_number):
+            name = column.removeprefix(REWARD)
+            rewards[name] = float(self.take(column, f"reward.{name}"))
+        for column in self.find(_REWARDS, lambda value: isinstance(value, Mapping)):
+            if all(map(_is_number, self._values[column].values())):
+                named = self.take(column, ", ".join(f"reward.{name}" for name in self._values[column]))
+                rewards |= {str(name): float(number) for name, number in named.items()}
+        # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
+        if outcome is Outcome.UNKNOWN and rewards.get("reward") in (0.0, 1.0):
+            outcome = Outcome.SOLVED if rewards["reward"] else Outcome.FAILED
+        outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
+        output = self.take(outputs[0], "verifier output") if outputs else ""
+        return Verdict(outcome, rewards, output, self._exception())
+
+    def _outcome(self) -> Outcome:
+        value = self._values.get("outcome")
+        if (is_solved := _truth(value)) is not None:
+            self.take("outcome", "outcome")
+            return Outcome.SOLVED if is_solved else Outcome.FAILED
+        if isinstance(value, str) and value.lower() in set(Outcome):
+            return Outcome(self.take("outcome", "outcome").lower())
+        return Outcome.UNKNOWN
+
+    def _exception(self) -> str:
+        """Return how the agent ended if it did not submit, such as `exit_cost`. The status is metadata too."""
+        status = self._values.get("exit_status")
+        if isinstance(status, str) and not status.lower().startswith("submitted"):
+            self._fields.became("exit_status", "exception")
+            return status
+        return ""
