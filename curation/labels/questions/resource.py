@@ -41,7 +41,7 @@ class QuestionIn(Strict):
         examples=["error_type"],
         description="Names it in filters and in the columns of an export; it stays once it is answered.",
     )
-    kind: Annotated[str, forms.ChoiceField(choices=QuestionKind.choices)] = Field(
+    kind: Annotated[str, forms.ChoiceField(choices=QuestionKind.choices, help_text="How reviewers answer.")] = Field(
         title="Answer", examples=["label"], description=", ".join(QuestionKind.values)
     )
     choices: Annotated[list[str | int], LinesField(required=False)] = Field(
@@ -50,9 +50,10 @@ class QuestionIn(Strict):
     description: Annotated[str, forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))] = Field(
         "", examples=["The first mistake that matters."]
     )
-    about: Annotated[str, forms.ChoiceField(required=False, choices=[("", "All"), *Kind.choices])] = Field(
-        "", title="Samples", examples=["turn"], description="turn or trajectory; empty: all samples."
-    )
+    about: Annotated[
+        str,
+        forms.ChoiceField(required=False, choices=[("", "All"), *Kind.choices], help_text="Those it is asked about."),
+    ] = Field("", title="Samples", examples=["turn"], description="turn or trajectory; empty: all samples.")
     required: bool = Field(False, description="It must be answered before a sample is approved.")
 
 

@@ -40,7 +40,7 @@ class ServiceAccountIn(Strict):
     name: str = Field(
         examples=["nightly-export"], description="Lower-case letters, digits and hyphens, such as nightly-export."
     )
-    role: Annotated[str, forms.ChoiceField(choices=Role.choices)] = Field(
+    role: Annotated[str, forms.ChoiceField(choices=Role.choices, help_text="Its rights in the project.")] = Field(
         Role.VIEWER.value, examples=["curator"], description="viewer, reviewer, curator or admin"
     )
     note: Annotated[str, forms.CharField(required=False, max_length=200)] = Field(
