@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from curation.imports.layouts.account import REPLACED, Account, Fields
+from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
 from curation.imports.layouts.asked import read_prompt, read_system, read_task
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.columns import Columns, is_message
@@ -57,7 +57,7 @@ def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple
 
 def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> bool:
     """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
-    if (mapping and mapping.messages) or not row.keys().isdisjoint(_CONVERSATIONS):
+    if (mapping and mapping.messages) or any(row.get(name) not in EMPTY for name in _CONVERSATIONS):
         return True
     return _conversation_column(Columns(Fields(row), None)) != ""
 
