@@ -38,8 +38,9 @@ def _session(backend: Opens) -> Finding:
             passed = session.check('test "$(id -un)" = agent', terminal="exit").passed
     except SandboxError as failure:
         return Finding(SESSION, False, str(failure), NAMESPACES)
-    took = (time.monotonic() - began) * 1000
-    return Finding(SESSION, passed, f"opened, checked and removed in {took:.0f} ms", NAMESPACES)
+    took = time.monotonic() - began
+    said = f"{took:.1f} s" if took >= 1 else f"{1000 * took:.0f} ms"
+    return Finding(SESSION, passed, f"opened, checked and removed in {said}", NAMESPACES)
 
 
 def _user(host: Host) -> Finding:

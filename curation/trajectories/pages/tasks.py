@@ -16,6 +16,7 @@ from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
 from curation.web.lists.params import ListParams
+from curation.web.schemas import Page
 from judging.statistics.rates import wilson
 
 router = Router(tags=["trajectories"])
@@ -47,7 +48,7 @@ class PassAtKOut(Schema):
     high: float = Field(examples=[1.0])
 
 
-class TaskOut(Schema):
+class TaskAttemptsOut(Schema):
     """A task. Errors of the machine and unknown outcomes are no attempts."""
 
     task: str = Field(examples=["winnow/sum-orders"])
@@ -59,13 +60,9 @@ class TaskOut(Schema):
     pass_at_k: PassAtKOut | None
 
 
-class TaskPage(Schema):
-    data: list[TaskOut]
-    next_cursor: str | None
-    total: int | None = None
-
-
-@router.get("/projects/{slug}/tasks", response=TaskPage, exclude_unset=True, summary="List tasks with pass rates")
+@router.get(
+    "/projects/{slug}/tasks", response=Page[TaskAttemptsOut], exclude_unset=True, summary="List tasks with pass rates"
+)
 def list_tasks(request: HttpRequest, slug: str, params: Query[TaskList]) -> dict[str, object]:
     """Those who review blind get no pending samples, here as in the list of trajectories."""
     access = enter(request, slug, Scope.READ)

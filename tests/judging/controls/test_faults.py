@@ -76,7 +76,7 @@ def test_faults_go_round_and_skip_what_does_not_fit() -> None:
 
 
 def test_a_long_word_in_the_history_takes_no_time() -> None:
-    began = time.process_time()
+    began = time.thread_time()
     history = f"{HISTORY} {'aB3' * 6000} src/app/other.py"
     assert script(plant(ANSWER, Fault.WRONG_FILE, history=history, seed=1)).endswith(".py")
-    assert time.process_time() - began < 1
+    assert time.thread_time() - began < 1

@@ -88,9 +88,9 @@ def test_a_listed_folder_and_other_variables_are_no_leak(command: str) -> None:
     ids=["nested repeats", "many repeats", "a long number"],
 )
 def test_no_answer_holds_the_lint_up(text: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     assert lint_leaks(text, ["ls"], RECORD).leaked == ()
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < 2
 
 
 def test_a_long_run_of_letters_in_the_history_takes_little_memory() -> None:

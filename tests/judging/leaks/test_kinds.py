@@ -197,10 +197,10 @@ def test_an_answer_takes_less_than_twenty_milliseconds(capsys: pytest.CaptureFix
     turns = read_turns()
     for turn in turns:
         lint_leaks("", turn.history, turn.record)
-    started = time.process_time()
+    started = time.thread_time()
     for turn in turns:
         lint_leaks(turn.answer, turn.history, turn.record)
-    each = 1000 * (time.process_time() - started) / len(turns)
+    each = 1000 * (time.thread_time() - started) / len(turns)
     with capsys.disabled():
         print(f"\nleak lint: {each:.1f} ms for each of {len(turns)} real answers")
     assert each < 20

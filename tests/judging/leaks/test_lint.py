@@ -222,9 +222,9 @@ def test_a_long_history_and_patch_take_little_time() -> None:
 
 
 def _seconds(answer: str, history: str, record: PullRequestRecord) -> float:
-    started = time.process_time()
+    started = time.thread_time()
     lint_leaks(answer, [history], record)
-    return time.process_time() - started
+    return time.thread_time() - started
 
 
 @pytest.mark.parametrize(
@@ -235,5 +235,8 @@ def _seconds(answer: str, history: str, record: PullRequestRecord) -> float:
     ],
 )
 def test_the_time_for_a_hostile_answer_grows_with_its_length_only(piece: str) -> None:
-    small, large = (_seconds(piece * (size // len(piece)), "history", make_record()) for size in (10_000, 80_000))
+    small, large = (
+        min(_seconds(piece * (size // len(piece)), "history", make_record()) for _ in range(2))
+        for size in (10_000, 80_000)
+    )
     assert large < 16 * small + 0.1  # 64 times as long, were it quadratic

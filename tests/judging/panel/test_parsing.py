@@ -102,9 +102,9 @@ def test_the_last_object_with_the_keys_wins_even_if_it_is_wrong() -> None:
     ],
 )
 def test_a_hostile_megabyte_takes_little_time(piece: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     result = parse(piece * (1_000_000 // len(piece)))
-    assert time.process_time() - started < 3.0
+    assert time.thread_time() - started < 3.0
     assert isinstance(result, Unparsed)
 
 

@@ -226,6 +226,6 @@ def test_the_schema_asks_for_exactly_the_rubric() -> None:
     ],
 )
 def test_hostile_text_takes_little_time(piece: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     neutralise(piece * (100_000 // len(piece)))
-    assert time.process_time() - started < 0.5
+    assert time.thread_time() - started < 0.5

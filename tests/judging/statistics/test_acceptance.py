@@ -394,16 +394,16 @@ def test_five_thousand_duels_take_at_most_three_seconds() -> None:
     rng = random.Random(4)
     scores = [rng.choice([20.0, 50.0, 65.0, 80.0]) for _ in range(5000)]
     clusters = [f"i{rng.randrange(900)}" for _ in scores]
-    started = time.process_time()
+    started = time.thread_time()
     gate(scores, clusters, done=5000)
-    assert time.process_time() - started < 3.0
+    assert time.thread_time() - started < 3.0
 
 
 def test_a_thousand_duels_of_three_judges_with_leaks_take_at_most_a_second() -> None:
     votes = {name: noise(n, 1000) for n, name in enumerate("abc")}
-    started = time.process_time()
+    started = time.thread_time()
     assert len(gate_of_panel(votes, leaks=100).left_out) == 3
-    assert time.process_time() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 def test_input_that_does_not_fit_together_is_refused() -> None:
