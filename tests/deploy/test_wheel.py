@@ -29,7 +29,7 @@ OF_EXTRAS = {
     "client/records.py": ("datasets",),
     "client/rows.py": ("pandas",),
     "mcp.py": ("fastmcp", "httpx2", "mcp", "starlette"),
-    "server/curation/imports/layouts/agent_logs.py": ("atif_make.",),
+    "server/curation/imports/layouts/agent_logs.py": ("atif_make",),
     "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
     "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
     "server/sandbox/agent/openenv.py": ("websockets.",),

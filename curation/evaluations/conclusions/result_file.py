@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import orjson
 from django.core.serializers.json import DjangoJSONEncoder
+from pydantic import BaseModel
 
 from curation.evaluations.live.figures import live_figures
 from curation.evaluations.live.schemas import EpisodeDetail
@@ -22,13 +23,17 @@ def result_file(evaluation: Evaluation) -> Iterator[bytes]:
     check = ContaminationCheck.objects.newest(evaluation.split)
     figures = live_figures(evaluation) if live else figures_of(evaluation, check)
     head = evaluation_out(evaluation, figures, check)
-    text = orjson.dumps(head, default=DjangoJSONEncoder().default, option=_INDENT)
+    text = orjson.dumps(head, default=_plain, option=_INDENT)
     yield text.removesuffix(b"\n}") + (b',\n  "episodes": [' if live else b',\n  "calls": [')
     separator = b"\n"
     for entry in _episodes(evaluation) if live else _calls(evaluation):
         yield separator + orjson.dumps(entry, default=DjangoJSONEncoder().default)
         separator = b",\n"
     yield b"\n  ]\n}\n"
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, BaseModel) else DjangoJSONEncoder().default(value)
 
 
 def _calls(evaluation: Evaluation) -> Iterator[dict[str, object]]:

@@ -169,7 +169,7 @@ def evaluation_out(evaluation: Evaluation, figures: Figures, check: Contaminatio
             {"name": model.name, "model": model.model, "params": model.call_params}
             for model in evaluation.models.order_by("place")
         ],
-        "contamination": check,
+        "contamination": ContaminationOut.model_validate(check) if check else None,
         "rows": figures.rows,
         "by_tier": [{"tier": group.name, "rows": group.rows} for group in figures.tiers],
         "by_source": [{"source": group.name, "rows": group.rows} for group in figures.sources],
