@@ -7,7 +7,7 @@ from itertools import islice
 from curation.imports.layouts.folder import Document, Folder
 from curation.imports.layouts.groups import Kind
 from curation.imports.sources.files import SourceFiles
-from curation.imports.sources.rows import BadRow, Position, Row
+from curation.imports.sources.rows import BadRow, Position, Reader, Row
 
 # A position is the number of a group of files, times this, and the number of a document in it.
 _INSIDE = 1 << 32
@@ -23,8 +23,10 @@ class DocumentRow(Row):
 class DocumentReader:
     """A `Reader` of the documents in a source's files, with one of them in memory at a time."""
 
-    def __init__(self, files: SourceFiles, *, longest: int) -> None:
+    def __init__(self, files: SourceFiles, *, longest: int, rows: Reader | None = None) -> None:
+        """`rows` reads the source as plain rows, if it is one file of them."""
         self.format = files.format
+        self._rows = None if files.is_archive else rows
         self._folder = Folder(files.names, files.open, longest)
 
     def has_agent_files(self) -> bool:
@@ -50,11 +52,5 @@ class DocumentReader:
         return islice(self.rows(Position()), start, start + length)
 
     def count(self) -> int:
-        return sum(1 for _ in self.rows(Position()))
-
-    def files_by_use(self) -> dict[str, int]:
-        """Return how many of the files read so far became what: the name of a layout, or why a file is ignored."""
-        found: dict[str, int] = {}
-        for became in self._folder.became.values():
-            found[became] = found.get(became, 0) + 1
-        return found
+        """Return the number of rows in a file, or of groups of files in an archive, which are not read for it."""
+        return self._rows.count() if self._rows else len(self._folder.groups)

@@ -97,6 +97,6 @@ def _parts(step: Step, use: Use) -> list[Part]:
 
 
 def _without_ids(message: Message) -> Mapping[str, object]:
-    """Return the message with calls that compare equal whatever their ids are."""
+    """Return the message with calls that compare equal under any ids."""
     calls = message.get("tool_calls")
     return {**message, "tool_calls": [{"function": call["function"]} for call in calls]} if calls else {**message}

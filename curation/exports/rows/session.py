@@ -161,7 +161,7 @@ class Rivals:
     def _side(self, row: RejectedSide, rollout: Rollout) -> SessionTexts | SkipReason:
         if row.outcome in _NEVER_NEGATIVE:
             return SkipReason.NO_NEGATIVE
-        # Of imported runs a verifier said which one failed, whatever was approved.
+        # Of imported runs a verifier said which one failed, so both may be approved.
         if row.sample_status == _APPROVED and not rollout.is_imported:
             return SkipReason.BOTH_APPROVED
         if row.bundle_sha256 != rollout.bundle_sha256:

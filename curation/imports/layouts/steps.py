@@ -16,7 +16,7 @@ class Steps:
     """The steps so far. `learned` has the source's training marks by position.
 
     Calls without an id get one: `call_1` is the first call of the session. The result of a tool becomes an observation
-    of the step that called it, whatever comes between the two.
+    of the step that called it, also with others between the two.
     """
 
     steps: list[Step] = field(default_factory=list)

@@ -17,6 +17,8 @@ from curation.trajectories.models import Label, Trajectory, TrajectoryText
 from curation.web.problems import Conflict, FieldError, Invalid
 
 Marks = dict[str, dict[str, Any]]
+# What a step without a mark is.
+UNMARKED = (("learn", True), ("label", ""))
 
 
 @transaction.atomic
@@ -43,7 +45,7 @@ def mark_steps(
     given = {name: value for name, value in (("learn", learn), ("label", label)) if value is not None}
     for number in steps:
         mark = {**text.marks.get(str(number - 1), {}), **given}
-        text.marks[str(number - 1)] = {name: value for name, value in mark.items() if value not in (True, "")}
+        text.marks[str(number - 1)] = {name: value for name, value in mark.items() if (name, value) not in UNMARKED}
     text.marks = {position: mark for position, mark in text.marks.items() if mark}
     text.save(update_fields=["marks"])
     change(sample)

@@ -55,7 +55,7 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
     def reader_of(self, source: Opened) -> Reader:
         if source.files is None:
             return source.reader
-        return DocumentReader(source.files, longest=settings.MAX_LINE_BYTES)
+        return DocumentReader(source.files, longest=settings.MAX_LINE_BYTES, rows=source.rows)
 
     def claims(self, row: Row) -> bool:
         """Rows of chats may be meant for turns or samples; files of agents, and rows with an outcome, are runs."""
@@ -127,5 +127,5 @@ def _lines(session: Session) -> Iterator[tuple[str, str]]:
     """Yield what a preview shows: the ends of the run, its outcome, its first and its last step."""
     rewards = (f"{name} {value:g}" for name, value in session.verdict.rewards.items())
     yield "arrives as", ", ".join([f"{len(session.steps)} steps", session.verdict.outcome, *rewards])
-    for label, step in (("first step", session.steps[0]), ("last step", session.steps[-1])):
+    for label, step in zip(("first step", "last step"), [*session.steps[:1], *session.steps[1:][-1:]], strict=False):
         yield f"{label} ({step['source']})", message_text(messages_of(step)[0])

@@ -242,3 +242,14 @@ def test_files_of_an_agent_are_recognised_without_a_kind(client: Client, project
     found = preview(project=project, params=ImportParams(kind="", upload=key))
     assert (found.kind, found.format) == ("trajectories", "ZIP archive")
     assert found.shown[0].text == "2 steps, error, reward 0"
+
+
+def test_a_run_without_steps_is_previewed_and_counted(project: Project) -> None:
+    from curation.imports.kinds import ImportParams
+    from curation.imports.pages.preview import preview
+
+    document = {"schema_version": "ATIF-v1.8", "agent": {"name": "a", "version": "1"}, "steps": []}
+    key = upload(project, json.dumps(document).encode() + b"\n", "empty.jsonl")
+    found = preview(project=project, params=ImportParams(kind="trajectories", upload=key))
+    assert [shown.text for shown in found.shown] == ["0 steps, unknown"] and found.rows == 1
+    assert bring(project, "trajectories", [document]).result["trajectories"] == 1
