@@ -53,4 +53,4 @@ class DocumentReader:
 
     def count(self) -> int:
         """Return the number of rows in a file, or of groups of files in an archive, which are not read for it."""
-        return self._rows.count() if self._rows else len(self._folder.groups)
+        return self._rows.count() if self._rows else sum(group.kind is not Kind.JOB for group in self._folder.groups)

@@ -137,13 +137,14 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
         account.add(seen.account)
         layouts[seen.layout] = None
         shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
-    total = reader.count() if whole else None
+    # A source that ended within the first rows needs no count.
+    total = (len(rows) if len(rows) < ROWS else reader.count()) if whole else None
     return Preview(
         kind=kind.name,
         title=kind.title,
         kinds=recognise(project, rows),
         format=reader.format,
-        layout=", ".join(layouts),
+        layout=", ".join(filter(None, layouts)),
         columns=list(columns)[:100],
         unit=kind.unit,
         read=len(rows),

@@ -241,6 +241,7 @@ def test_files_of_an_agent_are_recognised_without_a_kind(client: Client, project
     key = upload(project, as_zip(files_below(GOLDEN / "harbor")), "jobs.zip")
     found = preview(project=project, params=ImportParams(kind="", upload=key))
     assert (found.kind, found.format) == ("trajectories", "ZIP archive")
+    assert (found.layout, found.rows) == ("Harbor trial", found.read)
     assert found.shown[0].text == "2 steps, error, reward 0"
 
 
