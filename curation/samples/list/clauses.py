@@ -26,11 +26,10 @@ FEW_IN_RANGE = 12_000
 
 
 class Unindexed(models.Func):
-    """A column without its index on SQLite: its unary plus is a no-op that its planner cannot see through. PostgreSQL
-    knows the sizes of its indexes and chooses by them."""
+    """A column without its index: the unary plus, or the greatest of one, is a no-op that no planner sees through."""
 
     arity = 1
-    template = "%(expressions)s"
+    function = "GREATEST"
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
