@@ -106,7 +106,7 @@ def _fill(turns: int) -> int:
 
 
 def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: random.Random) -> None:
-    from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText
+    from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, Session
     from curation.review.decisions.approve import name_approved_texts
     from curation.review.models import Decision
     from curation.samples.models import Sample
@@ -120,13 +120,12 @@ def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: r
         for n in numbers
     )
     history = [("system", 300), ("user", 900), ("assistant", 700), ("user", 1_300)]
+    sessions = Session.objects.bulk_create(
+        Session(**ids, messages=[{"role": role, "content": text(size)} for role, size in history]) for _ in prompts
+    )
     PromptText.objects.bulk_create(
-        PromptText(
-            prompt=p,
-            history=[{"role": role, "content": text(size)} for role, size in history],
-            reference={"role": "assistant", "content": "ls"},
-        )
-        for p in prompts
+        PromptText(prompt=p, session=s, at=len(history), reference={"role": "assistant", "content": "ls"})
+        for p, s in zip(prompts, sessions, strict=True)
     )
     sides = {}
     for side in ("king", "challenger"):
@@ -154,7 +153,11 @@ def _plain_loop(folder: Path, project: int, formats: list[str]) -> float:
 
     from curation.duels.models import Duel
 
-    columns = ["prompt__text__history", "challenger__text__text", *(["king__text__text"] if "dpo" in formats else [])]
+    columns = [
+        "prompt__text__session__messages",
+        "challenger__text__text",
+        *(["king__text__text"] if "dpo" in formats else []),
+    ]
     rows = (
         Duel.objects.filter(project_id=project, sample__status="approved").order_by("sample_id").values_list(*columns)
     )

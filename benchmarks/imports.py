@@ -2,12 +2,13 @@
 
     WINNOW_DATA=/tmp/bench python -m benchmarks.imports [rows]
 
-Three measurements in the database that the environment names (projects `bench-…` stay there): pull-request records,
-small turn rows (one turn each), and long turn rows (20 turns of 2,000 characters). Exits with 1 below 10,000 small
-rows a second.
+Four measurements in the database that the environment names (projects `bench-…` stay there): pull-request records,
+small turn rows (one turn each), long turn rows (20 turns of 2,000 characters), and the growth of the database by the
+300 turns of one session of 1.26 MB. Exits with 1 below 10,000 small rows a second, or above 2 times the session.
 """
 
 import json
+import random
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from unittest import mock
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.core.management import call_command
+from django.db import connection
 
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
@@ -26,6 +28,8 @@ from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 
 TARGET = 10_000
+# The growth of the database, by the size of a session whose steps are all turns.
+MOST_GROWTH = 2.0
 
 
 def record(number: int) -> dict[str, Any]:
@@ -42,6 +46,15 @@ def long_turns(number: int) -> dict[str, Any]:
     messages = [("system", "You solve tasks."), ("user", f"Task {number}")]
     for _ in range(20):
         messages += [("assistant", "a" * 500), ("user", "o" * 1500)]
+    return _row(number, messages)
+
+
+def session(number: int) -> dict[str, Any]:
+    messages = [("system", "You solve tasks."), ("user", f"Task {number}")]
+    words = random.Random(number)
+    for _ in range(300):
+        text = " ".join(f"{words.getrandbits(40):x}" for _ in range(360))
+        messages += [("assistant", text[:700]), ("user", text[700:])]
     return _row(number, messages)
 
 
@@ -74,13 +87,35 @@ def measure(kind: str, name: str, make: Callable[[int], dict[str, Any]], rows: i
     return rows / took
 
 
+def database_bytes() -> int:
+    """Return the bytes of the database. On SQLite they are those of its pages, whether checkpointed or not."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r'")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+def growth() -> float:
+    """Return how much the database grows by one session, as a multiple of its bytes."""
+    size, before = len(json.dumps(session(1))), database_bytes()
+    measure("turns", "session", session, 1)
+    grown = database_bytes() - before
+    print(f"{'session':<12}{grown / 1e6:>9.2f} MB more for one of 300 steps and {size / 1e6:.2f} MB")
+    return grown / size
+
+
 def main(rows: int) -> None:
     call_command("migrate", verbosity=0)
     with mock.patch.object(dispatch, "send_work"):  # the bell rings for nobody: this process does the work
         slowest = min(measure("pr_records", "records", record, rows), measure("turns", "small turns", small_turn, rows))
         measure("turns", "long turns", long_turns, max(1, rows // 100))
+        times = growth()
     if slowest < TARGET:
         sys.exit(f"small rows come in slower than {TARGET:,} a second")
+    if times > MOST_GROWTH:
+        sys.exit(f"a session takes {times:.1f} times its size")
 
 
 if __name__ == "__main__":

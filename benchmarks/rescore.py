@@ -19,7 +19,7 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402 - models exist after setup
 from django.core.management import call_command  # noqa: E402
 
-from curation.duels.models import Answer, AnswerText, Duel, Order, Prompt, PromptText, Verdict  # noqa: E402
+from curation.duels.models import Answer, AnswerText, Duel, Order, Prompt, PromptText, Session, Verdict  # noqa: E402
 from curation.duels.score.models import ScorePanel  # noqa: E402
 from curation.projects.access import Access  # noqa: E402
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role  # noqa: E402
@@ -48,7 +48,8 @@ def fill(project: Project, duels: int) -> None:
         )
         for n in range(duels)
     )
-    PromptText.objects.bulk_create(PromptText(prompt=p, history=[], reference={}) for p in prompts)
+    session = Session.objects.create(project=project, messages=[])
+    PromptText.objects.bulk_create(PromptText(prompt=p, session=session, at=0, reference={}) for p in prompts)
     sides = {}
     for side in ("king", "challenger"):
         sides[side] = Answer.objects.bulk_create(

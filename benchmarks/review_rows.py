@@ -23,7 +23,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText  # noqa: E402
+from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, Session  # noqa: E402
 from curation.projects.access import Principal  # noqa: E402
 from curation.projects.models import Member, Project, Role, Scope  # noqa: E402
 from curation.projects.tokens.issue import create_token  # noqa: E402
@@ -64,7 +64,10 @@ def _duels(project: Project, samples: list[Sample], *, first_row: int = 0) -> No
         for n in range(len(samples))
     )
     history = [{"role": "user", "content": "Fix the totals. " * 100}]
-    PromptText.objects.bulk_create(PromptText(prompt=p, history=history, reference=history[0]) for p in prompts)
+    sessions = Session.objects.bulk_create(Session(project=project, messages=history) for _ in prompts)
+    PromptText.objects.bulk_create(
+        PromptText(prompt=p, session=s, at=1, reference=history[0]) for p, s in zip(prompts, sessions, strict=True)
+    )
     sides = {
         side: Answer.objects.bulk_create(
             Answer(prompt=p, side=side, model=side, fingerprint=side, instructions_hash="") for p in prompts
@@ -97,7 +100,8 @@ def long() -> dict[str, object]:
         samples = Sample.objects.bulk_create(Sample(project=project, priority=1e9) for _ in range(2))
         _duels(project, samples[:1], first_row=samples[0].pk + WITH_DUELS)
         chat = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
-        PromptText.objects.filter(prompt__duels__sample=samples[0]).update(history=chat)
+        session = Session.objects.create(project=project, messages=chat)
+        PromptText.objects.filter(prompt__duels__sample=samples[0]).update(session=session, at=len(chat))
         kinds = ["orientation", *("action", "output") * (len(texts) // 2)]
         turns = [{"kind": of, "text": text, "prompt": "$ "} for of, text in zip(kinds, texts, strict=False)]
         row = Trajectory.objects.create(

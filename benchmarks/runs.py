@@ -80,7 +80,7 @@ def measure(duels: int, profile: bool) -> int:
 
 def _fill(duels: int, api_base: str) -> "Project":
     """Prompts with both answers given, and three judges that share the concurrency."""
-    from curation.duels.models import Answer, AnswerText, Prompt, PromptText
+    from curation.duels.models import Answer, AnswerText, Prompt, PromptText, Session
     from curation.llm.models import Endpoint
     from curation.projects.models import Project
 
@@ -95,9 +95,13 @@ def _fill(duels: int, api_base: str) -> "Project":
         for n in range(duels)
     )
     history = [{"role": "user" if n % 2 else "assistant", "content": TURN} for n in range(HISTORY_TURNS)]
-    PromptText.objects.bulk_create(
-        PromptText(prompt=prompt, history=[{"role": "user", "content": f"Task {prompt.pk}"}, *history], reference={})
+    sessions = Session.objects.bulk_create(
+        Session(project=project, messages=[{"role": "user", "content": f"Task {prompt.pk}"}, *history])
         for prompt in prompts
+    )
+    PromptText.objects.bulk_create(
+        PromptText(prompt=prompt, session=session, at=len(session.messages), reference={})
+        for prompt, session in zip(prompts, sessions, strict=True)
     )
     for side, text in (("king", "ls -la"), ("challenger", "sed -n '1,80p' billing/totals.py")):
         answers = Answer.objects.bulk_create(

@@ -7,7 +7,17 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, PullRequest, PullRequestText, Verdict
+from curation.duels.models import (
+    Answer,
+    AnswerText,
+    Duel,
+    Prompt,
+    PromptText,
+    PullRequest,
+    PullRequestText,
+    Session,
+    Verdict,
+)
 from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import panel_rows, rules
 from curation.llm.models import Endpoint
@@ -80,12 +90,24 @@ def make_prompt(project: Project, *, history: list[dict[str, Any]] | None = None
     prompt = Prompt.objects.create(
         project=project, **{**given, "instance_id": f"acme__billing-{number}", "repo": "acme/billing", **values}
     )
+    given_history = history or [HISTORY[0], {"role": "user", "content": f"{HISTORY[1]['content']} {ticket(number)}"}]
     PromptText.objects.create(
         prompt=prompt,
-        history=history or [HISTORY[0], {"role": "user", "content": f"{HISTORY[1]['content']} {ticket(number)}"}],
+        session=Session.objects.create(project=project, messages=given_history),
+        at=len(given_history),
         reference={"role": "assistant", "content": CHALLENGER},
     )
     return prompt
+
+
+def set_history(prompt: Prompt, messages: Any, tools: list[dict[str, Any]] | None = None) -> None:
+    """Give the prompt other messages before its turn, and other tools."""
+    text = prompt.text
+    text.session.messages, text.at = messages, len(messages)
+    if tools is not None:
+        text.session.tools = tools
+    text.session.save()
+    text.save()
 
 
 def make_pull_request(project: Project, instance_id: str, **values: Any) -> PullRequest:

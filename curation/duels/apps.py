@@ -11,7 +11,7 @@ class DuelsConfig(AppConfig):
     def ready(self) -> None:
         from curation.duels.imports.records import PullRequestKind
         from curation.duels.imports.turns import TurnKind
-        from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, RescoreRun
+        from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, PromptsRun, RescoreRun
         from curation.duels.score.settings import CountingScores
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
@@ -23,6 +23,6 @@ class DuelsConfig(AppConfig):
         register("leak_reader", FOLDER / "leak_reader.txt", "Leak reader: find what only the record says")
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
         dependents.register(CountingScores())
-        kinds.register(DuelRun(), KingRun(), ChallengerRun(), JudgeRun(), RescoreRun())
+        kinds.register(PromptsRun(), DuelRun(), KingRun(), ChallengerRun(), JudgeRun(), RescoreRun())
         row_kinds.register(TurnKind())
         row_kinds.register(PullRequestKind())

@@ -1,4 +1,4 @@
-"""The run kinds `king`, `challenger`, `judge`, `duel` and `rescore`, and their stages."""
+"""The run kinds `prompts`, `king`, `challenger`, `judge`, `duel` and `rescore`, and their stages."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
@@ -10,6 +10,7 @@ from curation.duels.answers.spare import NONE, reader_note, settle_reader
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate, reader_estimate
 from curation.duels.filters import AskedFilter, check_filter, check_samples, duels_in
+from curation.duels.imports.trajectories import SOURCE, PromptParams, PromptStage, prompt_figures
 from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
@@ -38,6 +39,8 @@ from curation.runs.kinds import Estimate, Fact, Json, Kind, P, Pipeline, Preset,
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.list.queries import review_steps
+from curation.trajectories.filters import TrajectoryFilter
+from curation.trajectories.params import matching_trajectories
 from curation.web.ids import find
 from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid, NotFound
@@ -55,6 +58,41 @@ LEAK_WORDS = {
     "not_compared": "Without a record to compare with",
     "dropped": "Findings without their quotes, not counted",
 }
+
+
+class PromptsRun(Kind[PromptParams]):
+    name = "prompts"
+    title = "Turns: steps of trajectories become prompts"
+    pipeline = Pipeline.DUELS
+    summary = "Each step of an agent becomes a prompt, which a king and a challenger can answer."
+    filter = TrajectoryFilter
+    params = PromptParams
+    tells_of_samples = False
+
+    def stages(self, params: PromptParams) -> Sequence[Stage]:
+        return [PromptStage(params)]
+
+    def check(self, project: Project, params: PromptParams) -> None:
+        if not matching_trajectories(project, params.filter).exists():
+            detail = "No trajectory matches. Change the filter, import some, or launch a rollout."
+            raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+
+    def estimate(self, project: Project, params: PromptParams) -> Estimate:
+        return Estimate(items=matching_trajectories(project, params.filter).count(), notes=("No model is called.",))
+
+    def finish(self, run: Run, params: PromptParams) -> Json:
+        return prompt_figures(run)
+
+    def conclude(self, run: Run) -> str:
+        return f"{counted(run.result['prompts'], 'new turn')}; {run.result['duplicates']:,} existed."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        shown = f"{reverse('prompt-list', args=[run.project.slug])}?source={SOURCE}"
+        existed = Fact("Known turns", f"{run.result['duplicates']:,}")
+        return [Fact("New turns", f"{run.result['prompts']:,}", shown), existed]
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return [("Launch a duel run", f"{reverse('run-new', args=[run.project.slug])}?kind=duel")]
 
 
 class AnswerRun(Kind[AnswerParams]):

@@ -5,15 +5,57 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils.functional import cached_property
 
 from curation.duels.reigns.models import Reign
 from curation.duels.score.models import Score, ScorePanel
 from curation.projects.models import Blocker, Project
 from curation.runs.models import Call, DependsOnRun, Run
 from curation.samples.models import UNSCORED, Sample, flag_names
-from judging.messages import message_text
+from curation.trajectories.models import Trajectory
+from judging.messages import Message, message_text
 
 __all__ = ["Reign", "Score", "ScorePanel"]  # Django finds the models of an app here
+
+
+class Session(DependsOnRun):
+    """A session of messages, stored once for all of its prompts, each of which is a position in it.
+
+    `messages` is None if they are those of the trajectory's steps, marks left aside. `digest` is of the instance, the
+    tools and the messages before the last turn, by which the session is known again.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+", help_text="The import that created it.")
+    digest = models.CharField(max_length=32, blank=True, default="")
+    messages = models.JSONField(null=True)
+    tools = models.JSONField(default=list)
+    trajectory = models.ForeignKey(Trajectory, models.RESTRICT, null=True, related_name="+")
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["project", "digest"], name="session_by_digest")]
+
+    def __str__(self) -> str:
+        return f"session {self.pk}"
+
+    @classmethod
+    def blockers_of(cls, run: Run) -> Iterable[Blocker]:
+        made_of = models.Q(trajectory__run=run) | models.Q(trajectory__scenario__run=run)
+        prompts = Prompt.objects.filter(text__session__in=cls.objects.filter(made_of)).exclude(run=run)
+        text = "Turns of other runs that are steps of its trajectories: {}."
+        yield from run.blocked_by(prompts.count(), text, "prompt-list")
+
+    @classmethod
+    def deleted_with(cls, run: Run) -> models.QuerySet[Any]:
+        """Those without prompts: a session that prompts of a later import kept has no run."""
+        return cls.objects.filter(models.Q(run=run) | models.Q(run=None), project=run.project_id, prompt_texts=None)
+
+    @cached_property
+    def all_messages(self) -> list[Message]:
+        if self.trajectory is not None:
+            return self.trajectory.text.unmarked.said().messages
+        messages: list[Message] = self.messages
+        return messages
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -62,7 +104,7 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
 
 
 class Prompt(DependsOnRun):
-    """An agent turn to answer. The long history and reference are in `PromptText`."""
+    """An agent turn to answer. Its position in a session and its reference are in `PromptText`."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="prompts")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, help_text="The import that created it.")
@@ -102,16 +144,30 @@ class Prompt(DependsOnRun):
 
 
 class PromptText(models.Model):
-    """`history`: the messages before the turn, with tool calls and reasoning; `reference`: the source's turn; `tools`:
-    the functions that the turn may call, in OpenAI's form."""
+    """The position of a prompt, `at`, in a session, and `reference`, the source's own turn there.
+
+    Fetch many prompts with `prefetch_related("text__session")`, which reads a session once for all of its prompts;
+    `select_related` reads it again for each.
+    """
 
     prompt = models.OneToOneField(Prompt, models.CASCADE, primary_key=True, related_name="text")
-    history = models.JSONField()
+    session = models.ForeignKey(Session, models.RESTRICT, related_name="prompt_texts")
+    at = models.PositiveIntegerField(help_text="Number of the session's messages before the turn.")
     reference = models.JSONField()
-    tools = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return f"text of prompt {self.prompt_id}"
+
+    @property
+    def history(self) -> list[Message]:
+        """The messages before the turn, with tool calls and reasoning."""
+        return self.session.all_messages[: self.at]
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The functions that the turn may call, in OpenAI's form."""
+        tools: list[dict[str, Any]] = self.session.tools
+        return tools
 
 
 class PullRequestQuerySet(models.QuerySet["PullRequest"]):
@@ -272,7 +328,7 @@ class DuelQuerySet(models.QuerySet["Duel"]):
     def with_answers(self) -> "DuelQuerySet":
         """Return duels with the fields of the REST calls, in a few queries, without the long history."""
         rows = self.select_related("prompt__text", "king__text", "challenger__text")
-        rows = rows.defer("prompt__text__history", "king__text__thinking", "challenger__text__thinking")
+        rows = rows.defer("king__text__thinking", "challenger__text__thinking")
         scores = Score.objects.select_related("panel").order_by("-scored_at", "-pk")
         verdicts = Verdict.objects.order_by("judge", "-order", "pk")
         return rows.prefetch_related(models.Prefetch("verdicts", verdicts), models.Prefetch("scores", scores))
@@ -286,7 +342,12 @@ class DuelQuerySet(models.QuerySet["Duel"]):
 
     def with_texts(self) -> "DuelQuerySet":
         """Return duels with the fields of their page, in a few queries."""
-        return self.with_answers().defer(None)
+        return self.with_answers().defer(None).with_histories()
+
+    def with_histories(self) -> "DuelQuerySet":
+        """Return duels with all texts, their prompts' histories included."""
+        rows = self.select_related("prompt__text", "king__text", "challenger__text")
+        return rows.prefetch_related("prompt__text__session")
 
 
 _AnyDuels = models.Manager.from_queryset(DuelQuerySet)

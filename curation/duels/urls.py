@@ -15,6 +15,7 @@ urlpatterns = [
     path("p/<slug:slug>/duels/reigns/<str:pk>/end/", reigns.reign_end, name="reign-end"),
     path("p/<slug:slug>/judges/", judges.judge_list, name="judge-list"),
     path("p/<slug:slug>/duels/<str:pk>/", views.duel_page, name="duel-page"),
+    path("p/<slug:slug>/trajectories/<str:pk>/prompts/", views.trajectory_prompts, name="trajectory-prompts"),
     path("p/<slug:slug>/prompts/", prompts.prompt_list, name="prompt-list"),
     path("p/<slug:slug>/prompts/exclusions/", prompts.exclusion_list, name="exclusion-list"),
     path("p/<slug:slug>/prompts/exclusions/set/", prompts.exclusion_set, name="exclusion-set"),

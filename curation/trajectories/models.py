@@ -317,6 +317,11 @@ class TrajectoryText(models.Model):
     def recorded(self) -> Recorded:
         return Recorded(self.steps, self.document, self.marks)
 
+    @property
+    def unmarked(self) -> Recorded:
+        """All steps as they were recorded, whatever people marked."""
+        return Recorded(self.steps, self.document, {})
+
 
 class Replay(DependsOnRun):
     """One run of a trajectory's commands in a fresh sandbox. `differences`: `[{turn, what, recorded, replayed}]`, where

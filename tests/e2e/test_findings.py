@@ -14,7 +14,7 @@ from curation.samples.models import Sample
 from curation.web.text.markup import with_signs
 from judging.scan.rules import CONTROL
 from tests.e2e.conftest import tab_of
-from tests.factories import make_scenario, make_trajectory, make_turns
+from tests.factories import make_scenario, make_trajectory, make_turns, set_history
 from tests.judging.scan.cases import FOUND
 from tests.review.rows import judged, project_with_reviewer
 
@@ -64,15 +64,14 @@ def _place(found: Found) -> tuple[str, int, int]:
 
 def test_a_turn_with_a_long_history(tab: Page, access: Access) -> None:
     sample = judged(access.project, challenger=f"THOUGHT: I ask dora@acme-corp.io.\n\n```bash\nmail {KEY}\n```")
-    text = sample.duel.prompt.text
     turns = [message for n in range(150) for message in _exchange(n)]
     turns[60]["content"] = "step 30\nadmin: ada@acme-corp.io"
     turns[100]["content"] = f"{FILLER}\x1b[31mmail bob@acme-corp.io\x1b[0m\n{FILLER}"
     call = {"name": "bash", "arguments": json.dumps({"command": f'curl -H "X-Token: {KEY}" api'})}
     turns[201] = {"role": "assistant", "content": "I call it.", "tool_calls": [{"id": "c", "function": call}]}
-    text.history = [{"role": "user", "content": "Fix it, says carol@acme-corp.io."}, *turns]
-    text.tools = [{"type": "function", "function": {"name": "bash", "description": "Ask eve@acme-corp.io first."}}]
-    text.save()
+    history = [{"role": "user", "content": "Fix it, says carol@acme-corp.io."}, *turns]
+    tools = [{"type": "function", "function": {"name": "bash", "description": "Ask eve@acme-corp.io first."}}]
+    set_history(sample.duel.prompt, history, tools)
     decide(access=access, sample_id=sample.pk, action="flag", reason="look", comment="mail frank@acme-corp.io")
 
     places = follow_every_link(tab, access, Sample.objects.get(pk=sample.pk))

@@ -6,12 +6,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from curation.duels.models import Duel, PromptText, Verdict
+from curation.duels.models import Verdict
 from curation.projects.models import Member, Preferences, Project, Role
 from curation.review.models import Decision, Lease
 from curation.samples.models import SavedView
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project, make_trajectory
+from tests.factories import make_duel, make_member, make_project, make_trajectory, set_history
 from tests.review.rows import sample_of
 from tests.waiting import until
 
@@ -168,7 +168,7 @@ def long_history(count: int) -> list[dict[str, str]]:
 def test_links_and_the_outline_lead_into_a_long_transcript(tab: Page, project: Project) -> None:
     duel = make_duel(project)
     sample = sample_of(duel)
-    PromptText.objects.filter(prompt=Duel.objects.get(pk=duel.pk).prompt).update(history=long_history(1152))
+    set_history(duel.prompt, long_history(1152))
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     tab.goto(f"/p/billing/samples/{sample.pk}/#turn-600-line-7")
     line = tab.locator("#turn-600-line-7")

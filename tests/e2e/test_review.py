@@ -12,7 +12,7 @@ from curation.review.bulk.decide import decide_selected
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory
+from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory, set_history
 from tests.review.rows import access_of, sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -251,8 +251,7 @@ def test_the_lease_shows_in_its_last_minute_and_never_lapsed_and_yours(tab: Page
 def test_a_find_hit_opens_in_its_context(tab: Page, project: Project) -> None:
     (sample,) = duels(project, 1)
     prompt = Duel.objects.get(sample=sample).prompt
-    prompt.text.history = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}."} for n in range(1152)]
-    prompt.text.save()
+    set_history(prompt, [{"role": ("user", "assistant")[n % 2], "content": f"message {n}."} for n in range(1152)])
     for path in ("queue/", f"prompts/{prompt.pk}/"):
         tab.goto(f"/p/billing/{path}")
         find = tab.get_by_role("searchbox", name="Find in the history")

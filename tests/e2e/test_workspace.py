@@ -7,13 +7,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from curation.duels.models import Duel, PromptText
+from curation.duels.models import Duel
 from curation.projects.models import Member, Project
 from curation.review.models import Draft
 from curation.runs.models import Run
 from curation.samples.models import Sample, SavedView
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project, make_run
+from tests.factories import make_duel, make_member, make_project, make_run, set_history
 from tests.review.rows import sample_of
 from tests.waiting import until
 
@@ -42,7 +42,7 @@ def with_history(duel: Duel, count: int) -> Sample:
     for n in range(count):
         turns.append({"role": "assistant", "content": f"THOUGHT: step {n}\n\n```bash\nsed -n '{n}p' a.py\n```"})
         turns.append({"role": "user", "content": f"output {n}\n" * 20})
-    PromptText.objects.filter(prompt=duel.prompt).update(history=turns)
+    set_history(duel.prompt, turns)
     return sample_of(duel)
 
 

@@ -159,7 +159,7 @@ class AnswerStage:
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, AnswerJob]:
         plan = self.read(run)
         prompts = Prompt.objects.in_bulk([item.target_id for item in items if item.target_id is not None])
-        texts = PromptText.objects.in_bulk(list(prompts))
+        texts = PromptText.objects.prefetch_related("session").in_bulk(list(prompts))
         records = {}
         if self._side == Side.CHALLENGER:
             ids = {prompt.instance_id for prompt in prompts.values()}

@@ -17,7 +17,7 @@ from judging.messages import Message
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """Messages in OpenAI's form. `turns` are the indexes of those that are prompts; `start` is the number of messages
-    in earlier conversations of the same row."""
+    in earlier conversations of the same row. `trajectory` is the id of the one whose steps the messages are."""
 
     layout: str
     messages: Sequence[Message]
@@ -26,6 +26,7 @@ class Conversation:
     instance_id: str = ""
     repo: str = ""
     start: int = 0
+    trajectory: int | None = None
 
 
 def read_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[Conversation, Account]:
@@ -42,7 +43,7 @@ def conversation_of(session: Session) -> Conversation:
     # The chosen side of a pair is the end of its conversation. The sides of a duel are answers to it.
     chosen = next((ending.steps for ending in session.endings if ending.side == "chosen"), ())
     steps = [*session.steps, *chosen]
-    asked = next((position for position, step in enumerate(steps) if _is_asked(step)), len(steps))
+    asked = first_asked(steps)
     own = [position for position, step in enumerate(steps) if step["source"] == "agent" and position > asked]
     messages, turns = written(steps, own)
     origin = session.origin
@@ -59,8 +60,10 @@ def written(steps: Sequence[Step], positions: Sequence[int]) -> tuple[list[Messa
     return messages, [starts[position] for position in positions]
 
 
-def _is_asked(step: Step) -> bool:
-    return step["source"] == "user" or "observation" in step
+def first_asked(steps: Sequence[Step]) -> int:
+    """Return the position of the first step that an agent can answer."""
+    asked = (position for position, step in enumerate(steps) if step["source"] == "user" or "observation" in step)
+    return next(asked, len(steps))
 
 
 def _without_messages(row: Mapping[str, Any]) -> str:

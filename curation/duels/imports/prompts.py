@@ -8,13 +8,13 @@ file is a different one: the row and all later ones of the import get the name w
 (`turns.jsonl#1a2b3c4d`), so that two files of the same name do not replace each other.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import orjson
 
 from curation.duels.imports.conversation import Conversation
+from curation.duels.imports.sessions import HashedRow, content_hashes, write_sessions
 from curation.duels.models import Prompt, PromptText
 from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
@@ -26,7 +26,6 @@ from judging.messages import Message, content_of
 from judging.scan.scan import texts_of
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
-BATCH = 1000
 PROMPT_FIELDS = (
     "id",
     "project",
@@ -41,19 +40,15 @@ PROMPT_FIELDS = (
     "content_hash",
     "created_at",
 )
-# Each prompt of a row repeats the history, so the size grows with the square of the row's length.
-MAX_CHARACTERS = 8_000_000
 
 
 class _New(NamedTuple):
     """A turn to write. `tokens` are those of its history."""
 
     source: str
-    offset: int
-    conversation: Conversation
+    row: HashedRow
     turn: int
     tokens: int
-    content_hash: str
 
 
 def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
@@ -63,35 +58,31 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     other = f"{target.source}#{target.digest[:8]}"
-    hashes = [content_hashes(conversation) for _, conversation, _ in rows]
-    known = _sources(project, {row[turn] for row, (_, _, turns) in zip(hashes, rows, strict=True) for turn in turns})
+    hashed = [HashedRow(offset, one, turns, content_hashes(one)) for offset, one, turns in rows]
+    known = _sources(project, {row.hashes[turn] for row in hashed for turn in row.turns})
     of_offset: dict[int, set[str]] = {}
-    for (offset, _, _), row_hashes in zip(rows, hashes, strict=True):
-        of_offset.setdefault(offset, set()).update(row_hashes)
-    taken = _taken_offsets(project, target.source, [offset for offset, _, _ in rows])
+    for row in hashed:
+        of_offset.setdefault(row.offset, set()).update(row.hashes)
+    taken = _taken_offsets(project, target.source, [row.offset for row in hashed])
     counts = {"prompts": 0, "duplicates": 0, "copies": 0}
-    characters = 0
     batch: list[_New] = []
-    for (offset, conversation, turns), row_hashes in zip(rows, hashes, strict=True):
-        new = [turn for turn in turns if row_hashes[turn] not in known]
-        counts["duplicates"] += len(turns) - len(new)
-        for turn in set(turns).difference(new):
-            if known[row_hashes[turn]] not in (target.source, other):
+    for row in hashed:
+        new = [turn for turn in row.turns if row.hashes[turn] not in known]
+        counts["duplicates"] += len(row.turns) - len(new)
+        for turn in set(row.turns).difference(new):
+            if known[row.hashes[turn]] not in (target.source, other):
                 counts["copies"] += 1
-                target.notes["copies_of"] = known[row_hashes[turn]]
-        if taken.get(offset, set()) - of_offset[offset]:
+                target.notes["copies_of"] = known[row.hashes[turn]]
+        if taken.get(row.offset, set()) - of_offset[row.offset]:
             target.memory["other"] = True
         source = other if target.memory.get("other") else target.source
-        sizes = _running_sizes(conversation.messages)
+        sizes = _running_sizes(row.conversation.messages) if new else ()
         for turn in new:
-            known[row_hashes[turn]] = source
-            batch.append(_New(source, offset, conversation, turn, sizes[turn] // 4, row_hashes[turn]))
-            characters += sizes[turn]
-            counts["prompts"] += 1
-            if len(batch) >= BATCH or characters >= MAX_CHARACTERS:
-                _write(target, batch)
-                batch, characters = [], 0
-    _write(target, batch)
+            known[row.hashes[turn]] = source
+            batch.append(_New(source, row, turn, sizes[turn] // 4))
+    counts["prompts"] = len(batch)
+    if batch:
+        _write(target, batch)
     if counts["duplicates"]:
         found = Prompt.objects.of(project).filter(content_hash__in=KeyList(list(known)), imported_again=False)
         found.exclude(run=target.run).update(imported_again=True)
@@ -100,18 +91,6 @@ def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
     if counts["prompts"]:
         counts["doubtful"] = compare_records(project, {row.instance_id for _, row, _ in rows} - {""})
     return counts
-
-
-def content_hashes(conversation: Conversation) -> list[str]:
-    """Return 32 hex digits for each message: a digest of the instance, the tools and all messages up to it."""
-    digest = hashlib.blake2b(conversation.instance_id.encode("utf-8", "surrogatepass"), digest_size=16)
-    if conversation.tools:
-        digest.update(b"\n" + orjson.dumps(conversation.tools, option=orjson.OPT_SORT_KEYS))
-    hashes = []
-    for message in conversation.messages:
-        digest.update(b"\n" + orjson.dumps(message, option=orjson.OPT_SORT_KEYS))
-        hashes.append(digest.hexdigest())
-    return hashes
 
 
 def _sources(project: Project, hashes: Iterable[str]) -> dict[str, str]:
@@ -141,10 +120,11 @@ def _running_sizes(messages: Sequence[Message]) -> list[int]:
     return sizes
 
 
-def _write(target: Target, batch: list[_New]) -> None:
+def _write(target: Target, batch: Sequence[_New]) -> None:
+    rows = list({id(new.row): new.row for new in batch}.values())
     # All turns of a row share its messages, so each is scanned once.
-    rows = {id(new.conversation): new.conversation for new in batch}
-    scan_texts(text for conversation in rows.values() for text in texts_of(conversation.messages))
+    scan_texts(text for row in rows for text in texts_of(row.conversation.messages))
+    sessions = write_sessions(target, rows)
     ids = reserve_ids(Prompt, len(batch))
     project, run, now = target.run.project_id, target.run.pk, now_value()
     insert_rows(
@@ -157,12 +137,12 @@ def _write(target: Target, batch: list[_New]) -> None:
                 run,
                 False,
                 new.source,
-                new.offset,
-                new.conversation.start + new.turn,
-                new.conversation.instance_id,
-                new.conversation.repo,
+                new.row.offset,
+                new.row.conversation.start + new.turn,
+                new.row.conversation.instance_id,
+                new.row.conversation.repo,
                 new.tokens,
-                new.content_hash,
+                new.row.hashes[new.turn],
                 now,
             )
             for pk, new in zip(ids, batch, strict=True)
@@ -170,14 +150,9 @@ def _write(target: Target, batch: list[_New]) -> None:
     )
     insert_rows(
         PromptText,
-        ("prompt", "history", "reference", "tools"),
+        ("prompt", "session", "at", "reference"),
         [
-            (
-                pk,
-                as_json(new.conversation.messages[: new.turn]),
-                as_json(new.conversation.messages[new.turn]),
-                as_json(new.conversation.tools),
-            )
+            (pk, sessions[new.row.session_digest], new.turn, as_json(new.row.conversation.messages[new.turn]))
             for pk, new in zip(ids, batch, strict=True)
         ],
     )

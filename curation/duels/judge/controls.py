@@ -49,7 +49,7 @@ def create_controls(duels: Sequence[int], wanted: int) -> list[int]:
         duels[number * len(duels) // wanted] if wanted <= len(duels) else duels[number % len(duels)]
         for number in range(wanted)
     ]
-    found = Duel.objects.select_related("prompt__text", "king__text", "challenger__text").in_bulk(set(chosen))
+    found = Duel.objects.all().with_histories().in_bulk(set(chosen))
     decided = _decided(duels)
     made: dict[tuple[int, str], Duel] = {}
     planted = 0

@@ -116,7 +116,7 @@ class JudgeStage:
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, JudgeJob]:
         plan = self.read(run)
-        found = Duel.everything.select_related("prompt__text", "challenger__text", "king__text")
+        found = Duel.everything.all().with_histories()
         duels = found.in_bulk({item.target_id for item in items if item.target_id is not None})
         tried = _tried(list(duels), plan.fingerprints())
         jobs = {}

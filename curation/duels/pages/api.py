@@ -1,21 +1,24 @@
 """REST calls of duels and of a run's report."""
 
-from django.http import HttpRequest, StreamingHttpResponse
-from ninja import Query, Router
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import Query, Router, Status
 
+from curation.duels.imports.trajectories import start_prompts
 from curation.duels.models import Duel
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
 from curation.duels.pages.queries import look_at_duel, shown_to
-from curation.duels.pages.schemas import DuelOut, PanelOut, VerdictPage, duel_out
+from curation.duels.pages.schemas import DuelOut, PanelOut, PromptsIn, VerdictPage, duel_out
 from curation.duels.score.panels import PanelUse, panels_of
 from curation.duels.verdict.markdown import markdown
 from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
+from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
+from curation.trajectories.models import Trajectory
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Page
@@ -56,6 +59,19 @@ def get_duel(request: HttpRequest, duel_id: str, run: str | None = None) -> dict
     duel = find(visible.with_texts().select_related("sample"), duel_id, "duel")
     look_at_duel(enter(request, duel.project, Scope.READ), duel)
     return duel_out(duel if run is None else duel_of_run(duel, run))
+
+
+@router.post("/trajectories/{trajectory_id}/prompts", response={202: RunOut}, summary="Make prompts of its steps")
+def post_prompts(
+    request: HttpRequest, response: HttpResponse, trajectory_id: str, body: PromptsIn
+) -> Status[dict[str, object]]:
+    """Launch a run of kind `prompts`. A run with a `filter` makes prompts of many trajectories."""
+    mine = Trajectory.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    project = find(mine.select_related("project"), trajectory_id, "trajectory").project
+    access = enter(request, project, Scope.RUN)
+    run = start_prompts(access=access, trajectory=trajectory_id, steps=body.steps)
+    response["Location"] = f"/api/v1/runs/{run.pk}"
+    return Status(202, run_out(run))
 
 
 @router.get("/runs/{run_id}/report.md", summary="The report of a duel run, as Markdown")

@@ -16,6 +16,10 @@ from curation.web.schemas import Id, Money, NotEmpty, Out, Page
 from judging.answers.facts import answer_facts
 
 
+class PromptsIn(Schema):
+    steps: list[int] = Field(default_factory=list, description="The `step_id` of each; empty: all.", examples=[[4]])
+
+
 class FactsOut(Schema):
     """Facts about an answer, computed without a judge."""
 

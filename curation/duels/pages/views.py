@@ -1,11 +1,13 @@
 """Pages of duels: the list and one duel."""
 
 import orjson
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
+from curation.duels.imports.trajectories import start_prompts
 from curation.duels.models import Duel, Opponent
 from curation.duels.pages.filters import DuelList
 from curation.duels.pages.pages import duel_of_run, duel_view
@@ -16,8 +18,9 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import look_at, reviews_blind
 from curation.samples.models import Bucket
-from curation.web.ids import find
+from curation.web.ids import find, number
 from curation.web.lists.pages import list_context, tabs
+from curation.web.problems import Invalid
 
 
 @require_GET
@@ -67,3 +70,17 @@ def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
         "api_path": f"/api/v1/duels/{duel.pk}" + (f"?run={run}" if run and not duel.control else ""),
     }
     return render(request, "duels/page.html", context)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def trajectory_prompts(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """Make prompts of one step of a trajectory, or of all."""
+    step = request.POST.get("step", "")
+    try:
+        run = start_prompts(access=access, trajectory=pk, steps=[number(step) or 0] if step else [])
+    except Invalid as refused:
+        messages.error(request, refused.detail)
+        return redirect("trajectory-page", access.project.slug, pk)
+    messages.success(request, f"Run {run.pk} makes turns of trajectory {pk}.")
+    return redirect("run-page", access.project.slug, run.pk)

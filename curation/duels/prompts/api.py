@@ -36,7 +36,7 @@ def list_prompts(request: HttpRequest, slug: str, params: Query[PromptList]) -> 
 @router.get("/prompts/{prompt_id}", response=PromptDetail, summary="One prompt with its history and reference")
 def get_prompt(request: HttpRequest, prompt_id: str) -> PromptDetail:
     visible = Prompt.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    prompt = find(visible.for_list().select_related("project", "text"), prompt_id, "prompt")
+    prompt = find(visible.for_list().select_related("project", "text__session"), prompt_id, "prompt")
     reference = reference_shown_to(enter(request, prompt.project, Scope.READ), prompt)
     return PromptDetail.model_validate(prompt).model_copy(update={"reference": reference})
 

@@ -72,6 +72,6 @@ def _doubt(project: Project, row: PullRequest) -> str:
     last = prompts.values_list("pk", "repo").first()
     if last is None:
         return ""
-    text = PromptText.objects.get(pk=last[0])
+    text = PromptText.objects.select_related("session").get(pk=last[0])
     shown = [message_text(message) for message in (*text.history, text.reference)]
     return doubt_about(as_record(row), repo=row.repo, trajectory_repo=last[1], shown=shown)[:LONGEST]

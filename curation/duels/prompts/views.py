@@ -41,7 +41,7 @@ def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    prompt = find(Prompt.objects.of(access.project).for_list().select_related("text", "run"), pk, "prompt")
+    prompt = find(Prompt.objects.of(access.project).for_list().select_related("text__session", "run"), pk, "prompt")
     record = PullRequest.objects.of(access.project).filter(instance_id=prompt.instance_id).select_related("text")
     reference = reference_shown_to(access, prompt)
     context = {
@@ -80,7 +80,7 @@ def prompt_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 
 
 def _history(access: Access, pk: str, *, at: Position | None = None) -> Chat:
-    return history_of(find(Prompt.objects.of(access.project).select_related("text"), pk, "prompt"), at=at)
+    return history_of(find(Prompt.objects.of(access.project).select_related("text__session"), pk, "prompt"), at=at)
 
 
 @require_GET

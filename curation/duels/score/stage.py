@@ -239,9 +239,8 @@ class SampleTexts(NamedTuple):
 
 
 def sample_texts(ids: Sequence[int]) -> dict[int, SampleTexts]:
-    found = Duel.objects.filter(pk__in=list(ids)).select_related("challenger__text", "king__text", "prompt__text")
     texts = {}
-    for duel in found:
+    for duel in Duel.objects.filter(pk__in=list(ids)).with_histories():
         history = duel.prompt.text.history
         turns = [message for message in history if message.get("role") != "system"]
         searched = [*turns[:1], *turns[1:][-LAST_TURNS:]]

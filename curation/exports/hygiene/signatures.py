@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from curation.exports.hygiene.signature import VERSION, Signature, SignedRow, signature
 from curation.exports.models import SampleSignature
-from curation.exports.rows.messages import read_json
 from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollouts
 from curation.review.decisions.outcome import Reviewed, standing_approvals
 from curation.samples.models import Kind, Sample
@@ -92,8 +91,7 @@ def _masked(texts: Sequence[str]) -> list[str]:
 
 def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signature:
     """Sign a turn. Messages of its history that are trained on as well make it a session."""
-    given = read_json(texts.history)
-    messages = [message for message in given if isinstance(message, dict)] if isinstance(given, list) else []
+    messages = [message for message in texts.history if isinstance(message, dict)]
     contents = [*map(message_text, messages), chosen]
     if not is_clean:
         contents = _masked(contents)

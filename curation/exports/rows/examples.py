@@ -11,7 +11,6 @@ from curation.exports.rows.messages import (
     Tool,
     answer_message,
     conversation,
-    read_json,
     trained_turns,
 )
 from curation.exports.rows.queries import DuelTexts
@@ -19,6 +18,7 @@ from curation.exports.rows.session import Rival, SessionTexts, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
 from curation.review.decisions.outcome import Outcome
 from curation.review.models import Pick
+from curation.web.json_columns import read_column
 from judging.messages import add_call_ids, calls_text, split_calls, tool_names, without_calls
 
 _DRAW = Pick.DRAW.value
@@ -27,9 +27,8 @@ _DRAW = Pick.DRAW.value
 def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
     """Return the turn with its approved answer. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
     keep = recipe.reasoning == "keep"
-    given = read_json(texts.history)
-    history = conversation(given, reasoning=keep)
-    tools = cast(list[Tool], read_json(texts.tools)) if texts.tools != "[]" else []
+    history = conversation(texts.history, reasoning=keep)
+    tools = cast(list[Tool], read_column(texts.tools)) if texts.tools != "[]" else []
     answers = _Answers(texts, tools, keep)
     chosen = answers.message(outcome.chosen_text)
     messages = [*history.messages, chosen]
@@ -46,7 +45,8 @@ def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
         for other in others:
             if isinstance(other, Preference):
                 add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
-    return Example(Approved("duels", messages, (*trained_turns(given), len(messages) - 1)), others, tools, plain)
+    learned = (*trained_turns(texts.history), len(messages) - 1)
+    return Example(Approved("duels", messages, learned), others, tools, plain)
 
 
 def session_example(session: SessionTexts, rivals: Sequence[Rival], recipe: Recipe) -> Example:

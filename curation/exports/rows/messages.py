@@ -4,7 +4,6 @@ A message has `role` and `content`; an assistant's may have `tool_calls`, with a
 `reasoning_content`; a tool's may have `tool_call_id` and `name`.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypedDict, cast
@@ -184,12 +183,3 @@ def _sequence(value: object) -> Sequence[object]:
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def read_json(text: str) -> object:
-    """Return a JSON column that was read as text, with a faster parser than Django's."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        # JSON can escape half of a surrogate pair. The row is skipped later, because UTF-8 cannot encode it.
-        return json.loads(text)

@@ -1,6 +1,7 @@
 """The rows that the filter reads, as plain columns: building model instances would cost more than everything else."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
 from django.db.models import Case, TextField, When
@@ -8,12 +9,13 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
-from curation.exports.rows.messages import read_json
+from curation.duels.prompts.sessions import Sessions
 from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.recorded import Recorded
+from curation.web.json_columns import read_column
 from curation.web.lists.id_list import IdList
-from judging.messages import ToolCall
+from judging.messages import Message, ToolCall
 
 R = TypeVar("R", bound=tuple[object, ...])
 # Texts are long, so only a few are in memory at once.
@@ -21,10 +23,10 @@ _AT_ONCE = 50
 
 
 class DuelTexts(NamedTuple):
-    """A duel's history and tools as JSON, its answers and its source row. `king` is the reference where the duel has no
-    king, and None where it has no opponent."""
+    """A duel's history, its tools as JSON, its answers and its source row. `king` is the reference where the duel has
+    no king, and None where it has no opponent."""
 
-    history: str
+    history: Sequence[Message]
     tools: str
     challenger: Answered
     king: Answered | None
@@ -44,8 +46,8 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
     """
     columns: list[str | Combinable] = [
         "sample_id",
-        Cast("prompt__text__history", TextField()),
-        Cast("prompt__text__tools", TextField()),
+        "prompt__text__session_id",
+        "prompt__text__at",
         "prompt__source",
         "prompt__row_offset",
         *_side_columns("challenger"),
@@ -56,13 +58,18 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
         )
         columns += [*_side_columns("king"), reference]
     duels = Duel.objects.filter(sample_id__in=IdList(sample_ids), prompt__text__isnull=False).order_by("sample_id")
-    for row in _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids):
-        if row is None:
-            yield None
-            continue
-        _, history, tools, source, offset, *sides = row
-        king = _king_or_reference(*sides[3:]) if kings else None
-        yield DuelTexts(history, tools, _side(*sides[:3]), king, source, offset)
+    sessions = Sessions()
+    rows = _one_per_id(duels.values_list(*columns).iterator(chunk_size=_AT_ONCE), sample_ids)
+    while part := list(islice(rows, _AT_ONCE)):
+        texts = sessions.read([row[1] for row in part if row is not None])
+        for row in part:
+            if row is None:
+                yield None
+                continue
+            _, session, at, source, offset, *sides = row
+            messages, tools = texts[session]
+            king = _king_or_reference(*sides[3:]) if kings else None
+            yield DuelTexts(messages[:at], tools, _side(*sides[:3]), king, source, offset)
 
 
 def _side_columns(side: str) -> list[str | Combinable]:
@@ -70,12 +77,12 @@ def _side_columns(side: str) -> list[str | Combinable]:
 
 
 def _side(text: str, thinking: str, calls: str) -> Answered:
-    return Answered(text, thinking, () if calls == "[]" else cast(list[ToolCall], read_json(calls)))
+    return Answered(text, thinking, () if calls == "[]" else cast(list[ToolCall], read_column(calls)))
 
 
 def _king_or_reference(text: str | None, thinking: str, calls: str, reference: str | None) -> Answered | None:
     if reference is not None:
-        return reference_answer(read_json(reference))
+        return reference_answer(read_column(reference))
     return None if text is None else _side(text, thinking, calls)
 
 
@@ -84,7 +91,7 @@ def _text_columns(path: str) -> list[Combinable]:
 
 
 def _recorded(*columns: str) -> Recorded:
-    return Recorded(*(cast(Any, read_json(column)) for column in columns))
+    return Recorded(*(cast(Any, read_column(column)) for column in columns))
 
 
 class Rollout(NamedTuple):

@@ -1,24 +1,26 @@
 """Name the text that an approval keeps: its revision, and the hash of exactly the text that a person read. Then scan
 it."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
-from django.db.models import QuerySet, TextField
+from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
+from curation.duels.prompts.sessions import Sessions, SharedText
 from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, prompt_sha256, reference_answer
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
 from curation.samples.scans.store import scan_texts
 from curation.trajectories.models import TrajectoryText
 from curation.trajectories.recorded import Recorded
+from curation.web.json_columns import read_column
 from curation.web.lists.id_list import IdList
 from curation.web.prepared import Prepared
 from judging.answers.digest import answer_sha256
+from judging.messages import Message
 from judging.scan.scan import rule_set_version, texts_of
 
 # Sessions are long, so only a few are in memory at once.
@@ -57,7 +59,7 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
             if text is not None and pk not in revised:
                 lines[pk].text_sha256 = kept.sha256
             lines[pk].prompt_sha256, lines[pk].other_sha256 = prompt_sha256(history, tools), other.sha256
-            texts = [json.loads(history), json.loads(tools), challenger, king, revised.get(pk, "")]
+            texts = [history, read_column(tools), challenger, king, revised.get(pk, "")]
             scanned[pk] = list(texts_of(texts))
         found = scan_texts(text for texts in scanned.values() for text in texts)
         for pk, texts in scanned.items():
@@ -66,21 +68,27 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
 
 
 def _texts_of(sample_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield the sample, the history, the tools as JSON, the reference, and the columns of both answers."""
     if len(sample_ids) == 1:
         row = _texts_of_one.first(sample=sample_ids[0])
-        return iter([] if row is None else [row])
+        if row is not None and row[0] is not None:  # None: the messages are those of a trajectory
+            messages, tools, at, pk, *rest = row
+            yield pk, cast(list[Message], read_column(messages))[:at], tools, *rest
+            return
+    sessions = Sessions()
     duels = Duel.objects.filter(sample_id__in=IdList(sample_ids)) if sample_ids else Duel.objects.none()
-    return _texts(duels).iterator(chunk_size=_AT_ONCE)
+    rows = duels.values_list("prompt__text__session_id", *_COLUMNS).iterator(chunk_size=_AT_ONCE)
+    while part := list(islice(rows, _AT_ONCE)):
+        texts = sessions.read([row[0] for row in part])
+        for session, at, pk, *rest in part:
+            yield pk, texts[session].messages[:at], texts[session].tools, *rest
 
 
-def _texts(duels: QuerySet[Duel]) -> QuerySet[Duel, tuple[Any, ...]]:
-    sides = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
-    prompt = [Cast(f"prompt__text__{name}", TextField()) for name in ("history", "tools")]
-    return duels.values_list("sample_id", *prompt, "prompt__text__reference", *sides)
-
-
+_SIDES = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
+_COLUMNS = ("prompt__text__at", "sample_id", "prompt__text__reference", *_SIDES)
+_SHARED = [Cast(f"prompt__text__session__{name}", TextField()) for name in SharedText._fields]
 # Every decision of one sample makes this query.
-_texts_of_one = Prepared(lambda sample: _texts(Duel.objects.filter(sample=sample)), sample=int)
+_texts_of_one = Prepared(lambda sample: Duel.objects.filter(sample=sample).values_list(*_SHARED, *_COLUMNS), sample=int)
 
 
 def _name_sessions(approvals: Sequence[Decision]) -> None:

@@ -102,7 +102,7 @@ def _found(place: Place, finding: Finding, cleared: dict[tuple[str, str], str]) 
 
 
 def _places(sample: Sample, first: str) -> Iterator[Place]:
-    duel = Duel.objects.filter(sample=sample).select_related("prompt__text", "challenger__text", "king__text").first()
+    duel = Duel.objects.filter(sample=sample).with_histories().first()
     if duel is not None:
         for index, message in enumerate(duel.prompt.text.history):
             for text in texts_of(message):

@@ -15,6 +15,7 @@ from curation.review.models import Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.samples.scans.store import text_sha256
 from curation.trajectories.recorded import Recorded
+from curation.web.json_columns import column_text
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256
 from judging.messages import ToolCall, content_of, message_text
@@ -98,9 +99,9 @@ class Decider(NamedTuple):
     pick: str
 
 
-def prompt_sha256(history: str, tools: str) -> str:
-    """Return the hash of a prompt's history and tools, both as the database writes their JSON."""
-    return text_sha256(f"{history}\n{tools}")
+def prompt_sha256(history: Sequence[object], tools: str) -> str:
+    """Return the hash of a prompt's history, and of its tools as JSON."""
+    return text_sha256(f"{column_text(history)}\n{tools}")
 
 
 def kept_side(pick: str) -> Pick:

@@ -161,7 +161,7 @@ def lint_revision(revision: Revision) -> Lint | None:
     sample = revision.sample
     records = PullRequest.objects.filter(project=sample.project_id, instance_id=sample.instance_id)
     record = records.exclude(instance_id="").select_related("text").first()
-    prompt = PromptText.objects.filter(prompt__duels__sample=sample).first()
+    prompt = PromptText.objects.filter(prompt__duels__sample=sample).select_related("session").first()
     if record is None or prompt is None:
         return None
     return lint_answer(revision.text, prompt.history, record, sample.project.settings.limits.max_leak)
@@ -208,6 +208,6 @@ def original_text(sample: Sample, of: str) -> str:
 
 
 def reference_text(prompt_id: int) -> str:
-    """The source's own turn, read without the prompt's long history."""
+    """The source's own turn, read without the session."""
     reference = PromptText.objects.filter(prompt_id=prompt_id).values_list("reference", flat=True).first()
     return message_text(reference) if reference is not None else ""

@@ -69,8 +69,7 @@ class CompareStage:
         rows = self._texts(run).filter(pk__in={item.target_id for item in items}).select_related("parent")
         texts = {row.pk: row for row in rows}
         duels = Duel.objects.filter(sample__in=IdList([row.sample_id for row in texts.values()]))
-        found = duels.select_related("prompt__text", "challenger__text", "king__text")
-        by_sample = {duel.sample_id: duel for duel in found}
+        by_sample = {duel.sample_id: duel for duel in duels.with_histories()}
         jobs = {}
         for item in items:
             row = texts.get(item.target_id or 0)

@@ -105,10 +105,8 @@ class SuggestStage:
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RefineJob]:
         row = Suggestion.objects.filter(run=run).select_related("sample").first()
-        duels = Duel.objects.filter(sample=row.sample_id if row else None).select_related(
-            "prompt__text", "challenger__text", "king__text", "counting"
-        )
-        duel = duels.first()
+        duels = Duel.objects.filter(sample=row.sample_id if row else None).select_related("counting")
+        duel = duels.with_histories().first()
         if row is None or duel is None:
             return {}
         target, given = run_target(run, self._params.model), run.settings.generation

@@ -99,9 +99,7 @@ class RefineStage:
         instructions = run_instructions(run, "refine")
         params = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
         ids = [item.target_id for item in items if item.target_id is not None]
-        rows = Duel.objects.filter(sample__in=IdList(ids)).select_related(
-            "prompt__text", "challenger__text", "counting"
-        )
+        rows = Duel.objects.filter(sample__in=IdList(ids)).select_related("counting").with_histories()
         duels = {duel.sample_id: duel for duel in rows}
         rows_of = Revision.objects.seen_by(None).not_undone().filter(sample__in=IdList(ids), of=Pick.CHALLENGER)
         revisions = rows_of.order_by("number")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import cast
 
 from django.utils.safestring import SafeString
 
@@ -35,7 +34,7 @@ class History(Chat):
 
 def history_of(sample: Sample, *, at: Position | None = None) -> History:
     """Return the sample's history, to be opened at `at`; it is empty for a sample without a duel."""
-    found = PromptText.objects.filter(prompt__duels__sample=sample).values_list("history", "tools").first()
-    history, tools = cast(tuple[Sequence[Recorded], Sequence[Recorded]], found or ((), ()))
+    found = PromptText.objects.filter(prompt__duels__sample=sample).select_related("session").first()
     urls = ("history-window", "history-turn", "history-find", "history-raw")
+    history, tools = (found.history, found.tools) if found else ((), ())
     return History(history, tools, Source(sample.pk, "turn", *urls), at=at)

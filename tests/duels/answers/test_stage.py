@@ -15,7 +15,7 @@ from curation.runs.models import Call, ItemState
 from curation.samples.models import Sample
 from curation.web.problems import Invalid
 from tests.duels.running import CHALLENGER, KING, Models, Says, completion, end, make_arena, run_to_end, start
-from tests.factories import make_prompt, make_user
+from tests.factories import make_prompt, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOOL_CALL = "<|tool_calls_section_begin|>functions.bash:0"
@@ -63,8 +63,7 @@ def test_answers_in_the_wrong_format_are_never_judged(models: Models, said: Says
         return said if "the first of all" in str(request.messages) else KING
 
     models.says["king"] = reply
-    other.text.history = [{"role": "user", "content": "This is the first of all."}]
-    other.text.save()
+    set_history(other, [{"role": "user", "content": "This is the first of all."}])
     run = run_to_end(project, attempts=2)
     failed = run.items.get(state=ItemState.FAILED)
     assert (failed.stage, failed.target_id) == ("king", other.pk)

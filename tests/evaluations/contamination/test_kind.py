@@ -10,7 +10,7 @@ from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.evaluations.evaluating import at_server, end, evaluate, make_rows, make_split, published, upload
 from tests.exports.exporting import make_approved, run_export
-from tests.factories import HISTORY, make_project
+from tests.factories import HISTORY, make_project, set_history
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,9 +88,7 @@ def test_a_split_of_an_export_is_compared_with_its_train_files() -> None:
         sample = make_approved(
             project, instance_id=f"acme__billing-{number}", challenger=f"THOUGHT: {number}\n\n```bash\nls {number}\n```"
         )
-        text = sample.duel.prompt.text
-        text.history = HISTORY
-        text.save()
+        set_history(sample.duel.prompt, HISTORY)
     recipe = {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}, "near_duplicates": None}
     export = run_export(project, recipe)
     run = end(launch(project=project, kind="split", params={"export": str(export.pk), "split": "val"}, user=None))

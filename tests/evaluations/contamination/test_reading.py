@@ -26,7 +26,7 @@ from curation.runs.models import Run
 from curation.samples.models import Sample
 from tests.evaluations.evaluating import end, make_rows, make_split, page, screened, signed_in, upload
 from tests.exports.exporting import make_approved, make_kept, make_pair, run_export
-from tests.factories import make_project, make_scenario, make_trajectory, ticket
+from tests.factories import make_project, make_scenario, make_trajectory, set_history, ticket
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,10 +133,8 @@ def test_each_of_our_own_formats_is_read_whole(name: str, metadata: bool) -> Non
 
 
 def _ask(sample: Sample, question: str, *, tools: bool) -> None:
-    text = sample.duel.prompt.text
-    text.history = [{"role": "user", "content": question}]
-    text.tools = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}] if tools else []
-    text.save()
+    bash = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+    set_history(sample.duel.prompt, [{"role": "user", "content": question}], [bash] if tools else [])
 
 
 def unreadable(rows: list[Given]) -> bytes:

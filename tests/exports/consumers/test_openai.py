@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from curation.projects.models import Project
 from tests.exports.exporting import content, make_approved, reasons, rows, run_export
-from tests.factories import HISTORY, make_project, make_user
+from tests.factories import HISTORY, make_project, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MESSAGES = TypeAdapter(list[ChatCompletionMessageParam])
@@ -35,9 +35,7 @@ CALLING = [
 def filled(*histories: list[Any]) -> Project:
     project, user = make_project(), make_user()
     for history in histories:
-        text = make_approved(project, by=user).duel.prompt.text
-        text.history, text.tools = history, TOOLS
-        text.save()
+        set_history(make_approved(project, by=user).duel.prompt, history, TOOLS)
     return project
 
 

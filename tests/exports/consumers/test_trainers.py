@@ -16,7 +16,16 @@ from curation.projects.models import Project
 from curation.trajectories.models import Outcome, Strategy
 from tests.exports.consumers.tiny_model import write_tokenizer
 from tests.exports.exporting import content, make_approved, make_kept, make_pair, run_export
-from tests.factories import CHALLENGER, HISTORY, KING, make_project, make_scenario, make_trajectory, make_user
+from tests.factories import (
+    CHALLENGER,
+    HISTORY,
+    KING,
+    make_project,
+    make_scenario,
+    make_trajectory,
+    make_user,
+    set_history,
+)
 
 INSTALLED = Path(sys.prefix) / "consumers"
 HERE = Path(__file__).parent
@@ -55,9 +64,7 @@ def exported(project: Project, recipe: dict[str, Any]) -> Export:
     at the first divergence and one of whole trajectories."""
     user, scenario = make_user(), make_scenario(project)
     for history, tools in ((HISTORY, []), (ANSWERED, []), (CALLING, TOOLS)):
-        text = make_approved(project, by=user).duel.prompt.text
-        text.history, text.tools = history, tools
-        text.save()
+        set_history(make_approved(project, by=user).duel.prompt, history, tools)
     kept = make_kept(project, scenario, by=user)
     lost: dict[str, Any] = {"outcome": Outcome.NO_TERMINAL, "terminal": "", "commands": ("todo --help", "ls")}
     failed = make_trajectory(project, scenario, **lost, outputs=("usage: todo\n", ""))

@@ -10,7 +10,7 @@ from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
 from tests.exports.exporting import content, make_approved, run_export
-from tests.factories import CHALLENGER, HISTORY, KING, make_project, make_user
+from tests.factories import CHALLENGER, HISTORY, KING, make_project, make_user, set_history
 
 datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,9 +37,8 @@ def filled(project: Project) -> None:
         make_approved(project, by=user, instance_id=f"task-{number}", score=None if number < 4 else 70.0 + number)
     for number in range(4):
         sample = make_approved(project, by=user, instance_id=f"tools-{number}")
-        text = sample.duel.prompt.text
-        text.history, text.tools = [*text.history, *CALLING[len(HISTORY) :]], TOOLS
-        text.save()
+        prompt = sample.duel.prompt
+        set_history(prompt, [*prompt.text.history, *CALLING[len(HISTORY) :]], TOOLS)
 
 
 def load(tmp_path: Path, **options: Any) -> Any:

@@ -19,7 +19,7 @@ from curation.web.problems import Invalid
 from tests.evaluations.conftest import server  # noqa: F401 - a fixture
 from tests.evaluations.evaluating import at_server
 from tests.exports.exporting import content, drive_export, make_approved, make_kept, make_pair, rows, run_export
-from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_user, ticket
+from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_user, set_history, ticket
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,9 +32,8 @@ def answer(number: int) -> str:
 
 def make_turn(project: Project, history: list[dict[str, Any]] | str, text: str = "", **values: Any) -> Sample:
     sample = make_approved(project, challenger=text or answer(len(str(history))), **values)
-    prompt_text = sample.duel.prompt.text
-    prompt_text.history = [{"role": "user", "content": history}] if isinstance(history, str) else history
-    prompt_text.save()
+    messages = [{"role": "user", "content": history}] if isinstance(history, str) else history
+    set_history(sample.duel.prompt, messages)
     return sample
 
 

@@ -11,7 +11,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
 from curation.samples.models import Sample
 from tests.exports.exporting import approve, content, make_approved, make_kept, rows, run_export
-from tests.factories import make_member, make_project, make_scenario, make_user, ticket
+from tests.factories import make_member, make_project, make_scenario, make_user, set_history, ticket
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
@@ -43,9 +43,7 @@ def session(number: int, *, clock: str = "10:15:01", request: str = "4f1d2c3b", 
 
 def make_session(project: Project, messages: list[dict[str, Any]], answer: str = SUBMIT, **values: Any) -> Sample:
     sample = make_approved(project, challenger=answer, **values)
-    text = sample.duel.prompt.text
-    text.history = messages
-    text.save()
+    set_history(sample.duel.prompt, messages)
     return sample
 
 
@@ -85,10 +83,10 @@ def test_different_tasks_that_are_solved_by_the_same_steps_all_leave() -> None:
 def test_rows_with_another_system_prompt_or_other_tools_are_other_rows() -> None:
     project = make_project()
     first, second, third = (make_session(project, session(1, trained=False)) for _ in range(3))
-    second.duel.prompt.text.history[0]["content"] = "You are a pirate."
-    second.duel.prompt.text.save()
-    third.duel.prompt.text.tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
-    third.duel.prompt.text.save()
+    history = second.duel.prompt.text.history
+    set_history(second.duel.prompt, [{"role": "system", "content": "You are a pirate."}, *history[1:]])
+    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    set_history(third.duel.prompt, history, tools)
 
     assert exported(project) == 3
     assert exported(project, near_duplicates=0.5) == 3

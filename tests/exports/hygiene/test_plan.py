@@ -12,7 +12,16 @@ from curation.projects.models import Project
 from curation.review.models import Pick
 from curation.samples.models import Flag, Sample
 from tests.exports.exporting import approve, make_approved, make_kept, reasons, revise, rows, run_export
-from tests.factories import CHALLENGER, make_duel, make_member, make_project, make_scenario, make_user, ticket
+from tests.factories import (
+    CHALLENGER,
+    make_duel,
+    make_member,
+    make_project,
+    make_scenario,
+    make_user,
+    set_history,
+    ticket,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
@@ -24,9 +33,7 @@ def answer(number: int) -> str:
 
 def make_turn(project: Project, history: str, *, text: str = CHALLENGER, score: float = 80.0, **values: Any) -> Sample:
     sample = make_approved(project, score=score, challenger=text, **values)
-    prompt_text = sample.duel.prompt.text
-    prompt_text.history = [{"role": "user", "content": history}]
-    prompt_text.save()
+    set_history(sample.duel.prompt, [{"role": "user", "content": history}])
     return sample
 
 
@@ -99,9 +106,8 @@ def test_turns_of_one_trajectory_are_no_duplicates_by_their_common_history() -> 
     samples = [make_approved(project, challenger=answer(number)) for number in range(4)]
     long = [{"role": "user", "content": ticket(99) * 20}]
     for number, sample in enumerate(samples):
-        text = sample.duel.prompt.text
-        text.history = [*long, {"role": "assistant", "content": "ls"}, {"role": "user", "content": ticket(number)}]
-        text.save()
+        turn = [{"role": "assistant", "content": "ls"}, {"role": "user", "content": ticket(number)}]
+        set_history(sample.duel.prompt, [*long, *turn])
 
     assert exported(project)[0] == {sample.pk for sample in samples}
 
@@ -111,8 +117,8 @@ def test_the_one_that_is_kept_is_one_that_can_leave() -> None:
     leak = make_turn(project, "Fix the totals.", score=99.0, flags=Flag.LEAK)
     long = make_turn(project, "Fix the totals.", score=95.0)
     Sample.objects.filter(pk=leak.pk).update(flags=Flag.LEAK, leak_cleared=False)
-    long.duel.prompt.text.history.insert(0, {"role": "system", "content": " " * 4000})
-    long.duel.prompt.text.save()
+    prompt = long.duel.prompt
+    set_history(prompt, [{"role": "system", "content": " " * 4000}, *prompt.text.history])
     fits = make_turn(project, "Fix the totals.", score=50.0)
 
     kept, skipped = exported(project, max_tokens=500)

@@ -19,7 +19,7 @@ from curation.samples.models import Sample, TextScan
 from curation.web.problems import Invalid, NotFound
 from judging.scan.rules import BY_NAME
 from tests.exports.exporting import content, make_pair, reasons, rows, run_export
-from tests.factories import CHALLENGER, HISTORY, OUTPUTS, make_trajectory
+from tests.factories import CHALLENGER, HISTORY, OUTPUTS, make_trajectory, set_history
 from tests.judging.scan.cases import FOUND
 from tests.review.rows import judged, project_with_reviewer
 
@@ -39,9 +39,8 @@ def approved(access: Access, **texts: Any) -> Sample:
     history = texts.pop("history", "")
     sample = judged(access.project, **texts)
     if history:
-        text = sample.duel.prompt.text
-        text.history = [*HISTORY[:-1], {**HISTORY[-1], "content": f"{HISTORY[-1]['content']} {history}"}]
-        text.save()
+        last = {**HISTORY[-1], "content": f"{HISTORY[-1]['content']} {history}"}
+        set_history(sample.duel.prompt, [*HISTORY[:-1], last])
     decide(access=access, sample_id=sample.pk, action="approve")
     return Sample.objects.get(pk=sample.pk)
 
@@ -141,9 +140,7 @@ def test_an_answer_that_was_changed_after_the_scan_is_scanned_again() -> None:
     access = project_with_reviewer()
     sample = approved(access)
     AnswerText.objects.filter(answer__duels_as_king__sample=sample).update(text=f"cat {KEY}")
-    text = sample.duel.prompt.text
-    text.history = [{"role": "user", "content": f"mail {EMAIL}"}]
-    text.save()
+    set_history(sample.duel.prompt, [{"role": "user", "content": f"mail {EMAIL}"}])
     export = run_export(access.project, BOTH)
     assert KEY not in everything(export) and EMAIL not in everything(export)
 
@@ -270,11 +267,10 @@ def test_a_key_of_a_tool_is_masked_like_a_text() -> None:
     access = project_with_reviewer()
     use(access.project, email="mask")
     sample = judged(access.project)
-    text = sample.duel.prompt.text
-    text.tools = [
+    tools = [
         {"type": "function", "function": {"name": "send", "parameters": {"properties": {EMAIL: {"type": "string"}}}}}
     ]
-    text.save()
+    set_history(sample.duel.prompt, sample.duel.prompt.text.history, tools)
     decide(access=access, sample_id=sample.pk, action="approve")
     export = run_export(access.project, SFT)
     assert EMAIL not in everything(export) and "<EMAIL>" in everything(export)

@@ -8,7 +8,7 @@ from django.db import DataError, connection
 from curation.duels.models import Exclusion
 from curation.samples.models import Flag, Status
 from tests.exports.exporting import approve, make_approved, reasons, rows, run_export
-from tests.factories import HISTORY, make_duel, make_project, make_sample, make_user
+from tests.factories import HISTORY, make_duel, make_project, make_sample, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BOTH = {"formats": ["sft-messages", "dpo"]}
@@ -46,13 +46,11 @@ def test_histories_that_cannot_be_a_prompt_give_no_row() -> None:
     project, expected = make_project(), {}
     for history, reason in HISTORIES:
         sample = make_approved(project)
-        text = sample.duel.prompt.text
-        text.history = history
         if reason == "not_utf8" and connection.vendor == "postgresql":
             with pytest.raises(DataError):  # PostgreSQL does not even store it
-                text.save()
+                set_history(sample.duel.prompt, history)
         else:
-            text.save()
+            set_history(sample.duel.prompt, history)
             expected[str(sample.pk)] = reason
     assert reasons(run_export(project, BOTH)) == expected
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from curation.duels.models import AnswerText, PromptText
+from curation.duels.models import AnswerText
 from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project, Role
@@ -27,6 +27,7 @@ from tests.factories import (
     make_scenario,
     make_trajectory,
     make_turns,
+    set_history,
 )
 from tests.imports.bringing import bad_rows
 from tests.review.importing import access_to, bring_samples
@@ -58,7 +59,7 @@ def make_samples() -> tuple[Project, User]:
         {"role": "assistant", "content": "", "reasoning_content": "First I look.", "tool_calls": [call("c1", "ls")]},
         {"role": "tool", "tool_call_id": "c1", "content": "totals.py"},
     ]
-    PromptText.objects.filter(prompt=duel.prompt_id).update(history=history, tools=TOOLS)
+    set_history(duel.prompt, history, TOOLS)
     for answer, calls, thought in (
         (duel.challenger, [call("c2", "cat totals.py")], "It is short."),
         (duel.king, [], ""),

@@ -17,7 +17,7 @@ from curation.duels.models import Duel
 from curation.projects.models import Member, Project, Role
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Flag, Sample
-from tests.factories import make_duel, make_member
+from tests.factories import make_duel, make_member, set_history
 from tests.parts import chromium
 from tests.review.rows import sample_of
 
@@ -226,11 +226,11 @@ def test_two_quick_presses_decide_once(page: Page, duels: list[Duel]) -> None:
 
 def test_flag_diff_turns_and_find(page: Page, duels: list[Duel]) -> None:
     duel = duels[0]
-    duel.prompt.text.history = [{"role": "user", "content": "Fix totals."}] + [
+    history = [{"role": "user", "content": "Fix totals."}] + [
         {"role": ("assistant", "user")[n % 2], "content": f"THOUGHT: step {n}.\n\n```bash\nls {n}\n```"}
         for n in range(60)
     ]
-    duel.prompt.text.save()
+    set_history(duel.prompt, history)
     start(page, duels)
     page.keyboard.press("d")
     expect(page.locator("#diff-answers ins").first).to_be_visible()

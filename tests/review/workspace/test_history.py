@@ -9,7 +9,7 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
 from curation.review.models import Lease
 from curation.samples.models import Flag
-from tests.factories import make_duel
+from tests.factories import make_duel, set_history
 from tests.review.browsing import HTMX, body, url
 from tests.review.rows import judged, sample_of
 
@@ -59,8 +59,7 @@ def test_hostile_history_is_escaped_and_control_characters_are_shown(
         {"role": "user", "content": "\x1b[31mred\x1b[0m \u202eevil"},
     ]
     duel = make_duel(project)
-    duel.prompt.text.history = history
-    duel.prompt.text.save()
+    set_history(duel.prompt, history)
     page = body(client.post(url("sample-page", duel.sample_id)))
     assert "<script>alert" not in page and "<img src=x>" not in page
     assert not re.search("[\x07\x1b\u202e]", page)
@@ -74,8 +73,7 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(
     history = [{"role": "system", "content": "s"}, {"role": "user", "content": "the task"}]
     history += [{"role": ("assistant", "user")[n % 2], "content": f"turn number {n}"} for n in range(200)]
     duel = make_duel(project)
-    duel.prompt.text.history = history
-    duel.prompt.text.save()
+    set_history(duel.prompt, history)
     pk = duel.sample_id
     page = body(client.post(url("sample-page", pk)))
     assert "the task" in page and "turn number 199" in page and "turn number 150" not in page
@@ -93,12 +91,12 @@ def test_a_long_history_opens_with_its_task_and_last_turns_and_loads_windows(
 
 def test_a_huge_output_comes_in_pieces_and_raw(client: Client, me: Access, project: Project) -> None:
     duel = make_duel(project)
-    duel.prompt.text.history = [
+    history = [
         {"role": "user", "content": "task"},
         {"role": "assistant", "content": "x"},
         {"role": "user", "content": "line of output\n" * 80_000 + "needle"},
     ]
-    duel.prompt.text.save()
+    set_history(duel.prompt, history)
     pk = duel.sample_id
     page = client.post(url("sample-page", pk))
     assert len(page.content) < 120_000 and "Show more" in body(page)

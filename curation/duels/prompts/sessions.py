@@ -1,0 +1,41 @@
+"""Read the histories of many prompts as plain columns."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from curation.duels.models import Session
+from curation.web.json_columns import column_text, read_column
+from curation.web.lists.id_list import IdList
+from judging.messages import Message
+
+
+class SharedText(NamedTuple):
+    """The messages of a session, and its tools as JSON."""
+
+    messages: Sequence[Message]
+    tools: str
+
+
+class Sessions:
+    """The sessions of prompts that are read in chunks. A session is read once while its prompts follow each other."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, SharedText] = {}
+
+    def read(self, ids: Sequence[int]) -> dict[int, SharedText]:
+        """Return the sessions of a chunk, and forget those of earlier chunks."""
+        self._texts = {pk: self._texts[pk] for pk in ids if pk in self._texts}
+        missing = IdList(list({*ids}.difference(self._texts)))
+        columns = [Cast(name, TextField()) for name in SharedText._fields]
+        of_trajectories = []
+        for pk, messages, tools in Session.objects.filter(pk__in=missing).values_list("pk", *columns):
+            if messages is None:
+                of_trajectories.append(pk)
+            else:
+                self._texts[pk] = SharedText(cast(list[Message], read_column(messages)), tools)
+        for row in Session.objects.filter(pk__in=of_trajectories).select_related("trajectory__text"):
+            self._texts[row.pk] = SharedText(row.all_messages, column_text(row.tools))
+        return self._texts
