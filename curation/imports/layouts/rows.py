@@ -26,6 +26,7 @@ DUELS, PREFERENCES = "duels (king, challenger)", "preferences (chosen, rejected)
 OPENAI_PREFERENCES = "OpenAI preferences (input, preferred_output)"
 LABELLED, COMPLETIONS = "labelled completions (prompt, completion, label)", "completions (prompt, completion)"
 ALPACA, TASKS = "Alpaca rows (instruction, output)", "tasks (question, answer)"
+STEPWISE = "labelled steps (prompt, completions, labels)"
 PROMPTS = "prompts without an answer"
 
 _CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SHAREGPT}
@@ -167,6 +168,8 @@ def _layout_of_sides(columns: Columns, is_duel: bool) -> str:
 def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
     """Add the answer to the conversation. Several columns with answers, such as a solution and its result, are endings
     of their own."""
+    if "completions" in columns:
+        return _steps(columns, found)
     names = columns.present(_ANSWERS)
     becomes = "answer" if len(names) == 1 else "chosen"
     read = [columns.answer(columns.take(name, becomes), name) for name in names]
@@ -176,6 +179,22 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
     if not read and not any(step["source"] == "agent" for step in found.steps):
         found.layout = PROMPTS
     return [Ending("chosen", one.steps) for one in read]
+
+
+def _steps(columns: Columns, found: _Conversation) -> list[Ending]:
+    """Add completions that are steps of one answer. Their labels say which of them are learned."""
+    given = columns.take("completions", "steps")
+    labels = columns.take("labels", "learned") if "labels" in columns else []
+    are_lists = isinstance(given, list) and isinstance(labels, list)
+    if not are_lists or not all(isinstance(label, bool) for label in labels):
+        raise RowRefused("completions and labels are not lists of texts and of true or false")
+    if labels and len(labels) != len(given):
+        raise RowRefused(f"{len(given)} completions have {len(labels)} labels")
+    found.layout = STEPWISE
+    read = [columns.answer(text, "completions") for text in given]
+    steps = [step for one in read for step in one.steps]
+    found.complete(Messages(steps, dict(enumerate(labels)), []))
+    return []
 
 
 def _label(columns: Columns, found: _Conversation) -> bool | None:
