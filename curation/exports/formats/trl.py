@@ -26,7 +26,7 @@ from curation.exports.formats.row import (
 )
 from curation.exports.rows.messages import Message, with_objects
 from curation.exports.rows.skip_reasons import SkipReason
-from judging.messages import message_text
+from curation.imports.layouts.stepwise import write_text
 
 _UNPAIRED = (SkipReason.DRAW, SkipReason.NO_OPPONENT, SkipReason.NO_PAIR)
 _COMMAND = {"sft-prompt-completion": "sft", "dpo": "dpo", "kto": "kto"}
@@ -94,14 +94,10 @@ def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:
     first = start = next(iter(labels))
     completions = []
     for index in labels:
-        completions.append(_as_text(messages[start : index + 1]))
+        completions.append(write_text(messages[start : index + 1]))
         start = index + 1
-    content = {"prompt": _as_text(messages[:first]), "completions": completions, "labels": list(labels.values())}
+    content = {"prompt": write_text(messages[:first]), "completions": completions, "labels": list(labels.values())}
     yield Row(source, content, messages[:first], [messages[first:start]])
-
-
-def _as_text(messages: Sequence[Message]) -> str:
-    return "\n\n".join(f"[{message['role']}]\n{message_text(message)}" for message in messages)
 
 
 SFT_MESSAGES = Format(

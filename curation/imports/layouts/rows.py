@@ -16,6 +16,7 @@ from curation.imports.layouts.mapping import Applied, RowMapping
 from curation.imports.layouts.messages import Messages
 from curation.imports.layouts.session import Ending, Json, Session, Step
 from curation.imports.layouts.sides import DUEL, PAIR, read_endings, split_common
+from curation.imports.layouts.stepwise import read_steps, read_text
 from curation.imports.layouts.surroundings import read_surroundings
 from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
@@ -147,7 +148,7 @@ def _before(columns: Columns, name: str) -> _Conversation:
         layout, more = RESPONSES, ("instructions",)
         read = columns.messages(columns.take("input", "steps"), "input")
     elif "prompt" in columns:
-        layout, read = COMPLETIONS, read_prompt(columns)
+        layout, read = COMPLETIONS, _prompt(columns)
     else:
         layout, read = ALPACA if "instruction" in columns else TASKS, read_task(columns)
     found = _Conversation(layout)
@@ -157,6 +158,13 @@ def _before(columns: Columns, name: str) -> _Conversation:
             found.add(Messages([system], {}, []))
     found.add(read)
     return found
+
+
+def _prompt(columns: Columns) -> Messages:
+    prompt = columns.get("prompt")
+    if "completions" in columns and isinstance(prompt, str):
+        return columns.messages(read_text(columns.take("prompt", "steps"), "user"), "prompt")
+    return read_prompt(columns)
 
 
 def _layout_of_sides(columns: Columns, is_duel: bool) -> str:
@@ -169,7 +177,9 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
     """Add the answer to the conversation. Several columns with answers, such as a solution and its result, are endings
     of their own."""
     if "completions" in columns:
-        return _steps(columns, found)
+        found.layout = STEPWISE
+        found.complete(read_steps(columns))
+        return []
     names = columns.present(_ANSWERS)
     becomes = "answer" if len(names) == 1 else "chosen"
     read = [columns.answer(columns.take(name, becomes), name) for name in names]
@@ -179,22 +189,6 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
     if not read and not any(step["source"] == "agent" for step in found.steps):
         found.layout = PROMPTS
     return [Ending("chosen", one.steps) for one in read]
-
-
-def _steps(columns: Columns, found: _Conversation) -> list[Ending]:
-    """Add completions that are steps of one answer. Their labels say which of them are learned."""
-    given = columns.take("completions", "steps")
-    labels = columns.take("labels", "learned") if "labels" in columns else []
-    are_lists = isinstance(given, list) and isinstance(labels, list)
-    if not are_lists or not all(isinstance(label, bool) for label in labels):
-        raise RowRefused("completions and labels are not lists of texts and of true or false")
-    if labels and len(labels) != len(given):
-        raise RowRefused(f"{len(given)} completions have {len(labels)} labels")
-    found.layout = STEPWISE
-    read = [columns.answer(text, "completions") for text in given]
-    steps = [step for one in read for step in one.steps]
-    found.complete(Messages(steps, dict(enumerate(labels)), []))
-    return []
 
 
 def _label(columns: Columns, found: _Conversation) -> bool | None:

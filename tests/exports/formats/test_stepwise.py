@@ -1,13 +1,20 @@
 """Labels of steps, given by people, are rows for a process reward model."""
 
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
 
 from curation.exports.formats.parts import parts_of
 from curation.imports.layouts.rows import STEPWISE, read_row
+from curation.imports.layouts.session import Step
+from curation.imports.layouts.stepwise import read_text, write_text
+from curation.imports.layouts.written import write_messages
 from curation.imports.sources.rows import RowRefused
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
 from tests.factories import called, make_imported, make_project, make_user
+from tests.imports.layouts.test_written import sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RECIPE = {"formats": ["stepwise"], "filter": {"status": "approved"}}
@@ -73,3 +80,24 @@ def test_the_rows_are_read_as_steps_with_their_labels() -> None:
 def test_labels_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(RowRefused):
         read_row({**ROW, **wrong})
+
+
+@settings(deadline=None)
+@given(sessions())
+def test_the_text_of_a_session_is_read_as_its_messages(steps: list[Step]) -> None:
+    """Ids and names of tools' messages, reasoning and pictures have no place in a text."""
+    messages = [message for message in write_messages(steps) if isinstance(message["content"], str)]
+    plain = [m for m in messages if not m.get("tool_calls") and "[" not in str(m["content"])]
+    if plain:
+        found = read_text(write_text(plain), "user")
+        assert found == [{"role": m["role"], "content": m["content"]} for m in plain]
+
+
+def test_a_rows_messages_come_back_with_their_calls() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    messages: Any = [
+        {"role": "system", "content": "Use bash.\n\nAlways."},
+        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+        {"role": "tool", "content": "a\n\nb"},
+    ]
+    assert read_text(write_text(messages), "user") == messages
