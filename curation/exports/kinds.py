@@ -10,6 +10,7 @@ from curation.exports.hygiene.embed import EmbedStage, Tasks
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile, FrozenRow
+from curation.exports.recipes.chat_template import check_template
 from curation.exports.recipes.recipe import Recipe, recipe_errors
 from curation.exports.recipes.saved import resolve_recipe
 from curation.exports.rows.freeze import freeze
@@ -24,6 +25,7 @@ from curation.web.refusals import all_checks, read_partly
 from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
+from judging.chat_template.template import TemplateRefused
 
 SKIPPED_AT_ONCE = 10_000
 
@@ -90,7 +92,10 @@ class WriteStage:
 
     def work(self, context: WorkContext, item: Item) -> Write:
         export = Export.objects.select_related("project").get(run_id=item.run_id)
-        written = write(export=export, checkpoint=context.checkpoint)
+        try:
+            written = write(export=export, checkpoint=context.checkpoint)
+        except (Invalid, TemplateRefused) as error:  # a chat template that this worker does not have or cannot read
+            raise ItemFailed(str(error)) from None
         return lambda: _publish(export, written)
 
 
@@ -136,6 +141,8 @@ def check_recipe(project: Project, recipe: Recipe) -> None:
                 raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
         with check():
             find_held_out(project, recipe.held_out)
+        with check():
+            check_template(project, recipe)
 
 
 def recipe_to_export(project: Project, document: Mapping[str, object], *, unknown: Collection[str] = ()) -> Recipe:

@@ -220,8 +220,8 @@ class FrozenPair(models.Model):
 
 
 class SampleSignature(models.Model):
-    """The signature of a sample's approved text (`curation.exports.hygiene.signature`). It is out of date if another
-    text was approved since, or `version` is another one."""
+    """The signature of a sample's decided text (`curation.exports.hygiene.signature`). It is out of date if another
+    text was approved since (`text_sha256`, or of a rejection its id), or `version` is another one."""
 
     sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="signature")
     version = models.PositiveSmallIntegerField()

@@ -7,6 +7,7 @@ import orjson
 from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
 
+from curation.duels.models import Opponent
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.review.decisions.approve import name_approved_texts
@@ -32,6 +33,32 @@ def approve(sample: Sample, *, by: User, pick: str = Pick.CHALLENGER, **values: 
         setattr(sample, name, value)
     sample.save()
     return sample
+
+
+def reject(sample: Sample, *, by: User) -> Sample:
+    """Reject a sample as the review does."""
+    Decision.objects.create(sample=sample, reviewer=by, action=Action.REJECT, version=sample.version)
+    sample.status, sample.version = Status.REJECTED, sample.version + 1
+    sample.save()
+    return sample
+
+
+def make_rejected(project: Project, *, by: User | None = None, **values: Any) -> Sample:
+    """A duel's sample that a person rejected; `values` go to `make_duel`."""
+    sample = make_duel(project, **values).sample
+    assert sample is not None
+    return reject(sample, by=by or make_user())
+
+
+def same_prompt(*samples: Sample) -> None:
+    """Let the turns of all samples answer the prompt of the first one, without another answer beside theirs."""
+    prompt = samples[0].duel.prompt
+    for sample in samples:
+        duel = sample.duel
+        duel.challenger.prompt = prompt
+        duel.challenger.save()
+        duel.prompt, duel.king, duel.opponent = prompt, None, Opponent.NONE
+        duel.save()
 
 
 def make_approved(project: Project, *, by: User | None = None, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:

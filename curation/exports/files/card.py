@@ -10,7 +10,7 @@ from curation import __version__
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import BINS, Counts, ending_shares
 from curation.exports.formats import FORMATS
-from curation.exports.formats.row import Column, Columns, DataFile
+from curation.exports.formats.row import Column, Columns
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
@@ -37,7 +37,8 @@ def card(
         "Training data for agent models, judged by a panel of models and approved by people, exported by Winnow "
         f"{__version__}.",
         "## Files\n\n" + _files(files),
-        "## Training\n\n" + _training(recipe, files),
+        "## Training\n\n" + _training(recipe, counts, files),
+        *_labels(recipe, counts),
         "## Counts\n\n" + _counts(recipe, counts),
         "## Skipped\n\n" + _skip_reasons(counts),
         *_contamination(counts),
@@ -60,7 +61,7 @@ def _front_matter(
     for file in files:
         if file.format:
             configs[file.format].append(file)
-    names = [name for name in recipe.formats if name in configs]
+    names = [name for name in recipe.formats if name in configs and FORMATS[name].columns]
     names = [name for name in names if recipe.storage(name) == recipe.storage(names[0])]
     size = next((name for limit, name in SIZES if counts.exported < limit), "n>1M")
     lines = ["---", f"pretty_name: {json.dumps(project.name)}", "tags:", "- agent", "- winnow"]
@@ -106,15 +107,33 @@ def _files(files: Sequence[WrittenFile]) -> str:
     return "\n".join(["| file | rows | bytes | sha256 |", "| --- | ---: | ---: | --- |", *rows, "", *notes])
 
 
-def _training(recipe: Recipe, files: Sequence[WrittenFile]) -> str:
+def _training(recipe: Recipe, counts: Counts, files: Sequence[WrittenFile]) -> str:
     """Return the parts of a row of each format that a trainer trains on, and the commands that start the trainer."""
-    data = [DataFile(file.name, file.format, file.split) for file in files if file.format]
+    data = counts.data_files(files)
     lines = [f"- `{name}`: {FORMATS[name].trained}." for name in recipe.formats]
     for trainer in recipe.trainers():
         if commands := trainer.commands(data):
             lines += ["", f"With {trainer.title}, in this folder (put your model in the configuration):"]
             lines += ["", "```sh", *commands, "```"]
     return "\n".join(lines)
+
+
+def _labels(recipe: Recipe, counts: Counts) -> list[str]:
+    """Return the section about the labels of KTO, or nothing without them."""
+    rows = [
+        f"| {name} | {found.desirable} | {found.undesirable} | {_range(found.desirable_weight)} |"
+        f" {_range(found.undesirable_weight)} |"
+        for name, found in counts.label_balances(recipe).items()
+    ]
+    if not rows:
+        return []
+    text = "TRL recommends one of these two weights for the rows of the training split, with 1 for the other."
+    head = ["| format | desirable | undesirable | `desirable_weight` | or `undesirable_weight` |"]
+    return ["## Labels", text, "\n".join([*head, "| --- | ---: | ---: | ---: | ---: |", *rows])]
+
+
+def _range(weights: tuple[float, float]) -> str:
+    return f"{weights[0]:g} to {weights[1]:g}"
 
 
 def _counts(recipe: Recipe, counts: Counts) -> str:
@@ -180,7 +199,7 @@ def _making(recipe: Recipe) -> str:
         f"- Splits ({shares}) are drawn by a hash of seed {recipe.seed} and the row's `{recipe.group_by}`. Rows of one"
         " group are never in two splits. Turns without one are grouped by the row of their source. The `instance_id` of"
         " a trajectory is its scenario.",
-        f"- Preferences come from: {', '.join(recipe.sources)}.",
+        f"- Preferences and rows to avoid come from: {', '.join(recipe.sources)}.",
         f"- Only answers and trajectories that a person approved are chosen. {_REASONING[recipe.reasoning]} Of a"
         " trajectory, a row has the terminal's output and the typed input: no instructions, no prose.",
     ]

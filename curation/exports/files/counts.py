@@ -2,9 +2,14 @@
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from curation.exports.files.attempt import WrittenFile
+from curation.exports.formats import FORMATS
+from curation.exports.formats.balance import LabelBalance
+from curation.exports.formats.row import DataFile
+from curation.exports.recipes.chat_template import TemplateText
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import FilteredSample
 from curation.exports.rows.screen import ACTIONS
@@ -63,7 +68,9 @@ class Counts:
     pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by `TOKEN_EDGES`.
     `approved` are samples approved by a person; `removed` counts those of them without any row, by reason. `scan`
     counts findings by rule and action. `plan` has the key by which rows are grouped and the held-out sets compared.
-    `reviewers` counts exported samples by reviewer."""
+    `reviewers` counts exported samples by reviewer, `avoided` the rows that are to be avoided. `used` are the samples
+    whose rejected answer is part of another sample's row. `tried` counts the rows that the chat template `template` was
+    tried on, `failed` those that fail by reason, and `failures` names the first of them."""
 
     samples: int = 0
     approved: int = 0
@@ -84,27 +91,49 @@ class Counts:
     endings: Endings = field(default_factory=Endings)
     plan: Mapping[str, object] = field(default_factory=dict)
     reviewers: Counter[str] = field(default_factory=Counter)
+    avoided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    used: set[int] = field(default_factory=set)
+    template: TemplateText | None = None
+    tried: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    failures: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
         self.scan += filtered.scan
         for line in filtered.lines:
             self.rows[line.format, line.split] += 1
+            if line.rejected:
+                self.avoided[line.format, line.split] += 1
+            if line.against:
+                self.used.add(int(line.against))
             self.bytes += len(line.data)
             self.pairs += line.pair != ""
             self.longest = max(self.longest, line.tokens)
             self.tokens[bisect.bisect_left(TOKEN_EDGES, line.tokens)] += 1
         self.trajectories += filtered.rollout is not None
+        is_approved = not filtered.sample.is_rejected and UNAPPROVED.isdisjoint(filtered.skipped)
         if filtered.lines:
             self._add_exported(filtered)
-        elif UNAPPROVED.isdisjoint(filtered.skipped):
+        elif is_approved:
             self.removed.update(filtered.skipped.keys())
-        self.approved += UNAPPROVED.isdisjoint(filtered.skipped)
+        self.approved += is_approved
+        self._add_tried(filtered)
         for reason in filtered.skipped:
             self.skipped[reason.value] += 1
             examples = self.examples.setdefault(reason.value, [])
             if len(examples) < EXAMPLES:
                 examples.append(str(filtered.sample.sample_id))
+
+    def _add_tried(self, filtered: FilteredSample) -> None:
+        self.tried += len(filtered.tried)
+        for name, failure in filtered.tried:
+            if failure is None:
+                continue
+            self.failed[failure.fault.value] += 1
+            if len(self.failures) < EXAMPLES:
+                named = {"sample": str(filtered.sample.sample_id), "format": name}
+                self.failures.append({**named, "reason": failure.fault.value, "detail": failure.detail})
 
     def _add_exported(self, filtered: FilteredSample) -> None:
         sample = filtered.sample
@@ -131,10 +160,14 @@ class Counts:
             "groups": {name: self.plan[name] for name in ("group_by", "groups") if name in self.plan},
             "contamination": self.plan.get("contamination"),
             "balance": balance.as_json() if balance else None,
+            "labels": {name: found.as_json() for name, found in self.label_balances(recipe).items()},
+            "template": self._template(recipe),
             "tokens": {"edges": list(TOKEN_EDGES), "rows": [self.tokens[bin] for bin in range(len(TOKEN_EDGES) + 1)]},
             "warnings": [
                 *self.large_removals(),
                 *self._missing_rows(recipe),
+                *self._missing_labels(recipe),
+                *self._template_failures(recipe),
                 *(balance.warnings(band) if balance else []),
             ],
         }
@@ -156,6 +189,50 @@ class Counts:
         for split, share in recipe.splits.items():
             if share and not any(self.rows[name, split] for name in recipe.formats):
                 yield f"The split {split} gets no rows: there are too few groups for its share."
+
+    def label_balances(self, recipe: Recipe) -> dict[str, LabelBalance]:
+        """Return the balance of the first split of each format with labels that has rows."""
+        found = {}
+        for name in recipe.formats:
+            split = next((split for split in recipe.splits if self.rows[name, split]), None)
+            if split is not None and "label" in FORMATS[name].columns:
+                avoided = self.avoided[name, split]
+                found[name] = LabelBalance(self.rows[name, split] - avoided, avoided)
+        return found
+
+    def _missing_labels(self, recipe: Recipe) -> Iterator[str]:
+        for name, found in self.label_balances(recipe).items():
+            if not found.desirable or not found.undesirable:
+                missing = "to avoid: reject samples, or take the opponents of duels" if found.desirable else "to learn"
+                yield f"{name} has no rows {missing}. KTO needs both."
+
+    def _template(self, recipe: Recipe) -> dict[str, object] | None:
+        if self.template is None:
+            return None
+        return {
+            "name": self.template.name,
+            "sha256": self.template.sha256,
+            "tried": self.tried,
+            "failed": dict(sorted(self.failed.items())),
+            "left_out": recipe.template_failures == "leave_out",
+            "examples": self.failures,
+        }
+
+    def _template_failures(self, recipe: Recipe) -> Iterator[str]:
+        if self.template is None or not self.failed:
+            return
+        rows = f"{self.failed.total():,} of {counted(self.tried, 'tried row')}"
+        done = "are left out" if recipe.template_failures == "leave_out" else "are exported all the same"
+        reasons = " ".join(str(reason.label) for reason in SkipReason if self.failed[reason.value])
+        yield f"{rows} fail in the chat template ({self.template.name}) and {done}. {reasons}"
+
+    def data_files(self, files: Sequence[WrittenFile]) -> list[DataFile]:
+        """Return the data files as trainers' configurations name them."""
+        return [
+            DataFile(file.name, file.format, file.split, file.rows, self.avoided[file.format, file.split])
+            for file in files
+            if file.format
+        ]
 
     def scan_by_rule(self) -> dict[str, dict[str, int]]:
         """Return the findings by rule: how many were masked, were cleared by a person, or kept a row out."""

@@ -12,9 +12,9 @@ from curation.exports.files.attempt import AttemptFiles, WrittenFile
 from curation.exports.files.card import card
 from curation.exports.files.counts import Counts
 from curation.exports.files.manifest import manifest
-from curation.exports.formats.row import DataFile
 from curation.exports.hygiene.contamination import read_match
 from curation.exports.models import MANIFEST, Export
+from curation.exports.recipes.chat_template import TemplateText, template_of
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
@@ -22,6 +22,7 @@ from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.exports.rows.trial import Trial, open_trial
 from curation.runs.engine.sync_stage import frozen_garbage
 from curation.samples.models import Kind
 
@@ -54,8 +55,21 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
 
 def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], None]) -> Written:
     recipe = Recipe.model_validate(export.recipe)
-    export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"])
-    counts, skipped = Counts(plan=export.plan), array("q")
+    template = template_of(export.project, recipe)
+    with open_trial(template) as trial:
+        return _write_tried(export, recipe, template, trial, consistency, checkpoint)
+
+
+def _write_tried(
+    export: Export,
+    recipe: Recipe,
+    template: TemplateText | None,
+    trial: Trial | None,
+    consistency: Consistency,
+    checkpoint: Callable[[], None],
+) -> Written:
+    export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"], trial=trial)
+    counts, skipped = Counts(plan=export.plan, template=template), array("q")
     with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
@@ -76,7 +90,7 @@ def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], No
                     _save_progress(export, counts.samples)
         counts_json = counts.as_json(recipe, export.project.settings.balance)
         written = files.close()
-        data = [DataFile(file.name, file.format, file.split) for file in written if file.format]
+        data = counts.data_files(written)
         for trainer in recipe.trainers():
             for name, text in trainer.config(data, counts.longest).items():
                 files.write(name, text.encode())
@@ -84,6 +98,7 @@ def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], No
         files.write(CARD, card(export.project, recipe, counts, files.close(), columns).encode())
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
+        skipped = array("q", (pk for pk in skipped if pk not in counts.used))
         return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256, skipped)
 
 
@@ -112,6 +127,8 @@ def frozen_row(line: Line) -> dict[str, object]:
         row["turn"] = line.turn
     if line.rejected:
         row["rejected"] = True
+    if line.against:
+        row["against"] = line.against
     return row
 
 
@@ -148,8 +165,10 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin
         "rows": rows,
     }
     if filtered.approval is not None:
-        # Of the approved text, before anything in it is masked; the rows' own hashes are of the written rows.
-        entry |= {"decision": str(filtered.approval.pk), "text_sha256": filtered.approval.text_sha256}
+        entry["decision"] = str(filtered.approval.pk)
+        if not filtered.approval.rejects:
+            # Of the approved text, before anything in it is masked; the rows' own hashes are of the written rows.
+            entry["text_sha256"] = filtered.approval.text_sha256
     if filtered.deciders:
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]
     if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:

@@ -17,6 +17,7 @@ from curation.exports.formats.row import (
     files_of,
     marked,
     one_message_pairs,
+    preference_row,
     sequence_length,
     with_tools,
     yaml,
@@ -41,7 +42,7 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
         else:
             chosen, rejected = _texts(found.chosen)[0], _texts(found.rejected)[0]
             content = {"prompt": _texts(found.prompt), "chosen": chosen, "rejected": rejected}
-            yield Row(found.source, content, found.prompt, [found.chosen, found.rejected], found.pair)
+            yield preference_row(found, content)
 
 
 def _texts(messages: Sequence[Message]) -> list[dict[str, str]]:

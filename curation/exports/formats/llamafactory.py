@@ -20,6 +20,7 @@ from curation.exports.formats.row import (
     each_approved,
     files_of,
     one_message_pairs,
+    preference_row,
     sequence_length,
     turn_of,
     yaml,
@@ -56,7 +57,7 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
         system, turns = prompt
         sides = {"chosen": _turn(found.chosen[0]), "rejected": _turn(found.rejected[0])}
         content = _content(turns, system, example) | sides
-        yield Row(found.source, content, found.prompt, [found.chosen, found.rejected], found.pair)
+        yield preference_row(found, content)
 
 
 def _content(turns: list[Turn], system: str, example: Example) -> dict[str, object]:

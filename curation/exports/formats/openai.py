@@ -12,6 +12,7 @@ from curation.exports.formats.row import (
     Trainer,
     files_of,
     one_message_pairs,
+    preference_row,
     with_tools,
 )
 from curation.exports.rows.messages import Message, call_order_reason
@@ -55,7 +56,7 @@ def _preference_rows(example: Example) -> Iterator[Row | SkipReason]:
                 "preferred_output": [_message(found.chosen[0])],
                 "non_preferred_output": [_message(found.rejected[0])],
             }
-            yield Row(found.source, content, found.prompt, [found.chosen, found.rejected], found.pair)
+            yield preference_row(found, content)
 
 
 SFT = Format(

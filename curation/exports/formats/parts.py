@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from curation.imports.layouts import atif
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages import read_messages
 from curation.imports.layouts.rows import read_row, trained_positions
@@ -52,8 +53,9 @@ class Parts:
 
 def parts_of(row: Mapping[str, Any]) -> Parts:
     """Return the messages of a row. Raises `RowRefused`: an unread text cannot be called clean."""
-    session, _ = read_row(row)
-    parts = Parts(_conversation(session), [_side(ending) for ending in session.endings])
+    is_document = atif.fits(row)
+    session = atif.read(row).sessions[0] if is_document else read_row(row)[0]
+    parts = Parts(_conversation(session, unmarked=is_document), [_side(ending) for ending in session.endings])
     if not any(part.text.strip() for part in parts):
         raise RowRefused(f"no message with a text; the row has the columns {', '.join(list(row)[:12])}")
     return parts
@@ -65,8 +67,8 @@ def parts_of_messages(messages: Sequence[Mapping[str, Any]]) -> list[Part]:
     return [part for step in steps for part in _parts(step, "context")]
 
 
-def _conversation(session: Session) -> list[Part]:
-    trained = [] if session.endings else trained_positions(session)
+def _conversation(session: Session, *, unmarked: bool) -> list[Part]:
+    trained = [] if session.endings else trained_positions(session, unmarked=unmarked)
     use: Use = "rejected" if session.label is False else "learned"
     return [
         part

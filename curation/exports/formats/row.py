@@ -10,7 +10,7 @@ import orjson
 from curation.exports.rows.messages import Message, Tool
 from curation.exports.rows.skip_reasons import SkipReason
 
-Source = Literal["duels", "revisions", "scenarios"]
+Source = Literal["duels", "revisions", "scenarios", "decisions"]
 # A column's type: a scalar, `json` for any value, a list of one type, or an object.
 Column = str | list["Column"] | dict[str, "Column"]
 Columns = Mapping[str, Column]
@@ -42,30 +42,39 @@ class Approved(NamedTuple):
 
 
 class Preference(NamedTuple):
-    """A prompt with a preferred and a rejected continuation. `pair` is the stored pair of trajectories, or empty."""
+    """A prompt with a preferred and a rejected continuation. `pair` is the stored pair of trajectories, or empty;
+    `against` the sample whose answer a person rejected, or empty."""
 
     source: Source
     prompt: Sequence[Message]
     chosen: Sequence[Message]
     rejected: Sequence[Message]
     pair: str = ""
+    against: str = ""
 
 
 class Example(NamedTuple):
     """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
-    message has more than role and content, and that there are no tools."""
+    message has more than role and content, and that there are no tools.
+
+    Of a rejected sample `conversation` has what a model avoids. `labels` say, by the index of a message, whether a
+    person called its step correct. `document` is the ATIF document of a trajectory, if a format needs it.
+    """
 
     conversation: Approved
     preferences: Sequence[Preference | SkipReason]
     tools: Sequence[Tool]
     plain: bool
+    rejected: bool = False
+    labels: Mapping[int, bool] = {}
+    document: Mapping[str, object] | None = None
 
 
 class Row(NamedTuple):
     """One line of a data file. A trainer reads `prompt` and one of `sides`.
 
     `turn` is the index of the approved message where a conversation gives several rows, `pair` the stored pair of
-    trajectories. `rejected` rows are to be avoided.
+    trajectories, `against` the sample whose answer a person rejected. `rejected` rows are to be avoided.
     """
 
     source: Source
@@ -75,22 +84,28 @@ class Row(NamedTuple):
     pair: str = ""
     turn: int | None = None
     rejected: bool = False
+    against: str = ""
 
 
 class DataFile(NamedTuple):
-    """A data file as a trainer's configuration names it."""
+    """A data file as a trainer's configuration names it. `rejected` of its `rows` are to be avoided."""
 
     name: str
     format: str
     split: str
+    rows: int = 0
+    rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A data file format. `pairs` says whether it needs the other answers.
+    """A data file format. `pairs` says whether it needs the other answers, `labelled` whether rejected samples are rows
+    of it too, `documents` whether it needs the ATIF documents of trajectories, `chat` whether a chat template renders
+    its rows.
 
     `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns` if
-    none of them has tools, tool calls or reasoning. `trained` is the card's text about the trained part of a row.
+    none of them has tools, tool calls or reasoning. A format without columns is read by no data set. `trained` is the
+    card's text about the trained part of a row. `parquet` says that the files always are Parquet, or never.
     """
 
     name: str
@@ -100,7 +115,10 @@ class Format:
     rows: Callable[[Example], Iterable[Row | SkipReason]]
     columns: Columns
     plain_columns: Columns
-    always_parquet: bool = False
+    parquet: bool | None = None
+    chat: bool = True
+    labelled: bool = False
+    documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +154,12 @@ def one_message_pairs(example: Example) -> Iterable[Preference | SkipReason]:
     for found in example.preferences:
         is_whole = isinstance(found, Preference) and (len(found.chosen) > 1 or len(found.rejected) > 1)
         yield SkipReason.WHOLE_TRAJECTORY if is_whole else found
+
+
+def preference_row(found: Preference, content: Mapping[str, object]) -> Row:
+    """Return the row of a preference."""
+    sides = [found.chosen, found.rejected]
+    return Row(found.source, content, found.prompt, sides, found.pair, against=found.against)
 
 
 def marked(example: Example) -> list[dict[str, object]]:

@@ -2,56 +2,36 @@
 
 from collections.abc import Iterator, Sequence
 
-import orjson
-
+from curation.exports.formats.balance import LabelBalance
 from curation.exports.formats.row import (
     EXAMPLE_MODEL,
     PLAIN_MESSAGE,
     THIS_FOLDER,
     Column,
+    Columns,
     DataFile,
     Example,
     Format,
-    Preference,
     Row,
     Source,
     Trainer,
     each_approved,
     files_of,
     one_message_pairs,
+    preference_row,
     sequence_length,
     turn_of,
     with_tools,
     yaml,
 )
-from curation.exports.rows.messages import Message
+from curation.exports.rows.messages import Message, with_objects
 from curation.exports.rows.skip_reasons import SkipReason
+from curation.imports.layouts.stepwise import write_text
 
+_UNPAIRED = (SkipReason.DRAW, SkipReason.NO_OPPONENT, SkipReason.NO_PAIR)
 _COMMAND = {"sft-prompt-completion": "sft", "dpo": "dpo", "kto": "kto"}
 _ANY: Column = ["json"]
 _PLAIN: Column = [PLAIN_MESSAGE]
-
-
-def with_objects(messages: Sequence[Message]) -> Sequence[object]:
-    """Return messages whose tool arguments are objects. Arguments that are no JSON stay text."""
-    if all(len(message) == 2 for message in messages):
-        return messages
-    return [
-        {**message, "tool_calls": [_with_object(call) for call in message["tool_calls"]]}
-        if "tool_calls" in message
-        else message
-        for message in messages
-    ]
-
-
-def _with_object(call: object) -> object:
-    given = dict(call) if isinstance(call, dict) else {}
-    function = dict(given["function"])
-    try:
-        function["arguments"] = orjson.loads(function["arguments"])
-    except orjson.JSONDecodeError:
-        return call
-    return {**given, "function": function}
 
 
 def _messages_rows(example: Example) -> Iterator[Row]:
@@ -72,20 +52,22 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
         if isinstance(found, SkipReason):
             yield found
             continue
-        source, *parts, pair = found
-        prompt, chosen, rejected = parts
-        content = {"prompt": with_objects(prompt), "chosen": with_objects(chosen), "rejected": with_objects(rejected)}
-        yield Row(source, with_tools(content, example.tools), prompt, [chosen, rejected], pair)
+        sides = {"prompt": found.prompt, "chosen": found.chosen, "rejected": found.rejected}
+        content = {name: with_objects(side) for name, side in sides.items()}
+        yield preference_row(found, with_tools(content, example.tools))
 
 
 def _kto_rows(example: Example) -> Iterator[Row | SkipReason]:
+    """Labels are unpaired: a rejected sample has rows of its own, and an approved one needs no other answer."""
+    label = not example.rejected
     for index, prompt, answer in each_approved(example):
-        yield _kto_row(example, example.conversation.source, prompt, answer, True, turn=turn_of(example, index))
+        yield _kto_row(example, example.conversation.source, prompt, answer, label, turn=turn_of(example, index))
     for found in one_message_pairs(example):
-        if isinstance(found, Preference):
+        if isinstance(found, SkipReason):
+            if found not in _UNPAIRED:
+                yield found
+        elif not found.against:
             yield _kto_row(example, found.source, found.prompt, found.rejected[0], False, pair=found.pair)
-        else:
-            yield found
 
 
 def _kto_row(
@@ -100,6 +82,22 @@ def _kto_row(
 ) -> Row:
     content = {"prompt": with_objects(prompt), "completion": with_objects([answer]), "label": label}
     return Row(source, with_tools(content, example.tools), prompt, [[answer]], pair, turn, not label)
+
+
+def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:
+    """A completion is everything from the last labelled step to this one: the label is on its end."""
+    source, messages, _ = example.conversation
+    labels = {index: label for index, label in sorted(example.labels.items()) if index < len(messages)}
+    if not labels:
+        yield SkipReason.NO_STEP_LABELS
+        return
+    first = start = next(iter(labels))
+    completions = []
+    for index in labels:
+        completions.append(write_text(messages[start : index + 1]))
+        start = index + 1
+    content = {"prompt": write_text(messages[:first]), "completions": completions, "labels": list(labels.values())}
+    yield Row(source, content, messages[:first], [messages[first:start]])
 
 
 SFT_MESSAGES = Format(
@@ -132,15 +130,29 @@ DPO = Format(
 )
 KTO = Format(
     name="kto",
-    about='`{"prompt": […], "completion": [assistant], "label": bool, "tools"?}`: approved messages are true, the other'
-    " side of a pair is false",
+    about='`{"prompt": […], "completion": [assistant], "label": bool, "tools"?}`: approved messages are true, those of'
+    " rejected samples and the other side of a pair are false",
     trained="the completion",
     pairs=True,
     rows=_kto_rows,
     columns={"prompt": _ANY, "completion": _ANY, "label": "bool", "tools": _ANY},
     plain_columns={"prompt": _PLAIN, "completion": _PLAIN, "label": "bool"},
+    labelled=True,
 )
-FORMATS = (SFT_MESSAGES, SFT_PROMPT_COMPLETION, DPO, KTO)
+_STEPS: Columns = {"prompt": "string", "completions": ["string"], "labels": ["bool"]}
+STEPWISE = Format(
+    name="stepwise",
+    about='`{"prompt": text, "completions": [text…], "labels": [bool…]}` of sessions with labelled steps, approved or'
+    " rejected; tools answer at the beginning of the next completion",
+    trained="the label at the end of each completion: true for a correct step, false for a wrong, useless or risky one",
+    pairs=False,
+    rows=_stepwise_rows,
+    columns=_STEPS,
+    plain_columns=_STEPS,
+    chat=False,
+    labelled=True,
+)
+FORMATS = (SFT_MESSAGES, SFT_PROMPT_COMPLETION, DPO, KTO, STEPWISE)
 
 
 def _config(files: Sequence[DataFile], longest: int) -> dict[str, str]:
@@ -167,9 +179,15 @@ def _settings(name: str, files: Sequence[DataFile], longest: int) -> dict[str, o
     }
     if command == "sft":
         settings["completion_only_loss"] = True
+    if command == "kto":
+        settings |= balance_of(files_of(files, name)[0]).settings()
     if "val" in splits[1:]:
         settings |= {"dataset_test_split": "val", "eval_strategy": "epoch"}
     return settings
+
+
+def balance_of(file: DataFile) -> LabelBalance:
+    return LabelBalance(file.rows - file.rejected, file.rejected)
 
 
 def _trained(files: Sequence[DataFile]) -> list[str]:

@@ -37,7 +37,7 @@ SFT = Format(
     rows=_rows,
     columns={"messages": [MARKED_MESSAGE], "tools": "string"},
     plain_columns={"messages": [MARKED_MESSAGE], "tools": "string"},
-    always_parquet=True,
+    parquet=True,
 )
 FORMATS = (SFT,)
 

@@ -17,7 +17,7 @@ from curation.exports.recipes.splits import GroupKey, Splitting, choose_splittin
 from curation.exports.rows.filter import FilteredSample, Line
 from curation.exports.rows.queries import conversation_of
 from curation.exports.rows.skip_reasons import FrozenSample
-from curation.samples.models import UNSCORED, Sample
+from curation.samples.models import UNSCORED, Sample, Status
 from curation.web.lists.id_list import IdList
 from judging.likeness.groups import Bands, Groups, bands_of, group_exact, group_near
 
@@ -190,14 +190,17 @@ def _grouped(ids: Sequence[int], recipe: Recipe) -> dict[int, _Row]:
         task=F("trajectory__task"),
     )
     columns = samples.values_list(
-        *("pk", "score", "repo", "instance_id", "source", "row", "session", "scenario", "task", "axes", "model")
+        *("pk", "score", "repo", "instance_id", "source", "row", "session", "scenario", "task", "axes", "model"),
+        "status",
     )
     rows = {}
-    for pk, score, repo, instance_id, source, row, session, scenario, task, axes, model in columns:
+    for pk, score, repo, instance_id, source, row, session, scenario, task, axes, model, status in columns:
         own = conversation_of(scenario, task or f"of trajectory {session}")
         conversation = f"{source}#{row}" if session is None else own
         fields = {**axes, "repo": repo, "instance_id": instance_id, "source": source, "model": model}
-        values = tuple(str(fields.get(name) or "") for name in recipe.caps)
+        # Samples to learn from and samples to avoid are counted apart.
+        label = f"{status} " if status == Status.REJECTED else ""
+        values = tuple(f"{label}{value}" if (value := fields.get(name)) else "" for name in recipe.caps)
         key = GroupKey(repo, instance_id, conversation)
         rows[pk] = _Row(pk, UNSCORED if score is None else score, key, values)
     return rows

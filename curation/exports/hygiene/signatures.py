@@ -1,5 +1,5 @@
-"""The stored signatures of approved samples. One is made when an export or a preview first needs it, and again after
-another text was approved."""
+"""The stored signatures of approved and of rejected samples. One is made when an export or a preview first needs it,
+and again after another decision on its text. A rejected text is like other rejected texts only."""
 
 import re
 from collections.abc import Iterator, Sequence, Set
@@ -21,7 +21,7 @@ _SYSTEM = ("system", "developer")
 
 
 class SignedSample(NamedTuple):
-    """A sample and the signature of its approved text."""
+    """A sample and the signature of its text."""
 
     sample_id: int
     exact: bytes
@@ -29,25 +29,25 @@ class SignedSample(NamedTuple):
 
 
 def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
-    """Return the signatures of approved samples, in the order of `ids`, which ascend; without those that have no
-    approved text."""
-    approvals = standing_approvals(ids)
-    approved = {pk: approval.text_sha256 for pk, approval in approvals.items()}
+    """Return the signatures of decided samples, in the order of `ids`, which ascend; without those that have no decided
+    text."""
+    decided = standing_approvals(ids, rejections=True)
+    texts = {pk: one.text_key for pk, one in decided.items()}
     stored = SampleSignature.objects.filter(sample_id__in=IdList(ids), version=VERSION)
     columns = stored.values_list("sample_id", "text_sha256", "exact", "near")
     found = {
-        pk: SignedSample(pk, bytes(exact), bytes(near)) for pk, sha, exact, near in columns if approved.get(pk) == sha
+        pk: SignedSample(pk, bytes(exact), bytes(near)) for pk, key, exact, near in columns if texts.get(pk) == key
     }
-    missing = [pk for pk in ids if pk in approved and pk not in found]
+    missing = [pk for pk in ids if pk in texts and pk not in found]
     # Of these the scan at the approval found nothing.
-    clean = {pk for pk, approval in approvals.items() if approval.scan_rules == rule_set_version()}
-    made = list(_make(missing, clean)) if missing else []
+    clean = {pk for pk, one in decided.items() if one.scan_rules == rule_set_version()}
+    made = [_apart(row) if decided[row.sample_id].rejects else row for row in _make(missing, clean)] if missing else []
     SampleSignature.objects.bulk_create(
         [
             SampleSignature(
                 sample_id=row.sample_id,
                 version=VERSION,
-                text_sha256=approved[row.sample_id],
+                text_sha256=texts[row.sample_id],
                 exact=row.exact,
                 near=row.near,
             )
@@ -72,7 +72,7 @@ def read_near(ids: Sequence[int]) -> list[bytes]:
 def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     trajectories = set(Sample.objects.filter(pk__in=IdList(ids), kind=Kind.TRAJECTORY).values_list("pk", flat=True))
     turns = [pk for pk in ids if pk not in trajectories]
-    reviewed = Reviewed(turns)
+    reviewed = Reviewed(turns, rejections=True)
     for pk, texts in zip(turns, read_duel_texts(turns, kings=reviewed.keeps_kings), strict=True):
         if texts is not None:
             chosen = reviewed.outcome(pk, texts.challenger, texts.king).chosen_text
@@ -81,6 +81,15 @@ def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
         if rollout is not None:
             yield SignedSample(pk, *_session_signature(rollout.recorded, is_clean=pk in clean))
+
+
+def _apart(row: SignedSample) -> SignedSample:
+    """Return the signature with its bits turned: it is as like other turned ones as before, and like no others."""
+    return row._replace(exact=_turned(row.exact), near=_turned(row.near))
+
+
+def _turned(digest: bytes) -> bytes:
+    return bytes(byte ^ 0xFF for byte in digest)
 
 
 def _masked(texts: Sequence[str]) -> list[str]:

@@ -44,7 +44,8 @@ class RowKey(NamedTuple):
     """The identity of a sample's row in two exports.
 
     `pair` is the stored pair of trajectories, or empty. `turn` is the index of the approved message where a
-    conversation gives several rows, else -1. `rejected` rows are to be avoided.
+    conversation gives several rows, else -1. `rejected` rows are to be avoided. `against` is the sample of a rejected
+    answer, or empty.
     """
 
     format: str
@@ -52,6 +53,7 @@ class RowKey(NamedTuple):
     pair: str
     turn: int
     rejected: bool
+    against: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ def _lines(frozen: str, excluded: str) -> Iterator[ComparedSample]:
 
 
 def _key(row: dict[str, Any]) -> RowKey:
-    return RowKey(row["format"], row["source"], row.get("pair", ""), row.get("turn", -1), "rejected" in row)
+    pair, turn, against = row.get("pair", ""), row.get("turn", -1), row.get("against", "")
+    return RowKey(row["format"], row["source"], pair, turn, "rejected" in row, against)
 
 
 def _add_changes(found: Comparison, sides: Sequence[tuple[ComparedSample, ComparedSample]], *, now: bool) -> None:

@@ -11,7 +11,8 @@ from django.urls import reverse
 from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.hygiene.held_out import held_out_choices
 from curation.exports.kinds import recipe_to_export
-from curation.exports.recipes.recipe import PLAIN, SPLITS, Recipe, read_recipe
+from curation.exports.recipes.chat_template import NONE, reference_templates
+from curation.exports.recipes.recipe import LONGEST_TEMPLATE, PLAIN, SPLITS, Recipe, read_recipe
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SavedView, Status
@@ -23,8 +24,10 @@ SOURCES = (
     ("duels", "Approved answer over its opponent"),
     ("scenarios", "Approved trajectory over another of its scenario"),
     ("revisions", "Revision over the answer it replaced"),
+    ("decisions", "Rejected samples: rows to avoid, or the other side of approved answers to their prompt"),
 )
 CONTAMINATED = (("leave_out", "leave them out"), ("count", "export them, and count them"))
+FAILURES = (("count", "export them, and count them"), ("leave_out", "leave them out"))
 REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
 GROUPS = (
     ("auto", "repository if the shares allow it, else instance"),
@@ -37,6 +40,10 @@ _PARTS_OF = {**dict.fromkeys((*SPLITS, "more_splits"), "splits"), "view": "filte
 
 # Fields with the name and the value of the recipe's.
 _SAME = ("formats", "seed", "group_by", "near_duplicates", "held_out", "sources", "metadata", "gzip", "parquet")
+
+
+# Those that are only in the recipe if they are given.
+_IF_GIVEN = ("trainer", "reasoning", "contaminated", "chat_template", "template_failures")
 
 
 class NumbersField(forms.CharField):
@@ -80,7 +87,10 @@ class RecipeForm(ProblemForm):
     seed = forms.IntegerField(initial=0, min_value=0)
     group_by = forms.ChoiceField(choices=GROUPS, label="Keep together")
     sources = forms.MultipleChoiceField(
-        choices=SOURCES, initial=["duels", "scenarios"], label="Preferences from", widget=forms.CheckboxSelectMultiple
+        choices=SOURCES,
+        initial=["duels", "scenarios", "decisions"],
+        label="Preferences and rows to avoid from",
+        widget=forms.CheckboxSelectMultiple,
     )
     near_duplicates = forms.FloatField(
         required=False,
@@ -99,6 +109,17 @@ class RecipeForm(ProblemForm):
     max_tokens = forms.IntegerField(
         required=False, min_value=1, label="Longest row", help_text="Tokens, estimated as characters ÷ 4."
     )
+    chat_template = forms.ChoiceField(
+        required=False, label="Chat template", help_text="Rows are tried against it before the export."
+    )
+    template_text = forms.CharField(
+        required=False,
+        max_length=LONGEST_TEMPLATE,
+        label="or the text of a template",
+        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
+    )
+    template_file = forms.FileField(required=False, label="or a Jinja file", help_text="Replaces the text.")
+    template_failures = forms.ChoiceField(required=False, choices=FAILURES, label="Rows that fail in the template")
     metadata = forms.BooleanField(required=False, label="Metadata in each row")
     reasoning = forms.ChoiceField(required=False, choices=REASONING, label="Models' reasoning")
     gzip = forms.BooleanField(required=False, label="Compress data files (gzip)")
@@ -119,10 +140,21 @@ class RecipeForm(ProblemForm):
             help_text="Held-out rows of uploaded sets and of earlier exports.",
             widget=forms.SelectMultiple(attrs={"size": 4}),
         )
+        names = [("", "the project's"), (NONE, "none"), *((name, name) for name in reference_templates())]
+        self.fields["chat_template"].choices = names  # type: ignore[attr-defined]
         formats_url = reverse("export-formats", args=[project.slug])
         self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
         for name in (*SPLITS, "near_duplicates"):
             self.fields[name].widget.attrs["step"] = "any"
+
+    def clean_template_file(self) -> str:
+        file = self.cleaned_data["template_file"]
+        if file and file.size > LONGEST_TEMPLATE:
+            raise forms.ValidationError(f"The file has more than {LONGEST_TEMPLATE:,} bytes.")
+        try:
+            return str(file.read().decode()) if file else ""
+        except UnicodeDecodeError:
+            raise forms.ValidationError("The file is not text in UTF-8.") from None
 
     def check(self) -> None:
         self._read(unknown={_PARTS_OF.get(name, name) for name in self.errors})
@@ -144,9 +176,9 @@ class RecipeForm(ProblemForm):
         """The recipe without the fields that are `unknown`."""
         given = self.cleaned_data
         document = {name: given[name] for name in (*_SAME, "caps") if name in given}
-        document |= {
-            name: given[name] for name in ("trainer", "reasoning", "contaminated", "max_tokens") if given.get(name)
-        }
+        document |= {name: given[name] for name in (*_IF_GIVEN, "max_tokens") if given.get(name)}
+        if text := given.get("template_file") or given.get("template_text"):
+            document["chat_template"] = text
         if "splits" not in unknown:
             document["splits"] = {name: given[name] for name in SPLITS if given[name]} | given["more_splits"]
         if "filter" not in unknown:
@@ -166,7 +198,9 @@ class RecipeForm(ProblemForm):
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
-    values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning", "contaminated"})
+    values: dict[str, object] = recipe.model_dump(include={*_SAME, *_IF_GIVEN})
+    if recipe.chat_template not in ("", NONE, *reference_templates()):
+        values |= {"chat_template": "", "template_text": recipe.chat_template}
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
     more = {name: share for name, share in recipe.splits.items() if name not in SPLITS}
     values |= {"more_splits": as_words(more), "caps": as_words(recipe.caps)}

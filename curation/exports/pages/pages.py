@@ -24,6 +24,7 @@ from curation.web.text.figures import counted, percent
 from judging.contamination.levels import Level
 
 MAX_READ = 400_000
+_WEIGHTS = ("desirable_weight", "undesirable_weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,15 @@ class RowsLine:
 
 
 @dataclass(frozen=True, slots=True)
+class TemplateFailureLine:
+    sample: str
+    url: str
+    format: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndingLine:
     """A terminal, or a task with nothing to do or no way forward."""
 
@@ -75,6 +85,9 @@ class CountsView:
     contaminated: list[ContaminatedLine] = field(default_factory=list)
     lengths: list[tuple[str, int]] = field(default_factory=list)
     sample_rows: list[RenderedRow] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    template: str = ""
+    template_failures: list[TemplateFailureLine] = field(default_factory=list)
     endings: list[EndingLine] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     next_step: tuple[str, str] = ("", "")
@@ -136,7 +149,8 @@ def export_page(export: Export) -> ExportPage:
 def preview_view(project: Project, found: Preview) -> CountsView:
     note = ""
     if not found.exact:
-        note = f"Rows and reasons are of the first {found.checked:,} of {found.approved:,} approved samples."
+        decided = "approved" if found.approved == found.decided else "decided"
+        note = f"Rows and reasons are of the first {found.checked:,} of {found.decided:,} {decided} samples."
     view = _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
     return replace(
         view,
@@ -187,6 +201,9 @@ def _counts_view(
         groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
         contamination=_contamination(counts.get("contamination")),
         lengths=_lengths(counts.get("tokens", {})),
+        template=_template(counts.get("template")),
+        template_failures=_template_failures(project, counts.get("template")),
+        labels=[_labels(name, found) for name, found in counts.get("labels", {}).items()],
         endings=[EndingLine(name, percent(share, 1)) for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
     )
@@ -197,6 +214,34 @@ def _lengths(tokens: dict[str, list[int]]) -> list[tuple[str, int]]:
     edges = tokens.get("edges", [])
     names = [*(f"up to {edge:,}" for edge in edges), *(f"over {edge:,}" for edge in edges[-1:])]
     return [(name, rows) for name, rows in zip(names, tokens.get("rows", []), strict=True) if rows]
+
+
+def _template(found: dict[str, Any] | None) -> str:
+    if not found:
+        return ""
+    failed = sum(found["failed"].values())
+    return f"{counted(found['tried'], 'row')} tried against the chat template ({found['name']}), {failed:,} failed."
+
+
+def _template_failures(project: Project, found: dict[str, Any] | None) -> list[TemplateFailureLine]:
+    return [
+        TemplateFailureLine(
+            one["sample"],
+            reverse("sample-page", args=[project.slug, one["sample"]]),
+            one["format"],
+            SkipReason(one["reason"]).label,
+            one["detail"],
+        )
+        for one in (found or {}).get("examples", ())
+    ]
+
+
+def _labels(name: str, found: dict[str, Any]) -> str:
+    desirable, undesirable = (f"{low:g} to {high:g}" for low, high in (found[key] for key in _WEIGHTS))
+    return (
+        f"{name}: {found['desirable']:,} to learn, {found['undesirable']:,} to avoid."
+        f" TRL recommends a desirable_weight of {desirable}, or an undesirable_weight of {undesirable}."
+    )
 
 
 def _groups(plan: dict[str, Any]) -> str:

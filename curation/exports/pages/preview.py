@@ -12,20 +12,25 @@ from curation.exports.hygiene.plan import Plan, make_plan
 from curation.exports.models import Export
 from curation.exports.pages.compare import ComparedSample, Comparison, compare_with_now, compared
 from curation.exports.pages.rendered import RenderedRow, rendered
+from curation.exports.recipes.chat_template import TemplateText, template_of
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample
 from curation.exports.rows.freeze import CHUNK, current_rejected, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
+from curation.exports.rows.trial import open_trial
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.samples.blind import refuse_hidden, refuse_pending
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.web.lists.id_list import IdList
 from curation.web.text.figures import counted
 
 MAX_CHECKED = 5_000
 # Of each format.
 SHOWN_ROWS = 10
+# Rows that are tried against a chat template.
+MOST_TRIED = 2_000
 # Exports among which that of the same recipe is looked for.
 MAX_EXPORTS = 200
 
@@ -34,14 +39,15 @@ MAX_EXPORTS = 200
 class Preview:
     """`counts` as an export stores them, where `samples` are all that match the filter.
 
-    If not `exact`, rows and reasons are those of the first `checked` of all `approved` samples. Samples that are not
-    approved are always counted exactly. `bytes` are those of all rows, `rows` the first few of each format,
-    `contaminated` the first samples that contain a held-out row. `changes` are those since the export `since`, of
-    samples up to the last checked one.
+    If not `exact`, rows and reasons are those of the first `checked` of all `decided` samples: the approved ones, and
+    the rejected ones if a format has labels. Other samples are always counted exactly. `bytes` are those of all rows,
+    `rows` the first few of each format, `contaminated` the first samples that contain a held-out row. `changes` are
+    those since the export `since`, of samples up to the last checked one.
     """
 
     counts: dict[str, object]
     approved: int
+    decided: int
     checked: int
     exact: bool
     bytes: int
@@ -76,32 +82,44 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     The rows are compared with those of the export `since`.
     """
     matching = recipe.samples(project)
-    approved = matching.filter(status=Status.APPROVED)
-    checked = current_samples(approved.order_by("pk")[:MAX_CHECKED])
+    read = [Status.APPROVED, Status.REJECTED] if recipe.has_labels() else [Status.APPROVED]
+    decided = matching.filter(status__in=read)
+    checked = current_samples(decided.order_by("pk")[:MAX_CHECKED])
     plan = _plan(project, recipe, checked)
-    export_filter, consistency = ExportFilter(project, recipe, level=plan.splitting.level), Consistency()
-    found = _count(checked, recipe, plan, export_filter, consistency, compares=since is not None)
-    if consistency.is_late:
-        consistency.again()
-        found = _count(checked, recipe, plan, export_filter, consistency, compares=since is not None)
+    template = template_of(project, recipe)
+    with open_trial(template, most=MOST_TRIED) as trial:
+        export_filter = ExportFilter(
+            project,
+            recipe,
+            read_frozen=lambda ids: [plan.apply(sample) for sample in _current(matching, ids)],
+            level=plan.splitting.level,
+            trial=trial,
+        )
+        consistency = Consistency()
+        found = _count(checked, recipe, plan, template, export_filter, consistency, compares=since is not None)
+        if consistency.is_late:
+            consistency.again()
+            found = _count(checked, recipe, plan, template, export_filter, consistency, compares=since is not None)
     counts, shown, now = found
     until = checked[-1].sample_id if len(checked) == MAX_CHECKED else math.inf
     samples = matching.order_by().count()
-    of_them = counts.samples if counts.samples < MAX_CHECKED else approved.order_by().count()
+    of_them = counts.samples if counts.samples < MAX_CHECKED else decided.order_by().count()
     for reason, rows in (
         (SkipReason.REJECTED, matching.filter(status=Status.REJECTED)),
         (SkipReason.NOT_APPROVED, matching.exclude(status__in=[Status.APPROVED, Status.REJECTED])),
     ):
-        if samples > of_them and (count := rows.order_by().count()):
+        is_read = reason is SkipReason.REJECTED and Status.REJECTED in read
+        if samples > of_them and not is_read and (count := rows.order_by().count()):
             counts.skipped[reason.value] += count
             first = rows.order_by("pk").values_list("pk", flat=True)[:EXAMPLES]
             counts.examples[reason.value] = [str(pk) for pk in first]
     shown_counts: dict[str, Any] = {**counts.as_json(recipe, project.settings.balance), "samples": samples}
-    if nothing := why_nothing(project, samples=samples, approved=of_them, exported=counts.exported):
+    if nothing := why_nothing(project, samples=samples, decided=of_them, exported=counts.exported):
         shown_counts["warnings"] = [nothing, *shown_counts["warnings"]]
     return Preview(
         counts=shown_counts,
-        approved=of_them,
+        approved=matching.filter(status=Status.APPROVED).order_by().count() if recipe.has_labels() else of_them,
+        decided=of_them,
         checked=counts.samples,
         exact=counts.samples == of_them,
         bytes=counts.bytes,
@@ -113,14 +131,16 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     )
 
 
-def why_nothing(project: Project, *, samples: int, approved: int, exported: int) -> str:
+def _current(matching: SampleQuerySet, ids: Sequence[int]) -> list[FrozenSample]:
+    return current_samples(matching.filter(pk__in=IdList(ids)).order_by("pk"))
+
+
+def why_nothing(project: Project, *, samples: int, decided: int, exported: int) -> str:
     """Return why an export would have no rows, and the next step; empty if it would have some."""
     if exported:
         return ""
-    if approved:
-        why = (
-            f"{counted(approved, 'approved sample')} {'is' if approved == 1 else 'are'} left out, for the reasons below"
-        )
+    if decided:
+        why = f"{counted(decided, 'approved sample')} {'is' if decided == 1 else 'are'} left out, for the reasons below"
         return f"0 rows match: {why}."
     if samples:
         return f"0 rows match: none of {counted(samples, 'matching sample')} is approved. Review them first."
@@ -133,13 +153,14 @@ def _count(
     checked: Sequence[FrozenSample],
     recipe: Recipe,
     plan: Plan,
+    template: TemplateText | None,
     export_filter: ExportFilter,
     consistency: Consistency,
     *,
     compares: bool,
 ) -> tuple[Counts, dict[str, list[RenderedRow]], list[ComparedSample]]:
     """Return the counts of all rows, the first rows of each format, and the samples for a comparison."""
-    counts, now = Counts(plan=plan.as_json()), []
+    counts, now = Counts(plan=plan.as_json(), template=template), []
     shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
     for start in range(0, len(checked), CHUNK):
         for filtered in export_filter.apply([plan.apply(sample) for sample in checked[start : start + CHUNK]]):
@@ -161,7 +182,8 @@ def _compared(filtered: FilteredSample) -> ComparedSample:
 
 def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> Plan:
     """All samples are one chunk, so that held-out sets are read once."""
-    export_filter = ExportFilter(project, recipe)
+    matching = recipe.samples(project)
+    export_filter = ExportFilter(project, recipe, read_frozen=lambda ids: _current(matching, ids))
     by_id = {sample.sample_id: sample for sample in checked}
     return make_plan(
         [export_filter.accepted(checked)],

@@ -121,6 +121,33 @@ class PartOut(Schema):
     use: str = Field(examples=["learned"], description="context, learned, or rejected: to be avoided")
 
 
+class LabelsOut(Schema):
+    """Rows of the first split, and the weights that TRL recommends for KTO: one of the two ranges."""
+
+    desirable: int = Field(examples=[181])
+    undesirable: int = Field(examples=[90])
+    desirable_weight: list[float] = Field(examples=[[0.5, 0.66]], description="Lowest and highest.")
+    undesirable_weight: list[float] = Field(examples=[[1.51, 2.01]], description="Lowest and highest.")
+
+
+class TemplateFailureOut(Schema):
+    sample: str = Field(examples=["17"])
+    format: str = Field(examples=["dpo"])
+    reason: str = Field(examples=["undeclared_tool"])
+    detail: str = Field(examples=["called: bash"])
+
+
+class TemplateTrialOut(Schema):
+    """Rows that were tried against the chat template."""
+
+    name: str = Field(examples=["qwen3"])
+    sha256: str = Field(examples=[_SHA])
+    tried: int = Field(examples=[207])
+    failed: dict[str, int] = Field(examples=[{"undeclared_tool": 3}], description="Rows by reason.")
+    left_out: bool
+    examples: list[TemplateFailureOut] = Field(description="The first rows that fail.")
+
+
 class RenderedRowOut(Schema):
     """A row as messages. Long messages are shortened in the middle."""
 
@@ -205,6 +232,8 @@ class ExportPreviewOut(Schema):
     contamination: ExportContaminationOut | None = Field(description="Null if the recipe names no held-out set.")
     contaminated: list[ContaminatedSampleOut] = Field(description="The first samples that contain a held-out row.")
     changes: ChangesOut | None = Field(description="Null if the recipe was never exported.")
+    labels: dict[str, LabelsOut] = Field(description="By format, of those whose rows have a label.")
+    template: TemplateTrialOut | None = Field(description="Null without a chat template. A preview tries 2,000 rows.")
     balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]],

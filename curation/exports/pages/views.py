@@ -56,7 +56,7 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
     if request.method == "GET":
         form = RecipeForm(access.project, initial=_initial(request, access))
         return _form_page(request, access, form)
-    form = RecipeForm(access.project, request.POST)
+    form = RecipeForm(access.project, request.POST, request.FILES)
     recipe = form.recipe(to_export="save" not in request.POST)
     if recipe is None:
         return _form_page(request, access, form, status=422)
@@ -89,7 +89,7 @@ def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
 def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the counts for the current values of the form, and the changes since the export that the form was
     opened from, or else since the last one of the recipe."""
-    form = RecipeForm(access.project, request.POST)
+    form = RecipeForm(access.project, request.POST, request.FILES)
     recipe = form.recipe(to_export=False)
     if recipe is None:
         return render(request, "exports/_preview.html", {"counts": None, "form": form})

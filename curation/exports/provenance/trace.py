@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from curation.duels.models import Answer, Duel, Order, Side, Verdict
 from curation.exports.files.write import FROZEN
 from curation.exports.models import Export
+from curation.exports.rows.rivals import answers_of_same_prompts
 from curation.projects.access import Access
 from curation.review.models import Decision, Revision, Suggestion
 from curation.runs.models import Call, Item, ItemState
@@ -98,7 +99,12 @@ def trace(*, export: Export, sha256: str) -> Trace:
     deciding = [row["decision"] for row in line.sample.get("deciders", ())] or [line.sample["decision"]]
     decisions = Decision.objects.filter(pk__in=deciding).select_related("reviewer").order_by("id")
     revision = Revision.objects.filter(pk=line.sample["revision"]).select_related("author").first()
-    steps = [*_duel_steps(line.sample), *_revision_steps(revision), *_trajectory_steps(sample_id, line.row.get("pair"))]
+    steps = [
+        *_duel_steps(line.sample),
+        *_rejected_steps(line.row.get("against")),
+        *_revision_steps(revision),
+        *_trajectory_steps(sample_id, line.row.get("pair")),
+    ]
     return Trace(export, line, sample, list(decisions), revision, steps)
 
 
@@ -140,6 +146,13 @@ def _duel_steps(entry: Mapping[str, Any]) -> Iterator[Step]:
     for verdict in verdicts.order_by("judge", "order"):
         title = f"Verdict by {verdict.judge}, {Order(verdict.order).label.lower()}"
         yield Step("verdict", str(verdict.pk), title, _attempts(verdict.call))
+
+
+def _rejected_steps(sample_id: str | None) -> Iterator[Step]:
+    """Yield the answer of another sample that a person rejected."""
+    answers = Answer.objects.filter(duels_as_challenger__sample=sample_id) if sample_id else Answer.objects.none()
+    for answer in answers.select_related("call"):
+        yield Step("answer", str(answer.pk), f"Rejected answer by {answer.model}", _attempts(answer.call))
 
 
 def _revision_steps(revision: Revision | None) -> Iterator[Step]:
@@ -198,7 +211,8 @@ def exported_rows(call: Call) -> Iterator[tuple[Export, list[FrozenLine]]]:
     of_duels = set(duels.filter(sample__isnull=False).values_list("sample_id", flat=True))
     rolled_out = _rolled_out(call)
     revised = _revised(Revision.objects.filter(suggestion__in=Suggestion.objects.filter(of_call)))
-    samples = of_duels | rolled_out | set(revised.values())
+    answered = set(duels.filter(challenger__in=answers, sample__isnull=False).values_list("sample_id", flat=True))
+    samples = answers_of_same_prompts(sorted(of_duels)) | rolled_out | set(revised.values())
     found = Export.objects.filter(ready=True, frozen__sample_id__in=IdList(list(samples))).distinct().order_by("-pk")
     for export in found:
         rows = [
@@ -208,6 +222,7 @@ def exported_rows(call: Call) -> Iterator[tuple[Export, list[FrozenLine]]]:
             or not made.isdisjoint(line.sample.get("answers", ()))
             or not judged.isdisjoint(line.sample.get("verdicts", ()))
             or line.sample["revision"] in revised
+            or int(line.row.get("against", 0)) in answered
         ]
         if rows:
             yield export, rows

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
+from django.db.models import Q
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -19,15 +20,18 @@ from pydantic import (
 from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.formats.row import Source, Trainer
 from curation.exports.recipes.splits import Level
+from curation.exports.rows.rivals import has_approved_rival
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Sample, SampleQuerySet
+from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.problems import FieldError, Invalid
 
 T = TypeVar("T")
 PLAIN = "plain"
+LONGEST_TEMPLATE = 100_000
 # The names that are offered; others are allowed.
 SPLITS = ("train", "val", "test", "reserve")
+_APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
 HeldOutName = Annotated[str, Field(pattern=r"^(split/\d{1,18}|export/\d{1,18}/[a-z][a-z0-9_]{0,19})$")]
 
@@ -45,11 +49,15 @@ class Recipe(BaseModel):
     - `held_out`: sets of held-out rows, `split/<id>` (an uploaded set) or `export/<id>/<split>` (of an earlier export).
       Samples that contain one of their rows are left out, or with `contaminated` `count` only counted.
     - `caps`: at most so many samples of each value of a field: `repo`, `instance_id`, `source`, `model` or an axis.
-    - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
-      revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
+    - `sources`: where preferences and rows to avoid come from: `duels` (approved answer over its opponent), `revisions`
+      (a person's revision over the answer it replaced), `scenarios` (an approved trajectory over another of its
+      scenario), `decisions` (rejected samples: rows of their own in formats with labels, elsewhere an approved answer
+      over the rejected ones to its prompt). With it, a filter for approved samples takes rejected ones as well.
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
+    - `chat_template`: rows are tried against it: the name of a reference template, the text of a Jinja file, or
+      `none`; by default the project's. Rows that fail are counted, or with `template_failures` `leave_out` left out.
     - `metadata`: rows also have `id, source, instance_id, scenario, repo, tier, task, documentation_read,
-      provider_asked, score, bucket, reviewers, run`.
+      provider_asked, score, bucket, reviewers, run, outcome, reward, rewards, metadata`.
     - `reasoning`: `keep` leaves thinking text in `reasoning_content` of its message, `drop` leaves it out.
     - `gzip`, `parquet`: how data files are stored; by default as lines of JSON.
     """
@@ -66,8 +74,10 @@ class Recipe(BaseModel):
     held_out: Annotated[list[HeldOutName], Field(max_length=20)] = []
     contaminated: Literal["leave_out", "count"] = "leave_out"
     caps: dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[int, Field(ge=1)]] = {}
+    chat_template: Annotated[str, Field(max_length=LONGEST_TEMPLATE)] = ""
+    template_failures: Literal["count", "leave_out"] = "count"
     metadata: bool = False
-    sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios"]
+    sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios", "decisions"]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: Literal["drop", "keep"] = "drop"
     gzip: bool = False
@@ -139,7 +149,7 @@ class Recipe(BaseModel):
 
     def storage(self, name: str) -> str:
         """Return the ending of the data files of a format."""
-        if self.parquet or FORMATS[name].always_parquet:
+        if self.parquet if (fixed := FORMATS[name].parquet) is None else fixed:
             return "parquet"
         return "jsonl.gz" if self.gzip else "jsonl"
 
@@ -164,9 +174,29 @@ class Recipe(BaseModel):
         """Return whether pairs of trajectories are a source, in a format that has them."""
         return "scenarios" in self.sources and self.has_pairs()
 
+    def has_labels(self) -> bool:
+        """Return whether rejected samples are rows of one of the formats."""
+        return "decisions" in self.sources and any(FORMATS[name].labelled for name in self.formats)
+
+    def has_rivals(self) -> bool:
+        """Return whether approved answers are preferred to rejected ones, in a format that has preferences."""
+        forms = [FORMATS[name] for name in self.formats]
+        return "decisions" in self.sources and any(form.pairs and not form.labelled for form in forms)
+
     def samples(self, project: Project) -> SampleQuerySet:
-        """Return the project's samples that match the filter. Raises `NotFound` for a run of another project."""
-        return self.filter.apply(Sample.objects.of(project))
+        """Return the project's samples that match the filter. Raises `NotFound` for a run of another project.
+
+        A filter for approved samples also takes the rejected ones that it would take by its other conditions: all if a
+        format has labels, else those that answer the prompt of an approved one.
+        """
+        wanted = self.filter.status
+        wider = tuple(
+            (*group, _REJECTED) if _APPROVED in group and _REJECTED not in group else group for group in wanted
+        )
+        if wider == wanted or not (self.has_labels() or self.has_rivals()):
+            return self.filter.apply(Sample.objects.of(project))
+        samples = self.filter.model_copy(update={"status": wider}).apply(Sample.objects.of(project))
+        return samples if self.has_labels() else samples.filter(~Q(status=_REJECTED) | has_approved_rival())
 
 
 def read_recipe(document: Mapping[str, object]) -> Recipe:

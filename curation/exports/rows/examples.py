@@ -1,7 +1,7 @@
 """Examples: the training content of an approved turn or session, the same for all formats."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from curation.exports.formats.row import Approved, Example, Preference, Source
 from curation.exports.recipes.recipe import Recipe
@@ -24,8 +24,26 @@ from judging.messages import add_call_ids, calls_text, split_calls, tool_names, 
 _DRAW = Pick.DRAW.value
 
 
-def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
-    """Return the turn with its approved answer. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
+class RejectedAnswer(NamedTuple):
+    """An answer that a person rejected: its sample, and the message that it is."""
+
+    sample_id: int
+    text: str
+    message: Message
+
+
+def rejected_answer(sample_id: int, texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> RejectedAnswer:
+    """Raises `BadHistory`."""
+    tools = cast(list[Tool], read_column(texts.tools)) if texts.tools != "[]" else []
+    text = outcome.chosen_text
+    return RejectedAnswer(sample_id, text, _Answers(texts, tools, recipe.reasoning == "keep").message(text))
+
+
+def turn_example(
+    texts: DuelTexts, outcome: Outcome, recipe: Recipe, *, rivals: Sequence[RejectedAnswer] = (), rejected: bool = False
+) -> Example:
+    """Return the turn with its answer, which a person approved, or `rejected`. `rivals` are the rejected answers to its
+    prompt. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
     keep = recipe.reasoning == "keep"
     history = conversation(texts.history, reasoning=keep)
     tools = cast(list[Tool], read_column(texts.tools)) if texts.tools != "[]" else []
@@ -33,10 +51,18 @@ def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
     chosen = answers.message(outcome.chosen_text)
     messages = [*history.messages, chosen]
     others: list[Preference | SkipReason] = []
-    if recipe.has_pairs():
+    if recipe.has_pairs() and not rejected:
         others = [
-            found if isinstance(found, SkipReason) else _turn_pair(history.messages, outcome, chosen, found, answers)
-            for found in _rejected(outcome, recipe.sources)
+            found
+            if isinstance(found, SkipReason)
+            else pair_reason(outcome.chosen_text, found[1])
+            or Preference(found[0], history.messages, [chosen], [answers.message(found[1])])
+            for found in _rejected(outcome, recipe.sources, alone=not rivals)
+        ]
+        others += [
+            pair_reason(outcome.chosen_text, rival.text)
+            or Preference("decisions", history.messages, [chosen], [rival.message], against=str(rival.sample_id))
+            for rival in rivals
         ]
     sides = [chosen, *(other.rejected[0] for other in others if isinstance(other, Preference))]
     plain = history.plain and not tools and max(map(len, sides)) == 2
@@ -45,24 +71,29 @@ def turn_example(texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> Example:
         for other in others:
             if isinstance(other, Preference):
                 add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
+    if rejected:
+        return Example(Approved("decisions", messages, [len(messages) - 1]), (), tools, plain, rejected=True)
     learned = (*trained_turns(texts.history), len(messages) - 1)
     return Example(Approved("duels", messages, learned), others, tools, plain)
 
 
-def session_example(session: SessionTexts, rivals: Sequence[Rival], recipe: Recipe) -> Example:
-    """Return a session up to its last approved message. A person approved all of the agent's own steps that are not
-    marked. Raises `BadHistory`."""
+def session_example(
+    session: SessionTexts, rivals: Sequence[Rival], recipe: Recipe, *, rejected: bool = False
+) -> Example:
+    """Return a session up to its last approved message. A person approved, or `rejected`, all of the agent's own steps
+    that are not marked. Raises `BadHistory`."""
     approved = session.approved()
     if not approved:
         raise BadHistory(SkipReason.NO_ANSWER)
     pairs: list[Preference | SkipReason] = []
-    if recipe.wants_pairs():
+    if recipe.wants_pairs() and not rejected:
         pairs = [_session_pair(session, rival) for rival in rivals] or [SkipReason.NO_PAIR]
     tools = cast(list[Tool], session.recorded.tools)
     messages = session.messages[: approved[-1] + 1]
     sides = [session, *(rival.side for rival in rivals if isinstance(rival.side, SessionTexts))]
     plain = not tools and all(side.plain for side in sides)
-    return Example(Approved("scenarios", messages, approved), pairs, tools, plain)
+    source: Source = "decisions" if rejected else "scenarios"
+    return Example(Approved(source, messages, approved), pairs, tools, plain, rejected, session.labels())
 
 
 def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReason:
@@ -70,24 +101,18 @@ def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReaso
     return found if isinstance(found, SkipReason) else Preference("scenarios", *found, str(rival.pair_id))
 
 
-def _rejected(outcome: Outcome, sources: Sequence[Source]) -> Iterator[tuple[Source, str] | SkipReason]:
+def _rejected(outcome: Outcome, sources: Sequence[Source], *, alone: bool) -> Iterator[tuple[Source, str] | SkipReason]:
+    """`alone`: the prompt has no rejected answer either."""
     if "duels" in sources:
         if outcome.pick == _DRAW:
             yield SkipReason.DRAW
         elif outcome.rejected_text is None:
-            yield SkipReason.NO_OPPONENT
+            if alone:
+                yield SkipReason.NO_OPPONENT
         else:
             yield "duels", outcome.rejected_text
     if "revisions" in sources and outcome.replaced_text is not None:
         yield "revisions", outcome.replaced_text
-
-
-def _turn_pair(
-    prompt: Sequence[Message], outcome: Outcome, chosen: Message, found: tuple[Source, str], answers: "_Answers"
-) -> Preference | SkipReason:
-    source, text = found
-    reason = pair_reason(outcome.chosen_text, text)
-    return reason or Preference(source, prompt, [chosen], [answers.message(text)])
 
 
 class _Answers:

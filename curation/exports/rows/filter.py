@@ -1,7 +1,9 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,11 +16,12 @@ from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.claims import Claim, claim_of
-from curation.exports.rows.examples import session_example, turn_example
-from curation.exports.rows.freeze import current_pairs, frozen_pairs
+from curation.exports.rows.examples import RejectedAnswer, rejected_answer, session_example, turn_example
+from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length
 from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel_texts, read_rollouts
+from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
 from curation.exports.rows.skip_reasons import (
@@ -28,22 +31,38 @@ from curation.exports.rows.skip_reasons import (
     estimated_tokens,
     sample_reason,
 )
+from curation.exports.rows.trial import Trial, Tried
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
+from curation.review.decisions.outcome import (
+    Answered,
+    Approval,
+    Decider,
+    Reviewed,
+    kept_side,
+    prompt_sha256,
+)
 from curation.review.models import Decision, Pick
-from curation.samples.models import UNSCORED, Kind
+from curation.samples.models import UNSCORED, Kind, Sample
+from curation.trajectories.imported.document import with_review, write_document
+from curation.trajectories.imported.save import main_reward
 from curation.trajectories.models import RECORDED
+from curation.web.lists.id_list import IdList
 from judging.scan.scan import rule_set_version
 
 _TRAJECTORY = Kind.TRAJECTORY.value
 _LINE = orjson.OPT_APPEND_NEWLINE
+# Of an axis with a reward of an imported row.
+REWARD = "reward."
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+# Returns the frozen samples among some ids, in the order of their ids.
+ReadFrozen = Callable[[Sequence[int]], Sequence[FrozenSample]]
 
 
 class Line(NamedTuple):
     """A row as bytes with its newline, and its file: format and split. `plain` rows have no tools, tool calls or
-    reasoning. `tokens` is the estimate for a trainer. `rejected` rows are an answer to avoid. `claim` is the claim of a
-    row of a format with pairs."""
+    reasoning. `tokens` is the estimate for a trainer. `rejected` rows are an answer to avoid, `against` names the
+    sample of a rejected answer. `claim` is the claim of a row of a format with pairs."""
 
     format: str
     split: str
@@ -52,6 +71,7 @@ class Line(NamedTuple):
     pair: str
     turn: int | None
     rejected: bool
+    against: str
     tokens: int
     data: bytes
     claim: Claim | None
@@ -61,9 +81,9 @@ class Line(NamedTuple):
 class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
     `approval` the decision its rows were compared with, `reviewers` the people behind it, `deciders` everybody's
-    decisions if several people had to decide, `example` the content of its lines, and `scan` counts findings by rule
-    and action. `repeated` are the lines that a duplicate would have: its preferences count, though they are not
-    exported."""
+    decisions if several people had to decide, `example` the content of its lines, `tried` are its rows that a chat
+    template was tried on, and `scan` counts findings by rule and action. `repeated` are the lines that a duplicate
+    would have: its preferences count, though they are not exported."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
@@ -74,6 +94,7 @@ class FilteredSample:
     deciders: Sequence[Decider] = ()
     reviewers: Sequence[str] = ()
     example: Example | None = None
+    tried: list[Tried] = field(default_factory=list)
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def skip(self, reason: SkipReason, name: str) -> None:
@@ -93,16 +114,27 @@ class _Target(NamedTuple):
 class ExportFilter:
     """One recipe over one project. Data that all samples share is read once.
 
-    Pairs of trajectories are those that `export` froze, or without an export the current ones. Groups of `level` are
-    not divided by splits.
+    Pairs of trajectories are those that `export` froze, or without an export the current ones. Rejected answers come
+    from its frozen samples, or from those of a preview, which `read_frozen` returns. Groups of `level` are not divided
+    by splits. With a `trial` rows are tried against a chat template.
     """
 
     def __init__(
-        self, project: Project, recipe: Recipe, export: Export | None = None, *, level: Level = "instance_id"
+        self,
+        project: Project,
+        recipe: Recipe,
+        export: Export | None = None,
+        *,
+        read_frozen: ReadFrozen | None = None,
+        level: Level = "instance_id",
+        trial: Trial | None = None,
     ) -> None:
-        self._recipe, self._export, self._level = recipe, export, level
+        self._recipe, self._export, self._level, self._trial = recipe, export, level, trial
+        self._read_frozen = read_frozen or (lambda ids: frozen_samples(export, ids) if export else [])
         self._pairs, self._scan = recipe.has_pairs(), project.settings.scan
         self._formats = [FORMATS[name] for name in recipe.formats]
+        self._labelled = recipe.has_labels()
+        self._documents = any(form.documents for form in self._formats)
         self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
         # The answers of the moment when the export was launched, so that a second attempt writes the same rows.
         self._labels = LabelColumns(project, None if export is None else export.created_at) if recipe.metadata else None
@@ -114,7 +146,10 @@ class ExportFilter:
 
     def accepted(self, chunk: Sequence[FrozenSample]) -> list[FrozenSample]:
         """Return the samples that are not left out before their texts are read."""
-        return [sample for sample in chunk if sample_reason(sample, self._excluded) is None]
+        return [sample for sample in chunk if self._reason(sample) is None]
+
+    def _reason(self, sample: FrozenSample) -> SkipReason | None:
+        return sample_reason(sample, self._excluded, rejected=self._labelled)
 
     def lines_of(self, samples: Sequence[FrozenSample]) -> dict[int, list[Line]]:
         return {one.sample.sample_id: one.lines for one in self.apply(samples)}
@@ -122,10 +157,12 @@ class ExportFilter:
     def apply(self, chunk: Sequence[FrozenSample]) -> Iterator[FilteredSample]:
         """Yield one result per sample, in the order of `chunk`, whose ids ascend. Three queries for turns, three more
         if there are trajectories, one for labels."""
-        reasons = [sample_reason(sample, self._excluded) for sample in chunk]
+        reasons = [self._reason(sample) for sample in chunk]
         read = (None, SkipReason.DUPLICATE) if self._pairs else (None,)
         accepted = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason in read]
         data = _ChunkData(accepted, self._recipe, self._export, self._scan)
+        if self._recipe.has_rivals():
+            data.answers = self._rejected_answers(accepted)
         if self._labels is not None:
             data.labels = self._labels.read([sample.sample_id for sample in accepted])
         for sample, reason in zip(chunk, reasons, strict=True):
@@ -139,6 +176,26 @@ class ExportFilter:
             yield filtered
         if self._export is not None:
             data.keep_clean()
+
+    def _rejected_answers(self, accepted: Sequence[FrozenSample]) -> dict[int, list[RejectedAnswer]]:
+        """Return the rejected answers to the prompts of some samples that may leave themselves, by sample."""
+        turns = [sample.sample_id for sample in accepted if sample.kind != _TRAJECTORY and not sample.is_rejected]
+        rivals = rejected_rivals(turns)
+        ids = sorted({pk for found in rivals.values() for pk in found})
+        frozen = self._read_frozen(ids) if ids else []
+        ids = [one.sample_id for one in frozen if sample_reason(one, self._excluded, rejected=True) is None]
+        reviewed, answers = Reviewed(ids, rejections=True), {}
+        for pk, texts in zip(ids, read_duel_texts(ids, kings=False), strict=True):
+            if texts is None or (decision := reviewed.approval(pk)) is None or not decision.rejects:
+                continue
+            outcome = reviewed.outcome(pk, texts.challenger, None)
+            if answer_reason(outcome.chosen_text) is None:
+                with suppress(BadHistory):  # `excluded.jsonl` has the reason, if a format has labels
+                    answers[pk] = rejected_answer(pk, texts, outcome, self._recipe)
+        return {
+            sample: list({answers[pk].text.strip(): answers[pk] for pk in found if pk in answers}.values())
+            for sample, found in rivals.items()
+        }
 
     def _repeated(self, sample: FrozenSample, data: "_ChunkData") -> list[Line]:
         alone = FilteredSample(sample)
@@ -161,23 +218,25 @@ class ExportFilter:
         if texts is None:
             return SkipReason.NO_ANSWER
         outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
-        if not outcome.reviewers:
-            return SkipReason.NOT_APPROVED
+        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        if approval is None or approval.rejects != sample.is_rejected:
+            return SkipReason.REJECTED if sample.is_rejected else SkipReason.NOT_APPROVED
         reason = answer_reason(outcome.chosen_text)
         if reason is not None:
             return reason
-        example = turn_example(texts, outcome, self._recipe)
-        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        rivals = data.answers.get(sample.sample_id, ())
+        example = turn_example(texts, outcome, self._recipe, rivals=rivals, rejected=sample.is_rejected)
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
-        if approval is None or outcome.revision_id != sample.revision_id or not outcome.as_approved:
+        if not sample.is_rejected and (outcome.revision_id != sample.revision_id or not outcome.as_approved):
             return SkipReason.NOT_AS_APPROVED
         other = (texts.challenger if kept_side(outcome.pick) == Pick.KING else texts.king) if self._pairs else None
-        if not is_clean_turn(approval, texts, other) or (self._pairs and outcome.replaced_text is not None):
+        is_new = bool(rivals) or (self._pairs and outcome.replaced_text is not None)
+        if is_new or not is_clean_turn(approval, texts, other):
             screened = data.screen(filtered).example(example)
             if isinstance(screened, SkipReason):
                 return screened
             example = screened
-            if not filtered.scan:
+            if not filtered.scan and not sample.is_rejected:
                 data.found_clean(approval, texts, other)
         self._add_rows(filtered, data, example, outcome.reviewers, texts.conversation)
         return None
@@ -189,27 +248,30 @@ class ExportFilter:
             return SkipReason.NO_ANSWER
         recorded, is_shell = rollout.recorded, not rollout.is_imported
         reviewers, as_approved = data.reviewed.session(sample.sample_id, recorded)
-        if not reviewers:
-            return SkipReason.NOT_APPROVED
-        reason = rollout_reason(rollout)
+        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        if approval is None or approval.rejects != sample.is_rejected:
+            return SkipReason.REJECTED if sample.is_rejected else SkipReason.NOT_APPROVED
+        reason = rollout_reason(rollout, rejected=sample.is_rejected)
         if reason is not None:
             return reason
         session = session_texts(recorded, is_shell=is_shell, reasoning=self._recipe.reasoning == "keep")
-        is_whole = rollout.scenario_id is not None and not recorded.is_trimmed
-        if is_whole and not ends_in(recorded.steps, rollout.terminal):
-            return SkipReason.BAD_TURNS
-        if not as_approved:
-            return SkipReason.NOT_AS_APPROVED
-        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        if not sample.is_rejected:
+            is_whole = rollout.scenario_id is not None and not recorded.is_trimmed
+            if is_whole and not ends_in(recorded.steps, rollout.terminal):
+                return SkipReason.BAD_TURNS
+            if not as_approved:
+                return SkipReason.NOT_AS_APPROVED
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
-        rivals = data.rivals.of(rollout)
-        example = session_example(session, rivals, self._recipe)
-        if rivals or approval is None or approval.scan_rules != rule_set_version():
+        rivals = [] if sample.is_rejected else data.rivals.of(rollout)
+        example = session_example(session, rivals, self._recipe, rejected=sample.is_rejected)
+        if self._documents and not sample.is_rejected:
+            example = example._replace(document=_document(rollout))
+        if rivals or example.document is not None or approval.scan_rules != rule_set_version():
             screened = data.screen(filtered).example(example)
             if isinstance(screened, SkipReason):
                 return screened
             example = screened
-            if approval is not None and not filtered.scan:
+            if not filtered.scan and not sample.is_rejected and approval.scan_rules != rule_set_version():
                 data.found_clean(approval, None, None)
         self._add_rows(filtered, data, example, reviewers, rollout.conversation)
         return None
@@ -224,7 +286,8 @@ class ExportFilter:
         if self._labels is None:
             return _Target(split, {})
         labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
-        metadata = _metadata(sample, reviewers, filtered.rollout) | labels
+        kept = data.axes.get(sample.sample_id, {})
+        metadata = _metadata(sample, reviewers, filtered.rollout, kept) | labels
         return _Target(split, data.screen(filtered).metadata(metadata))
 
     def _add_rows(
@@ -233,6 +296,9 @@ class ExportFilter:
         target = self._target(filtered, data, reviewers, group)
         filtered.example, filtered.reviewers = example, reviewers
         for form in self._formats:
+            if example.rejected and not form.labelled:
+                filtered.skip(SkipReason.REJECTED, form.name)
+                continue
             for row in form.rows(example):
                 reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)
                 if reason is not None:
@@ -247,21 +313,43 @@ class ExportFilter:
         tokens = estimated_tokens(characters)
         if self._max_tokens is not None and tokens > self._max_tokens:
             return SkipReason.TOO_LONG
-        content = {**row.content, **target.metadata} if target.metadata else row.content
+        if self._trial is not None and form.chat:
+            tried = self._trial.try_out(form.name, row, example)
+            filtered.tried += tried
+            failed = next((SkipReason(one.failure.fault) for one in tried if one.failure), None)
+            if failed is not None and self._recipe.template_failures == "leave_out":
+                return failed
+        content = {**row.content, **target.metadata} if target.metadata and form.columns else row.content
         try:
             data = orjson.dumps(content, option=_LINE)
         except orjson.JSONEncodeError:
             return SkipReason.NOT_UTF8
-        identity = (row.source, row.pair, row.turn, row.rejected)
+        identity = (row.source, row.pair, row.turn, row.rejected, row.against)
         claim = claim_of(form, row, example.tools)
         filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim))
         return None
 
 
-def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout | None) -> dict[str, object]:
-    """Return the columns of `metadata: true`. Text that does not apply is empty and a missing score is -1, because a
+def _document(rollout: Rollout) -> dict[str, object]:
+    """Return the ATIF document of a trajectory, with what was decided about it and how it ended."""
+    name = rollout.source_id or str(rollout.trajectory_id)
+    model = "" if rollout.is_imported else rollout.model
+    document = write_document(
+        rollout.recorded, rollout.metadata, name=name, agent=rollout.agent, model=model, cost=rollout.cost
+    )
+    facts = {"sample": str(rollout.sample_id), "decision": "approved", "outcome": rollout.outcome}
+    return with_review(document, rollout.recorded, {**facts, "rewards": rollout.rewards})
+
+
+def _metadata(
+    sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout | None, kept: Mapping[str, str]
+) -> dict[str, object]:
+    """Return the columns of `metadata: true`. `kept` are the axes of the sample: the outcome, the rewards and the
+    metadata of an imported row among them. Text that does not apply is empty and a missing score is -1, because a
     column of nulls has no type."""
     axes = rollout.labels if rollout is not None else {}
+    rewards = {name.removeprefix(REWARD): float(value) for name, value in kept.items() if _is_reward(name, value)}
+    others = {name: value for name, value in kept.items() if name != "outcome" and not _is_reward(name, value)}
     return {
         "id": str(sample.sample_id),
         "source": sample.source,
@@ -275,7 +363,15 @@ def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout |
         "bucket": sample.bucket,
         "reviewers": list(reviewers),
         "run": "" if sample.run_id is None else str(sample.run_id),
+        "outcome": kept.get("outcome", "") if rollout is None else rollout.outcome,
+        "reward": main_reward(rewards) if rollout is None else rollout.reward,
+        "rewards": rewards if rollout is None else rollout.rewards,
+        "metadata": others if rollout is None else {**others, **rollout.metadata},
     }
+
+
+def _is_reward(name: str, value: str) -> bool:
+    return name.startswith(REWARD) and _NUMBER.fullmatch(value) is not None
 
 
 # Beside these, a row has the columns of the project's questions (`LabelColumns`).
@@ -285,6 +381,10 @@ METADATA: Columns = {
     "bucket": "string",
     "reviewers": ["string"],
     "run": "string",
+    "outcome": "string",
+    "reward": "float64",
+    "rewards": "json",
+    "metadata": "json",
 }
 
 
@@ -296,16 +396,21 @@ class _ChunkData:
         self._clean: list[Decision] = []
         turns = [sample.sample_id for sample in samples if sample.kind != _TRAJECTORY]
         trajectories = [sample.sample_id for sample in samples if sample.kind == _TRAJECTORY]
-        self.reviewed = Reviewed([sample.sample_id for sample in samples])
+        self.reviewed = Reviewed([sample.sample_id for sample in samples], rejections=recipe.has_labels())
         # The other answer is only read for preferences, or if a person kept it.
         kings = recipe.has_pairs() or self.reviewed.keeps_kings
         self.texts = read_duel_texts(turns, kings=kings)
-        self.rollouts = read_rollouts(trajectories)
+        documents = any(FORMATS[name].documents for name in recipe.formats)
+        self.rollouts = read_rollouts(trajectories, metadata=recipe.metadata or documents)
         pairs: list[PairKey] = []
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
         self.rivals = Rivals(pairs, reasoning=recipe.reasoning == "keep")
         self.labels: Given = {}
+        ids = [sample.sample_id for sample in samples] if recipe.metadata else []
+        axes = Sample.objects.filter(pk__in=IdList(ids)).values_list("pk", "axes")
+        self.axes: Mapping[int, Mapping[str, str]] = dict(axes) if ids else {}
+        self.answers: Mapping[int, Sequence[RejectedAnswer]] = {}
 
     def screen(self, filtered: FilteredSample) -> Screen:
         return Screen(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)

@@ -5,7 +5,7 @@ A message has `role` and `content`; an assistant's may have `tool_calls`, with a
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, cast
 
 import orjson
@@ -89,6 +89,28 @@ def answer_message(text: str, calls: Sequence[object], reasoning: str) -> Messag
     if calls:
         message["tool_calls"] = [_call(call) for call in calls]
     return message
+
+
+def with_objects(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
+    """Return messages whose tool arguments are objects. Arguments that are no JSON stay text."""
+    if all(len(message) == 2 for message in messages):
+        return messages
+    return [
+        {**message, "tool_calls": [_with_object(call) for call in message["tool_calls"]]}
+        if "tool_calls" in message
+        else message
+        for message in messages
+    ]
+
+
+def _with_object(call: object) -> object:
+    given = dict(call) if isinstance(call, dict) else {}
+    function = dict(given["function"])
+    try:
+        function["arguments"] = orjson.loads(function["arguments"])
+    except orjson.JSONDecodeError:
+        return call
+    return {**given, "function": function}
 
 
 def call_order_reason(messages: Sequence[Message]) -> SkipReason | None:

@@ -1,10 +1,11 @@
 """The rows that the filter reads, as plain columns: building model instances would cost more than everything else."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-from django.db.models import Case, TextField, When
+from django.db.models import Case, TextField, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
@@ -97,7 +98,7 @@ def _recorded(*columns: str) -> Recorded:
 class Rollout(NamedTuple):
     """A trajectory and the current state of its scenario. `axes` are the scenario's, `own_axes` those of the sandbox's
     record. An episode on a server has no scenario but an `environment` and an `own_task`; all axes are its own. An
-    imported run has neither scenario nor environment."""
+    imported run has neither scenario nor environment. `metadata` is empty unless it was asked for."""
 
     sample_id: int
     trajectory_id: int
@@ -112,6 +113,13 @@ class Rollout(NamedTuple):
     own_task: str
     own_axes: dict[str, object]
     environment: str
+    model: str
+    agent: str
+    source_id: str
+    cost: Decimal | None
+    reward: float | None
+    rewards: dict[str, float]
+    metadata: dict[str, object]
     recorded: Recorded
 
     @property
@@ -136,7 +144,7 @@ def conversation_of(scenario_id: int | None, task: str) -> str:
     return f"task {task}" if scenario_id is None else f"scenario {scenario_id}"
 
 
-def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
+def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Iterator[Rollout | None]:
     """Yield the trajectory of each sample, or None if it was deleted. The ids ascend."""
     columns = [
         "sample_id",
@@ -152,10 +160,19 @@ def read_rollouts(sample_ids: Sequence[int]) -> Iterator[Rollout | None]:
         "task",
         "axes",
         "environment",
+        "model",
+        "agent",
+        "source_id",
+        "cost",
+        "reward",
+        "rewards",
     ]
+    kept = Cast("text__metadata", TextField()) if metadata else Value("{}")
     found = Trajectory.objects.filter(sample_id__in=IdList(sample_ids), text__isnull=False).order_by("sample_id")
-    rows = found.values_list(*columns, *_text_columns("")).iterator(chunk_size=_AT_ONCE)
-    return _one_per_id((Rollout._make((*row[:-3], _recorded(*row[-3:]))) for row in rows), sample_ids)
+    rows = found.values_list(*columns, kept, *_text_columns("")).iterator(chunk_size=_AT_ONCE)
+    return _one_per_id(
+        (Rollout._make((*row[:-4], read_column(row[-4]), _recorded(*row[-3:]))) for row in rows), sample_ids
+    )
 
 
 def _one_per_id(rows: Iterator[R], ids: Sequence[int]) -> Iterator[R | None]:

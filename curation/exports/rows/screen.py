@@ -77,13 +77,19 @@ class Screen:
         by the reason; its other messages are those of the conversation."""
         conversation = example.conversation
         said, shown = _by_speaker(conversation.messages)
-        reason = self.reason(said=texts_of(said), shown=texts_of([shown, example.tools]))
+        read: object = [shown, example.tools]
+        if example.document is not None:
+            # It repeats the conversation, and has more than that.
+            own = set(texts_of(said))
+            read = [text for text in texts_of(example.document) if text not in own]
+        reason = self.reason(said=texts_of(said), shown=texts_of(read))
         if reason is not None:
             return reason
         return example._replace(
             conversation=conversation._replace(messages=self.masked(conversation.messages)),
             preferences=[one if isinstance(one, SkipReason) else self._preference(one) for one in example.preferences],
             tools=self.masked(example.tools),
+            document=self.masked(example.document),
         )
 
     def _preference(self, found: Preference) -> Preference | SkipReason:

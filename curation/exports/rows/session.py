@@ -14,7 +14,7 @@ from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_r
 from curation.imports.layouts.session import Step
 from curation.samples.models import Status as SampleStatus
 from curation.scenarios.models import Status as ScenarioStatus
-from curation.trajectories.models import NEVER_NEGATIVE, Outcome, Strategy
+from curation.trajectories.models import BY_MACHINE, NEVER_NEGATIVE, Label, Outcome, Strategy
 from curation.trajectories.recorded import Recorded, text_of
 from judging.messages import Message as ChatMessage
 from sandbox.agent.pairs import Divergence, Side, pair_sides
@@ -22,6 +22,8 @@ from sandbox.agent.pairs import Divergence, Side, pair_sides
 _WHOLE = Strategy.WHOLE_TRAJECTORY.value
 _ADMITTED, _DRY_RUN = ScenarioStatus.ADMITTED.value, ScenarioStatus.DRY_RUN.value
 _APPROVED, _INFRA = SampleStatus.APPROVED.value, Outcome.INFRA_ERROR.value
+_CORRECT = Label.CORRECT.value
+_BY_MACHINE = frozenset(outcome.value for outcome in BY_MACHINE)
 _NEVER_NEGATIVE = frozenset(outcome.value for outcome in NEVER_NEGATIVE)
 
 
@@ -33,22 +35,26 @@ class Preference(NamedTuple):
     rejected: list[Message]
 
 
-def rollout_reason(rollout: Rollout) -> SkipReason | None:
+def rollout_reason(rollout: Rollout, *, rejected: bool = False) -> SkipReason | None:
     """Return why a trajectory is skipped, or None. The current version of its scenario must be proven by the gate:
-    people edit scenarios because something is wrong with them. Of an imported run the approval decides alone."""
+    people edit scenarios because something is wrong with them. Of an imported run the approval decides alone. One that
+    a person `rejected` need not be kept, but a failure of the machine is no example of anything."""
+    if rejected and rollout.outcome in _BY_MACHINE:
+        return SkipReason.NO_NEGATIVE
     if rollout.is_imported:
         return None
     if rollout.outcome == _INFRA:
         return SkipReason.INFRA_ERROR
+    is_kept = rollout.keep or rejected
     if rollout.scenario_id is None:
-        return None if rollout.keep else SkipReason.NOT_KEPT
+        return None if is_kept else SkipReason.NOT_KEPT
     if rollout.scenario_status == _DRY_RUN:
         return SkipReason.DRY_RUN
     if rollout.scenario_status != _ADMITTED:
         return SkipReason.UNGATED
     if rollout.bundle_sha256 != rollout.scenario_sha256:
         return SkipReason.EDITED
-    return None if rollout.keep else SkipReason.NOT_KEPT
+    return None if is_kept else SkipReason.NOT_KEPT
 
 
 class SessionTexts(NamedTuple):
@@ -81,6 +87,15 @@ class SessionTexts(NamedTuple):
             for index, step in enumerate(self.positions)
             if step in learned and self.messages[index]["role"] == "assistant"
         ]
+
+    def labels(self) -> dict[int, bool]:
+        """Return, by the index of the message, whether a person called the step correct."""
+        given = {int(step): mark["label"] for step, mark in self.recorded.marks.items() if mark.get("label")}
+        return {
+            index: given[step] == _CORRECT
+            for index, step in enumerate(self.positions)
+            if step in given and self.messages[index]["role"] == "assistant"
+        }
 
     def side(self, step: int, *, whole: bool) -> list[Message]:
         """Return the message of a step of the agent, or all from there to the last one of the assistant."""

@@ -51,6 +51,8 @@ class SkipReason(models.TextChoices):
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer chose a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "The answer has no other answer to be preferred to."
+    NO_STEP_LABELS = "no_step_labels", "The sample is no session with a step that a person labelled."
+    NO_SESSION = "no_session", "The sample is a turn, and the format has whole sessions."
     NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario or task."
     NO_NEGATIVE = "no_negative", "The machine ended the other side of a pair, or nobody knows whether it failed."
     BOTH_APPROVED = "both_approved", "A person approved the other side of a pair as well."
@@ -68,8 +70,17 @@ class SkipReason(models.TextChoices):
         "call_without_result",
         "A call of the history has no result, which the format's reader refuses.",
     )
+    TEMPLATE_ERROR = "template_error", "The chat template refuses the row, or takes too long."
+    NOT_RENDERED = "not_rendered", "The chat template leaves out text that the row is trained on."
+    UNDECLARED_TOOL = "undeclared_tool", "The row calls a tool that it does not declare."
     TOO_LONG = "too_long", "The sample is longer than the recipe's max_tokens."
     NOT_UTF8 = "not_utf8", "The sample contains characters that UTF-8 cannot encode (half of a surrogate pair)."
+
+
+# Constants, because a lookup on the enumeration costs more than the comparison, for every row.
+_APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
+_UNPARSED = Bucket.UNPARSED.value
+_LEAK, _INFRA = int(LEAKS), Flag.INFRA.value
 
 
 class FrozenSample(NamedTuple):
@@ -93,24 +104,27 @@ class FrozenSample(NamedTuple):
     leak_cleared: bool
     run_id: int | None
 
+    @property
+    def is_rejected(self) -> bool:
+        return self.status == _REJECTED
+
 
 FROZEN_FIELDS = FrozenSample._fields[: FrozenSample._fields.index("version_now")]
 # The columns of the sample that fill the fields from `version_now` on.
 CURRENT_COLUMNS = ("version", "status", "kind", "source", "repo", "instance_id", "leak_cleared", "run_id")
 
 
-# Constants, because a lookup on the enumeration costs more than the comparison, for every row.
-_APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
-_UNPARSED = Bucket.UNPARSED.value
-_LEAK, _INFRA = int(LEAKS), Flag.INFRA.value
-
-
-def sample_reason(sample: FrozenSample, excluded_instances: Collection[str]) -> SkipReason | None:
-    """Return why a sample is skipped in all formats, or None."""
+def sample_reason(
+    sample: FrozenSample, excluded_instances: Collection[str], *, rejected: bool = False
+) -> SkipReason | None:
+    """Return why a sample is skipped in all formats, or None. With `rejected` it may be one that a person rejected."""
     if sample.version != sample.version_now:
         return SkipReason.CHANGED
-    if sample.status != _APPROVED:
-        return SkipReason.REJECTED if sample.status == _REJECTED else SkipReason.NOT_APPROVED
+    if sample.status == _REJECTED:
+        if not rejected:
+            return SkipReason.REJECTED
+    elif sample.status != _APPROVED:
+        return SkipReason.NOT_APPROVED
     if sample.instance_id and sample.instance_id in excluded_instances:
         return SkipReason.EXCLUDED_INSTANCE
     if sample.bucket == _UNPARSED:

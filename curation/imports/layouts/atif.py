@@ -22,6 +22,8 @@ NAME = "ATIF"
 VERSION = "ATIF-v1.8"
 # In a session's `document`: values that 1.8 does not know by their path, and the path of a file that another names.
 UNKNOWN, PATH = "unknown", "trajectory_path"
+# The key in `extra` of what our own exports say of a review (`curation.trajectories.imported.document`).
+REVIEW = "winnow"
 # Returns the document at a path that another document names, or None if there is no such file.
 Find = Callable[[str], Json | None]
 
@@ -139,6 +141,7 @@ class _Reader:
             layout=NAME,
             steps=clean["steps"],
             agent=clean["agent"],
+            learned=_reviewed(clean),
             origin=Origin(id=str(clean.get("session_id") or clean.get("trajectory_id") or "")),
             usage=usage_of(clean["steps"], clean.get("final_metrics") or {}),
             metadata=metadata | ({"extra": clean["extra"]} if "extra" in clean else {}),
@@ -167,6 +170,22 @@ class _Reader:
             session = self.session(document, f"{path}subagents[].")
             found.append(replace(session, document={**session.document, PATH: name}))
         return found
+
+
+def _reviewed(document: Mapping[str, Any]) -> dict[int, bool]:
+    """Return the steps that a review of ours left out: those that it marked, and those after the end that it set."""
+    end = _review_of(document).get("trimmed_after")
+    left_out = (
+        position
+        for position, step in enumerate(document["steps"])
+        if _review_of(step).get("learn") is False or (isinstance(end, int) and position >= end)
+    )
+    return dict.fromkeys(left_out, False)
+
+
+def _review_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    said = (part.get("extra") or {}).get(REVIEW)
+    return said if isinstance(said, Mapping) else {}
 
 
 def usage_of(steps: list[Step], totals: Mapping[str, Any]) -> Usage:

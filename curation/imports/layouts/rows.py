@@ -16,6 +16,7 @@ from curation.imports.layouts.mapping import Applied, RowMapping
 from curation.imports.layouts.messages import Messages
 from curation.imports.layouts.session import Ending, Json, Session, Step
 from curation.imports.layouts.sides import DUEL, PAIR, read_endings, split_common
+from curation.imports.layouts.stepwise import read_steps, read_text
 from curation.imports.layouts.surroundings import read_surroundings
 from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
@@ -26,6 +27,7 @@ DUELS, PREFERENCES = "duels (king, challenger)", "preferences (chosen, rejected)
 OPENAI_PREFERENCES = "OpenAI preferences (input, preferred_output)"
 LABELLED, COMPLETIONS = "labelled completions (prompt, completion, label)", "completions (prompt, completion)"
 ALPACA, TASKS = "Alpaca rows (instruction, output)", "tasks (question, answer)"
+STEPWISE = "labelled steps (prompt, completions, labels)"
 PROMPTS = "prompts without an answer"
 
 _CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SHAREGPT}
@@ -146,7 +148,7 @@ def _before(columns: Columns, name: str) -> _Conversation:
         layout, more = RESPONSES, ("instructions",)
         read = columns.messages(columns.take("input", "steps"), "input")
     elif "prompt" in columns:
-        layout, read = COMPLETIONS, read_prompt(columns)
+        layout, read = COMPLETIONS, _prompt(columns)
     else:
         layout, read = ALPACA if "instruction" in columns else TASKS, read_task(columns)
     found = _Conversation(layout)
@@ -158,6 +160,13 @@ def _before(columns: Columns, name: str) -> _Conversation:
     return found
 
 
+def _prompt(columns: Columns) -> Messages:
+    prompt = columns.get("prompt")
+    if "completions" in columns and isinstance(prompt, str):
+        return columns.messages(read_text(columns.take("prompt", "steps"), "user"), "prompt")
+    return read_prompt(columns)
+
+
 def _layout_of_sides(columns: Columns, is_duel: bool) -> str:
     if is_duel:
         return DUELS
@@ -167,6 +176,10 @@ def _layout_of_sides(columns: Columns, is_duel: bool) -> str:
 def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
     """Add the answer to the conversation. Several columns with answers, such as a solution and its result, are endings
     of their own."""
+    if "completions" in columns:
+        found.layout = STEPWISE
+        found.complete(read_steps(columns))
+        return []
     names = columns.present(_ANSWERS)
     becomes = "answer" if len(names) == 1 else "chosen"
     read = [columns.answer(columns.take(name, becomes), name) for name in names]

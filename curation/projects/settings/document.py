@@ -262,7 +262,7 @@ class Taxonomy(Section):
 
 
 class Export(Section):
-    """The content of dataset cards."""
+    """The content of dataset cards, and the template that rows are tried against."""
 
     license: Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9.-]*$")] = Field(
         "",
@@ -273,6 +273,12 @@ class Export(Section):
         None,
         title="Delete exports after",
         description="Days; empty: never. Exports that a person keeps, and those that something uses, are not deleted.",
+    )
+    chat_template: Annotated[str, Field(max_length=60, pattern=r"^[\w.-]*$")] = Field(
+        "",
+        title="Chat template",
+        description="The name of a reference template of trl. Exports try their rows against it; a recipe may name"
+        " another one.",
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from curation.review.models import Decision, Pick, Revision
+from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.samples.scans.store import text_sha256
 from curation.trajectories.recorded import Recorded
@@ -22,6 +22,7 @@ from judging.messages import ToolCall, content_of, message_text
 
 # Looked up once: on an enumeration it costs more than the comparison, and there are as many as rows.
 _CHALLENGER, _KING, _DRAW = (word.value for word in Pick)
+_APPROVE = Action.APPROVE.value
 
 
 class Answered(NamedTuple):
@@ -77,9 +78,10 @@ class LatestRevision(NamedTuple):
 
 class Approval(NamedTuple):
     """A standing approval: the side that it keeps, the text that it names, the texts that the scan read, and its round,
-    0 if one person decided (`Decision`)."""
+    0 if one person decided (`Decision`). A standing rejection has the same fields, and names no text."""
 
     pk: int
+    action: str
     pick: str
     revision_id: int | None
     text_sha256: str
@@ -88,6 +90,16 @@ class Approval(NamedTuple):
     scan_rules: str
     round: int
     reviewer: str
+
+    @property
+    def rejects(self) -> bool:
+        return self.action != _APPROVE
+
+    @property
+    def text_key(self) -> str:
+        """What tells whether a text is still the one that was decided. A rejected text cannot change: another one opens
+        its sample again."""
+        return f"rejection {self.pk}" if self.rejects else self.text_sha256
 
 
 class Decider(NamedTuple):
@@ -111,10 +123,10 @@ def kept_side(pick: str) -> Pick:
 
 class Reviewed:
     """The decisions on some samples, read for all of them at once in two queries; the other deciders of a sample are
-    read on demand."""
+    read on demand. With `rejections` a rejected sample has the outcome of its rejection."""
 
-    def __init__(self, ids: Sequence[int]) -> None:
-        self._approvals = standing_approvals(ids)
+    def __init__(self, ids: Sequence[int], *, rejections: bool = False) -> None:
+        self._approvals = standing_approvals(ids, rejections=rejections)
         self._revisions = latest_revisions(ids)
 
     def approval(self, sample_id: int) -> Approval | None:
@@ -143,9 +155,9 @@ class Reviewed:
         return any(approval.pick == _KING for approval in self._approvals.values())
 
     def pick(self, sample_id: int) -> str:
-        """The pick of the sample's approval, by default the challenger."""
+        """The pick of the sample's approval, by default the challenger. A rejection is of the challenger's answer."""
         approval = self._approvals.get(sample_id)
-        return (approval.pick if approval else "") or _CHALLENGER
+        return (approval.pick if approval and approval.action == _APPROVE else "") or _CHALLENGER
 
     def outcome(self, sample_id: int, challenger: Answered, king: Answered | None) -> Outcome:
         """The outcome of one of the samples, whose two answers the caller has read."""
@@ -178,9 +190,11 @@ class ReviewedSession(NamedTuple):
     as_approved: bool
 
 
-def standing_approvals(ids: Sequence[int]) -> dict[int, Approval]:
-    """The standing approval of each of the samples that has one, in one query."""
-    rows = Decision.objects.filter(sample_id__in=IdList(ids)).standing_approvals()
+def standing_approvals(ids: Sequence[int], *, rejections: bool = False) -> dict[int, Approval]:
+    """The standing approval of each of the samples that has one, or with `rejections` its standing rejection, in one
+    query."""
+    of = Decision.objects.filter(sample_id__in=IdList(ids))
+    rows = of.standing(Action.APPROVE, Action.REJECT) if rejections else of.standing_approvals()
     found = rows.values_list("sample_id", *Approval._fields[:-1], "reviewer__username")
     return {sample_id: Approval(*columns) for sample_id, *columns in found}
 

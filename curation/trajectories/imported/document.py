@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from curation.imports.layouts import atif
 from curation.imports.layouts.session import Json, Origin, Session, Usage
 from curation.trajectories.models import Trajectory
+from curation.trajectories.recorded import Recorded
 
 SUBAGENTS, DOCUMENT = "subagents", "document"
 
@@ -21,21 +23,44 @@ def document_of(session: Session) -> Json:
 def atif_of(row: Trajectory) -> Json:
     """Return the ATIF document. What ATIF has no place for is in its `extra`. Needs the row with its text."""
     text = row.text
-    agent = text.document.get("agent") or {"name": row.agent or "winnow", "version": "unknown"}
-    if not row.is_imported:
-        agent = agent | {"model_name": row.model}
+    name = row.source_id or str(row.pk)
+    model = "" if row.is_imported else row.model
+    return write_document(text.recorded, text.metadata, name=name, agent=row.agent, model=model, cost=row.cost)
+
+
+def write_document(
+    recorded: Recorded, metadata: Json, *, name: str, agent: str, model: str, cost: Decimal | None
+) -> Json:
+    """`name` is the id of the session, where the document has none; `agent` and `model` are those of a rollout."""
+    steps, document, _ = recorded
+    own = document.get("agent") or {"name": agent or "winnow", "version": "unknown"}
     return atif.write(
         Session(
             layout=atif.NAME,
-            steps=text.steps,
-            agent=agent,
-            origin=Origin(id=row.source_id or str(row.pk)),
-            usage=Usage(cost_usd=None if row.cost is None else float(row.cost)),
-            metadata=text.metadata,
-            subagents=[_subagent(one) for one in text.document.get(SUBAGENTS, ())],
-            document=text.document.get(DOCUMENT, {}),
+            steps=steps,
+            agent=own | {"model_name": model} if model else own,
+            origin=Origin(id=name),
+            usage=Usage(cost_usd=None if cost is None else float(cost)),
+            metadata=metadata,
+            subagents=[_subagent(one) for one in document.get(SUBAGENTS, ())],
+            document=document.get(DOCUMENT, {}),
         )
     )
+
+
+def with_review(document: Json, recorded: Recorded, facts: Json) -> Json:
+    """Return a document with the marks of its steps and where it was trimmed, in `extra.winnow` of each step and of the
+    whole, which also has the `facts`. Nothing else changes."""
+    end = {"trimmed_after": len(recorded.kept)} if recorded.is_trimmed else {}
+    steps = [
+        _extended(step, mark) if (mark := recorded.marks.get(str(position), {})) and not mark.get("end") else step
+        for position, step in enumerate(document["steps"])
+    ]
+    return _extended({**document, "steps": steps}, {**facts, **end})
+
+
+def _extended(part: Json, said: Json) -> Json:
+    return {**part, "extra": {**(part.get("extra") or {}), atif.REVIEW: said}}
 
 
 def _subagent(kept: Mapping[str, Any]) -> Session:

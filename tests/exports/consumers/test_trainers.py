@@ -15,7 +15,7 @@ from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.trajectories.models import Outcome, Strategy
 from tests.exports.consumers.tiny_model import write_tokenizer
-from tests.exports.exporting import content, make_approved, make_kept, make_pair, run_export
+from tests.exports.exporting import content, make_approved, make_kept, make_pair, make_rejected, run_export
 from tests.factories import (
     CHALLENGER,
     HISTORY,
@@ -60,11 +60,12 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def exported(project: Project, recipe: dict[str, Any]) -> Export:
-    """Three turns, one with an unapproved answer before it and one with tools; a session of three commands with a pair
-    at the first divergence and one of whole trajectories."""
+    """Three turns, one with an unapproved answer before it and one with tools; a rejected turn; a session of three
+    commands with a pair at the first divergence and one of whole trajectories."""
     user, scenario = make_user(), make_scenario(project)
     for history, tools in ((HISTORY, []), (ANSWERED, []), (CALLING, TOOLS)):
         set_history(make_approved(project, by=user).duel.prompt, history, tools)
+    make_rejected(project, by=user)
     kept = make_kept(project, scenario, by=user)
     lost: dict[str, Any] = {"outcome": Outcome.NO_TERMINAL, "terminal": "", "commands": ("todo --help", "ls")}
     failed = make_trajectory(project, scenario, **lost, outputs=("usage: todo\n", ""))
@@ -130,6 +131,6 @@ def test_verl_learns_the_approved_turns_of_every_row(tmp_path: Path, tokenizer: 
 def test_one_step_of_sft_dpo_and_kto_on_a_tiny_model(tmp_path: Path, tokenizer: Path) -> None:
     export = exported(make_project(), {"trainer": "trl"})
     found = read("trl", export, tmp_path / "export", tokenizer)
-    assert {name: len(rows) for name, rows in found.items()} == {"sft": 7, "dpo": 5, "kto": 11}
+    assert {name: len(rows) for name, rows in found.items()} == {"sft": 7, "dpo": 5, "kto": 12}
     assert losses(found["sft"]) == [CHALLENGER] * 3 + COMMANDS
     assert KING not in "".join(row["loss"] for row in found["sft"])

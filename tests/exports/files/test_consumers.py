@@ -9,8 +9,8 @@ import pytest
 from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
-from tests.exports.exporting import content, make_approved, run_export
-from tests.factories import CHALLENGER, HISTORY, KING, make_project, make_user, set_history
+from tests.exports.exporting import approve, content, make_approved, make_rejected, run_export
+from tests.factories import CHALLENGER, HISTORY, KING, called, make_imported, make_project, make_user, set_history
 
 datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -76,12 +76,28 @@ def test_the_card_makes_the_folder_a_dataset_with_named_configurations(tmp_path:
     }
 
 
+def test_labels_of_answers_and_of_steps_are_true_or_false(tmp_path: Path) -> None:
+    project, user = make_project(), make_user()
+    make_approved(project, by=user)
+    make_rejected(project, by=user)
+    steps = (called("ls", "a"), called("cat a", "1", 2))
+    session = make_imported(project, *steps, marks={"2": {"label": "correct"}, "3": {"label": "wrong"}})
+    approve(session.sample, by=user)
+    recipe = {"formats": ["kto", "stepwise", "atif"], "sources": ["decisions"], "metadata": True}
+    folder = unpack(run_export(project, recipe), tmp_path / "export")
+    assert datasets.get_dataset_config_names(str(folder)) == ["kto", "stepwise"]
+    assert load(tmp_path, path=str(folder), name="kto")["train"]["label"] == [True, False, True, True]
+    row = load(tmp_path, path=str(folder), name="stepwise")["train"][0]
+    assert (row["labels"], len(row["completions"]), type(row["prompt"])) == ([True, False], 2, str)
+
+
 @pytest.mark.parametrize("storage", [{}, {"gzip": True}, {"parquet": True}])
 def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, storage: dict[str, Any]) -> None:
     """Rows with and without tools have the same columns, and no message has a key that it does not need."""
     project = make_project()
     filled(project)
-    recipe = {"formats": list(FORMATS), "metadata": True, "near_duplicates": None, **storage}
+    names = [name for name, form in FORMATS.items() if form.chat]
+    recipe = {"formats": names, "metadata": True, "near_duplicates": None, **storage}
     export = run_export(project, recipe)
     folder = unpack(export, tmp_path / "export")
     default = load(tmp_path, path=str(folder))["train"]
@@ -93,7 +109,7 @@ def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, st
         {"role": "assistant", "content": "", "tool_calls": [CALL]},
         {"role": "tool", "content": "billing", "tool_call_id": "c1"},
     ]
-    for name in set(FORMATS) - ({"verl"} if "parquet" not in storage else set()):
+    for name in set(names) - ({"verl"} if "parquet" not in storage else set()):
         parts = load(tmp_path, path=str(folder), name=name)
         file = export.files.get(format=name)
         assert len(parts["train"]) == file.rows == (12 if name == "axolotl-dpo" else 32 if name == "kto" else 16)

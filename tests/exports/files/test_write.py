@@ -82,6 +82,10 @@ def test_metadata_is_in_each_row_if_the_recipe_wants_it() -> None:
         "bucket": "final",
         "reviewers": ["ada"],
         "run": "",
+        "outcome": "",
+        "reward": None,
+        "rewards": {},
+        "metadata": {},
     }
 
 

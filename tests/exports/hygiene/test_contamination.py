@@ -15,6 +15,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.samples.models import Sample
+from curation.trajectories.models import TrajectoryText
 from curation.web.problems import Invalid
 from tests.evaluations.conftest import server  # noqa: F401 - a fixture
 from tests.evaluations.evaluating import at_server
@@ -155,9 +156,10 @@ def test_an_earlier_export_in_any_format_can_be_held_against(name: str) -> None:
     make_pair(
         kept, make_trajectory(project, scenario, outcome="wrong_terminal", commands=("ls /",), outputs=("bin\n",))
     )
+    TrajectoryText.objects.filter(trajectory=kept).update(marks={"3": {"label": "correct"}})
     earlier = run_export(project, {"formats": [name]})
     given = {int(line["sample"]) for line in rows(earlier, "frozen.jsonl") if line["rows"]}
-    assert turn.pk in given
+    assert (turn.pk in given) is FORMATS[name].chat and (FORMATS[name].chat or kept.sample_id in given)
     clean = make_turn(project, "Another task, which nobody held out.", answer(3))
 
     export = run_export(project, {**SFT, "held_out": [f"export/{earlier.pk}/train"]})

@@ -1,13 +1,18 @@
 """Imported runs are exported as sessions, with their tools and masks, and as pairs of one task."""
 
+import json
+from tempfile import NamedTemporaryFile
 from typing import Any
 
+import duckdb
 import pytest
 
-from curation.projects.models import Project
+from curation.projects.models import Project, Role
+from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, Pair, Trajectory, TrajectoryText
-from tests.exports.exporting import approve, reasons, rows, run_export
-from tests.factories import BASH, called, make_imported, make_project, make_user
+from tests.exports.exporting import approve, content, reasons, rows, run_export
+from tests.factories import BASH, called, make_imported, make_member, make_project, make_user
+from tests.review.importing import bring_samples
 from tests.trajectories.rolling import run_to_end
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,6 +71,37 @@ def test_a_model_learns_only_from_own_steps_that_are_not_masked() -> None:
     assert [message["weight"] for message in messages if message["role"] == "assistant"] == [0, 0, 0, 1]
     assert messages[-1]["tool_calls"][0]["id"] == "call_4"  # what follows the last learned step is left out
     assert len(rows(export, "sft-prompt-completion.train.jsonl")) == 1
+
+
+def test_outcome_rewards_and_metadata_of_a_run_are_columns() -> None:
+    project = make_project()
+    rewards, kept = (
+        {"resolved": 1.0, "speed": 0.5},
+        {"seed": 7, "note": "ask jane.roe@corp-mail.io", "extra": {"a": [1]}},
+    )
+    make_approved_run(project, rewards=rewards, reward=1.0, metadata=kept)
+    recipe = {"formats": ["sft-messages"], "metadata": True}
+    row = rows(run_export(project, recipe), "sft-messages.train.jsonl")[0]
+    assert (row["outcome"], row["reward"], row["rewards"]) == ("solved", 1.0, rewards)
+    assert row["metadata"] == {"seed": 7, "note": "ask <EMAIL>", "extra": {"a": [1]}}
+
+
+def test_outcome_rewards_and_metadata_of_an_imported_row_are_columns() -> None:
+    project = make_project()
+    user = make_member(project, role=Role.ADMIN)
+    line = {"messages": [{"role": "user", "content": "Sort."}, {"role": "assistant", "content": "sort"}]}
+    bring_samples(project, user, [{**line, "resolved": False, "lang": "bash", "reward.note": "none"}])
+    approve(Sample.objects.get(), by=user)
+    recipe = {"formats": ["sft-messages"], "metadata": True, "parquet": True}
+    export = run_export(project, recipe)
+    columns = "outcome, reward, rewards, metadata"
+    with NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(content(export, "sft-messages.train.parquet"))
+        file.flush()
+        (found,) = duckdb.sql(f"SELECT {columns} FROM '{file.name}'").fetchall()  # noqa: S608 - names of our own
+    outcome, reward, *texts = found
+    assert (outcome, reward) == ("failed", 0.0)
+    assert list(map(json.loads, texts)) == [{"resolved": 0.0}, {"lang": "bash", "reward.note": "none"}]
 
 
 def test_a_mark_after_the_approval_needs_another_one() -> None:

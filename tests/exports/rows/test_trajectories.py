@@ -10,6 +10,7 @@ from curation.trajectories.models import Outcome, Trajectory
 from curation.trajectories.shell import steps_of
 from tests.exports.exporting import approve, content, make_approved, make_kept, reasons, rows, run_export
 from tests.factories import (
+    AXES,
     COMMANDS,
     PROMPT,
     make_project,
@@ -79,6 +80,10 @@ def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
         "bucket": "",
         "reviewers": ["ada"],
         "run": "",
+        "outcome": "solved",
+        "reward": None,
+        "rewards": {},
+        "metadata": {axis: str(value) for axis, value in AXES.items()},
     }
 
 

@@ -105,7 +105,8 @@ def approve_all(project: Project, user: User) -> None:
 
 # How rows are stored does not depend on their format: each format once, and each way with two of them.
 FORMATS_STORED: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in FORMATS),
+    # The others have whole sessions, which are imported as trajectories.
+    *((name, {}) for name, form in FORMATS.items() if form.chat),
     *((name, {stored: True}) for name in ("sft-messages", "dpo") for stored in ("gzip", "parquet")),
 ]
 

@@ -1,0 +1,30 @@
+"""Approved sessions as documents of ATIF (Agent Trajectory Interchange Format), one on each line: what came in goes out
+the same, and `extra.winnow` of the document and of its steps has what people decided."""
+
+from collections.abc import Iterator
+
+from curation.exports.formats.row import Example, Format, Row
+from curation.exports.rows.skip_reasons import SkipReason
+
+
+def _rows(example: Example) -> Iterator[Row | SkipReason]:
+    source, messages, _ = example.conversation
+    if example.document is None:
+        yield SkipReason.NO_SESSION
+    else:
+        yield Row(source, example.document, messages, [[]])
+
+
+ATIF = Format(
+    name="atif",
+    about="an ATIF 1.8 document on each line; marks, labels and trims of the review are in `extra.winnow`",
+    trained="nothing by itself: no trainer reads it as it is",
+    pairs=False,
+    rows=_rows,
+    columns={},
+    plain_columns={},
+    parquet=False,
+    chat=False,
+    documents=True,
+)
+FORMATS = (ATIF,)

@@ -1,0 +1,67 @@
+"""Rivals: answers that a person rejected, of the prompts of approved ones. They make preferences without a duel."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.db.models import Exists, OuterRef, Q
+
+from curation.duels.models import Duel
+from curation.review.imports.write import MODEL
+from curation.samples.models import Status
+from curation.web.lists.id_list import IdList, KeyList
+
+# A prompt by its id; of an imported answer by the history that it follows, because each row has a prompt of its own.
+PromptKey = int | str
+
+
+class Answering(NamedTuple):
+    """The sample of a turn, and the prompt of which project it answers."""
+
+    sample_id: int
+    project_id: int
+    prompt: PromptKey
+
+
+def has_approved_rival() -> Exists:
+    """Return the condition that an approved sample answers the prompt of a sample as well."""
+    own = Duel.objects.filter(sample=OuterRef("pk"))
+    approved = Duel.objects.filter(sample__status=Status.APPROVED, project=OuterRef("project"))
+    same = approved.filter(prompt=OuterRef("prompt"))
+    imported = approved.filter(challenger__model=MODEL, challenger__fingerprint=OuterRef("challenger__fingerprint"))
+    return Exists(own.filter(Exists(same) | (Q(challenger__model=MODEL) & Exists(imported))))
+
+
+def rejected_rivals(sample_ids: Sequence[int]) -> Mapping[int, Sequence[int]]:
+    """Return the rejected samples that answer the prompt of each sample, by id. Two queries."""
+    return _answering_the_same(sample_ids, Q(sample__status=Status.REJECTED))
+
+
+def answers_of_same_prompts(sample_ids: Sequence[int]) -> set[int]:
+    """Return these samples and all that answer their prompts."""
+    found = _answering_the_same(sample_ids, Q(sample__isnull=False))
+    return {*sample_ids, *(pk for others in found.values() for pk in others)}
+
+
+def _answering_the_same(sample_ids: Sequence[int], which: Q) -> dict[int, list[int]]:
+    own = _answering(Q(sample_id__in=IdList(sample_ids)))
+    if not own:
+        return {}
+    ids = sorted({answer.prompt for answer in own if isinstance(answer.prompt, int)})
+    keys = sorted({answer.prompt for answer in own if isinstance(answer.prompt, str)})
+    imported = Q(challenger__model=MODEL, challenger__fingerprint__in=KeyList(keys))
+    same = Q(prompt_id__in=IdList(ids)) | imported if keys else Q(prompt_id__in=IdList(ids))
+    others: dict[tuple[int, PromptKey], list[int]] = defaultdict(list)
+    for answer in _answering(same & which):
+        others[answer[1:]].append(answer.sample_id)
+    found = {answer.sample_id: [pk for pk in others[answer[1:]] if pk != answer.sample_id] for answer in own}
+    return {pk: rivals for pk, rivals in found.items() if rivals}
+
+
+def _answering(which: Q) -> list[Answering]:
+    duels = Duel.objects.filter(which).order_by("sample_id")
+    columns = duels.values_list("sample_id", "project_id", "prompt_id", "challenger__model", "challenger__fingerprint")
+    return [
+        Answering(sample_id, project, fingerprint if model == MODEL else prompt)
+        for sample_id, project, prompt, model, fingerprint in columns
+    ]

@@ -1,0 +1,1 @@
+"""Rows tried against a chat template, in a process of its own."""

@@ -1,0 +1,103 @@
+"""Labels of steps, given by people, are rows for a process reward model."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from curation.exports.formats.parts import parts_of
+from curation.imports.layouts.rows import STEPWISE, read_row
+from curation.imports.layouts.session import Step
+from curation.imports.layouts.stepwise import read_text, write_text
+from curation.imports.layouts.written import write_messages
+from curation.imports.sources.rows import RowRefused
+from curation.trajectories.models import Outcome
+from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
+from tests.factories import called, make_imported, make_project, make_user
+from tests.imports.layouts.test_written import sessions
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RECIPE = {"formats": ["stepwise"], "filter": {"status": "approved"}}
+FILE = "stepwise.train.jsonl"
+DONE = {"source": "agent", "message": "Done."}
+ROW = {"prompt": "Sum it.", "completions": ["I look.", "I guess."], "labels": [True, False]}
+
+
+def test_a_completion_ends_at_each_labelled_step() -> None:
+    project, user = make_project(), make_user()
+    steps = [called("ls", "a.csv"), called("cat a.csv", "1", 2), called("rm a.csv", "", 3), DONE]
+    marks = {"2": {"label": "correct"}, "4": {"label": "risky", "learn": False}}
+    labelled = make_imported(project, *steps, marks=marks)
+    unlabelled = make_imported(project, *steps, task="another")
+    for trajectory in (labelled, unlabelled):
+        approve(trajectory.sample, by=user)
+    turn = make_approved(project, by=user)
+    export = run_export(project, RECIPE)
+    assert rows(export, FILE) == [
+        {
+            "prompt": "[system]\nYou use bash.\n\n[user]\nTask: sum",
+            "completions": [
+                '[assistant]\n[tool call call_1] bash {"command": "ls"}',
+                "[tool]\na.csv\n\n"
+                '[assistant]\n[tool call call_2] bash {"command": "cat a.csv"}\n\n[tool]\n1\n\n'
+                '[assistant]\n[tool call call_3] bash {"command": "rm a.csv"}',
+            ],
+            "labels": [True, False],
+        }
+    ]
+    assert reasons(export) == {str(unlabelled.sample_id): "no_step_labels", str(turn.pk): "no_step_labels"}
+    assert export.counts["excluded"] == {"no_step_labels": 2}
+
+
+def test_rejected_sessions_have_labels_too() -> None:
+    project, user = make_project(), make_user()
+    trajectory = make_imported(project, outcome=Outcome.FAILED, marks={"3": {"label": "wrong"}})
+    reject(trajectory.sample, by=user)
+    assert rows(run_export(project, RECIPE), FILE)[0]["labels"] == [False]
+
+
+def test_a_secret_in_a_labelled_session_is_kept_out() -> None:
+    project, user = make_project(), make_user()
+    key = "AKIA" + "Q3EGRDXV7PLMN5TA"
+    trajectory = make_imported(project, called(f"export K={key}", ""), marks={"2": {"label": "correct"}})
+    approve(trajectory.sample, by=user)
+    assert reasons(run_export(project, RECIPE)) == {str(trajectory.sample_id): "secret"}
+
+
+def test_the_rows_are_read_as_steps_with_their_labels() -> None:
+    session, account = read_row(ROW)
+    assert (session.layout, session.learned) == (STEPWISE, {1: True, 2: False})
+    assert [step["message"] for step in session.steps] == ["Sum it.", "I look.", "I guess."]
+    assert {entry["field"]: entry["becomes"] for entry in account.entries()} == {
+        "prompt": "steps",
+        "completions": "steps",
+        "labels": "learned",
+    }
+    assert [part.use for part in parts_of(ROW)] == ["context", "learned", "context"]
+
+
+@pytest.mark.parametrize("wrong", [{"labels": [True]}, {"labels": ["yes", "no"]}, {"completions": "I look."}])
+def test_labels_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(RowRefused):
+        read_row({**ROW, **wrong})
+
+
+@settings(deadline=None)
+@given(sessions())
+def test_the_text_of_a_session_is_read_as_its_messages(steps: list[Step]) -> None:
+    """Ids and names of tools' messages, reasoning and pictures have no place in a text."""
+    messages = [message for message in write_messages(steps) if isinstance(message["content"], str)]
+    plain = [m for m in messages if not m.get("tool_calls") and "[" not in str(m["content"])]
+    if plain:
+        found = read_text(write_text(plain), "user")
+        assert found == [{"role": m["role"], "content": m["content"]} for m in plain]
+
+
+def test_a_rows_messages_come_back_with_their_calls() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    messages: Any = [
+        {"role": "system", "content": "Use bash.\n\nAlways."},
+        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+        {"role": "tool", "content": "a\n\nb"},
+    ]
+    assert read_text(write_text(messages), "user") == messages
