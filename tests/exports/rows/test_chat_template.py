@@ -13,7 +13,7 @@ from curation.projects.models import Project, Role
 from curation.runs.launch import launch
 from curation.web.problems import Invalid
 from tests.exports.exporting import approve, make_approved, reasons, rows, run_export
-from tests.factories import called, make_imported, make_member, make_project, make_user
+from tests.factories import called, make_imported, make_member, make_project, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STRICT = """{% for message in messages %}{% if message.role == "system" %}{{ raise_exception("no system") }}{% endif %}
