@@ -50,8 +50,8 @@ class Outcome(NamedTuple):
 
     `pick` says whose answer is kept; a draw keeps the challenger's and has no `rejected_text`. `chosen_text` is the
     latest revision of that answer where there is one; then `revision_id` names it and `replaced_text` is the model's
-    answer that it replaced. `as_approved` says whether that is the text that the person approved. Where no person
-    approved the sample, `reviewers` is empty and `pick` the challenger.
+    answer that it replaced. `as_approved` says whether that is the text that was approved. Where no person approved the
+    sample, `reviewers` is empty and `pick` the challenger.
     """
 
     pick: str
@@ -76,7 +76,7 @@ class LatestRevision(NamedTuple):
 
 class Approval(NamedTuple):
     """A standing approval: the side that it keeps, the text that it names, the texts that the scan read, and its round,
-    0 if one person decided (`Decision`)."""
+    0 if one person decided (`Decision`). Under a guarantee nobody looked, and `reviewer` started that."""
 
     pk: int
     pick: str
@@ -86,6 +86,7 @@ class Approval(NamedTuple):
     other_sha256: str
     scan_rules: str
     round: int
+    guarantee_id: int | None
     reviewer: str
 
 
@@ -131,7 +132,7 @@ class Reviewed:
         """The reviewers behind the approval, the one who settled it last. Those overruled by an adjudicator are not
         among them."""
         approval = self._approvals.get(sample_id)
-        if approval is None:
+        if approval is None or approval.guarantee_id is not None:
             return ()
         others = [row.reviewer for row in self.deciders(sample_id)[:-1]] if approval.round else []
         return (*others, approval.reviewer)

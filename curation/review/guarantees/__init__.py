@@ -1,0 +1,1 @@
+"""Approve without looking: audits, their proofs, and guarantees."""
