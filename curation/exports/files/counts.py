@@ -63,7 +63,7 @@ class Counts:
     pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by `TOKEN_EDGES`.
     `approved` are samples approved by a person; `removed` counts those of them without any row, by reason. `scan`
     counts findings by rule and action. `plan` has the key by which rows are grouped and the held-out sets compared.
-    `reviewers` counts exported samples by reviewer."""
+    `reviewers` counts exported samples by reviewer, `unseen` rows by the guarantee under which they are approved."""
 
     samples: int = 0
     approved: int = 0
@@ -84,6 +84,7 @@ class Counts:
     endings: Endings = field(default_factory=Endings)
     plan: Mapping[str, object] = field(default_factory=dict)
     reviewers: Counter[str] = field(default_factory=Counter)
+    unseen: Counter[int] = field(default_factory=Counter)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -110,6 +111,8 @@ class Counts:
         sample = filtered.sample
         self.exported += 1
         self.reviewers.update(set(filtered.reviewers))
+        if filtered.approval is not None and filtered.approval.guarantee_id is not None:
+            self.unseen[filtered.approval.guarantee_id] += len(filtered.lines)
         if filtered.rollout is not None and not filtered.rollout.is_imported:
             self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
         self.revisions += sample.revision_id is not None

@@ -25,6 +25,7 @@ SOURCES = (
     ("revisions", "Revision over the answer it replaced"),
 )
 CONTAMINATED = (("leave_out", "leave them out"), ("count", "export them, and count them"))
+GUARANTEES = (("include", "export them"), ("leave_out", "leave them out"))
 REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
 GROUPS = (
     ("auto", "repository if the shares allow it, else instance"),
@@ -37,6 +38,8 @@ _PARTS_OF = {**dict.fromkeys((*SPLITS, "more_splits"), "splits"), "view": "filte
 
 # Fields with the name and the value of the recipe's.
 _SAME = ("formats", "seed", "group_by", "near_duplicates", "held_out", "sources", "metadata", "gzip", "parquet")
+# These too, unless they are empty.
+_CHOSEN = ("trainer", "reasoning", "contaminated", "guarantees")
 
 
 class NumbersField(forms.CharField):
@@ -91,6 +94,12 @@ class RecipeForm(ProblemForm):
         help_text="Part of the three-word sequences that two texts share. Empty: only exact duplicates are left out.",
     )
     contaminated = forms.ChoiceField(required=False, choices=CONTAMINATED, label="Contaminated samples")
+    guarantees = forms.ChoiceField(
+        required=False,
+        choices=GUARANTEES,
+        label="Samples approved under a guarantee",
+        help_text="Nobody looked at them.",
+    )
     caps = NumbersField(
         required=False,
         label="Limits per value",
@@ -144,9 +153,7 @@ class RecipeForm(ProblemForm):
         """The recipe without the fields that are `unknown`."""
         given = self.cleaned_data
         document = {name: given[name] for name in (*_SAME, "caps") if name in given}
-        document |= {
-            name: given[name] for name in ("trainer", "reasoning", "contaminated", "max_tokens") if given.get(name)
-        }
+        document |= {name: given[name] for name in (*_CHOSEN, "max_tokens") if given.get(name)}
         if "splits" not in unknown:
             document["splits"] = {name: given[name] for name in SPLITS if given[name]} | given["more_splits"]
         if "filter" not in unknown:
@@ -166,7 +173,7 @@ class RecipeForm(ProblemForm):
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
-    values: dict[str, object] = recipe.model_dump(include={*_SAME, "trainer", "reasoning", "contaminated"})
+    values: dict[str, object] = recipe.model_dump(include={*_SAME, *_CHOSEN})
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}
     more = {name: share for name, share in recipe.splits.items() if name not in SPLITS}
     values |= {"more_splits": as_words(more), "caps": as_words(recipe.caps)}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
+from django.db.models import Exists, OuterRef
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -20,6 +21,7 @@ from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.formats.row import Source, Trainer
 from curation.exports.recipes.splits import Level
 from curation.projects.models import Project
+from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet
 from curation.web.problems import FieldError, Invalid
@@ -47,9 +49,10 @@ class Recipe(BaseModel):
     - `caps`: at most so many samples of each value of a field: `repo`, `instance_id`, `source`, `model` or an axis.
     - `sources`: where preferences come from: `duels` (approved answer over its opponent), `revisions` (a person's
       revision over the answer it replaced), `scenarios` (an approved trajectory over another of its scenario).
+    - `guarantees`: `leave_out` takes no samples that are approved under a guarantee, at which nobody looked.
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
     - `metadata`: rows also have `id, source, instance_id, scenario, repo, tier, task, documentation_read,
-      provider_asked, score, bucket, reviewers, run`.
+      provider_asked, score, bucket, reviewers, guarantee, run`.
     - `reasoning`: `keep` leaves thinking text in `reasoning_content` of its message, `drop` leaves it out.
     - `gzip`, `parquet`: how data files are stored; by default as lines of JSON.
     """
@@ -68,6 +71,7 @@ class Recipe(BaseModel):
     caps: dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[int, Field(ge=1)]] = {}
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios"]
+    guarantees: Literal["include", "leave_out"] = "include"
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: Literal["drop", "keep"] = "drop"
     gzip: bool = False
@@ -165,8 +169,13 @@ class Recipe(BaseModel):
         return "scenarios" in self.sources and self.has_pairs()
 
     def samples(self, project: Project) -> SampleQuerySet:
-        """Return the project's samples that match the filter. Raises `NotFound` for a run of another project."""
-        return self.filter.apply(Sample.objects.of(project))
+        """Return the project's samples that match the filter, but for those that a guarantee approves if these are left
+        out. Raises `NotFound` for a run of another project."""
+        rows = self.filter.apply(Sample.objects.of(project))
+        if self.guarantees == "include":
+            return rows
+        unseen = Decision.objects.standing_approvals().filter(sample=OuterRef("pk"), guarantee__isnull=False)
+        return rows.exclude(Exists(unseen))
 
 
 def read_recipe(document: Mapping[str, object]) -> Recipe:

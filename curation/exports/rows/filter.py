@@ -60,10 +60,10 @@ class Line(NamedTuple):
 @dataclass(slots=True)
 class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
-    `approval` the decision its rows were compared with, `reviewers` the people behind it, `deciders` everybody's
-    decisions if several people had to decide, `example` the content of its lines, and `scan` counts findings by rule
-    and action. `repeated` are the lines that a duplicate would have: its preferences count, though they are not
-    exported."""
+    `approval` the decision its rows were compared with, `reviewers` the people behind it (none under a guarantee),
+    `deciders` everybody's decisions if several people had to decide, `example` the content of its lines, and `scan`
+    counts findings by rule and action. `repeated` are the lines that a duplicate would have: its preferences count,
+    though they are not exported."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
@@ -161,15 +161,15 @@ class ExportFilter:
         if texts is None:
             return SkipReason.NO_ANSWER
         outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
-        if not outcome.reviewers:
+        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        if approval is None:
             return SkipReason.NOT_APPROVED
         reason = answer_reason(outcome.chosen_text)
         if reason is not None:
             return reason
         example = turn_example(texts, outcome, self._recipe)
-        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
-        if approval is None or outcome.revision_id != sample.revision_id or not outcome.as_approved:
+        if outcome.revision_id != sample.revision_id or not outcome.as_approved:
             return SkipReason.NOT_AS_APPROVED
         other = (texts.challenger if kept_side(outcome.pick) == Pick.KING else texts.king) if self._pairs else None
         if not is_clean_turn(approval, texts, other) or (self._pairs and outcome.replaced_text is not None):
@@ -189,7 +189,8 @@ class ExportFilter:
             return SkipReason.NO_ANSWER
         recorded, is_shell = rollout.recorded, not rollout.is_imported
         reviewers, as_approved = data.reviewed.session(sample.sample_id, recorded)
-        if not reviewers:
+        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
+        if approval is None:
             return SkipReason.NOT_APPROVED
         reason = rollout_reason(rollout)
         if reason is not None:
@@ -200,16 +201,15 @@ class ExportFilter:
             return SkipReason.BAD_TURNS
         if not as_approved:
             return SkipReason.NOT_AS_APPROVED
-        approval = filtered.approval = data.reviewed.approval(sample.sample_id)
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
         rivals = data.rivals.of(rollout)
         example = session_example(session, rivals, self._recipe)
-        if rivals or approval is None or approval.scan_rules != rule_set_version():
+        if rivals or approval.scan_rules != rule_set_version():
             screened = data.screen(filtered).example(example)
             if isinstance(screened, SkipReason):
                 return screened
             example = screened
-            if approval is not None and not filtered.scan:
+            if not filtered.scan:
                 data.found_clean(approval, None, None)
         self._add_rows(filtered, data, example, reviewers, rollout.conversation)
         return None
@@ -224,7 +224,7 @@ class ExportFilter:
         if self._labels is None:
             return _Target(split, {})
         labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
-        metadata = _metadata(sample, reviewers, filtered.rollout) | labels
+        metadata = _metadata(filtered, reviewers) | labels
         return _Target(split, data.screen(filtered).metadata(metadata))
 
     def _add_rows(
@@ -258,9 +258,11 @@ class ExportFilter:
         return None
 
 
-def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout | None) -> dict[str, object]:
+def _metadata(filtered: FilteredSample, reviewers: Sequence[str]) -> dict[str, object]:
     """Return the columns of `metadata: true`. Text that does not apply is empty and a missing score is -1, because a
     column of nulls has no type."""
+    sample, rollout, approval = filtered.sample, filtered.rollout, filtered.approval
+    guarantee = None if approval is None else approval.guarantee_id
     axes = rollout.labels if rollout is not None else {}
     return {
         "id": str(sample.sample_id),
@@ -274,6 +276,7 @@ def _metadata(sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout |
         "score": UNSCORED if sample.score is None else float(sample.score),
         "bucket": sample.bucket,
         "reviewers": list(reviewers),
+        "guarantee": "" if guarantee is None else str(guarantee),
         "run": "" if sample.run_id is None else str(sample.run_id),
     }
 
@@ -284,6 +287,7 @@ METADATA: Columns = {
     "score": "float64",
     "bucket": "string",
     "reviewers": ["string"],
+    "guarantee": "string",
     "run": "string",
 }
 

@@ -81,6 +81,7 @@ def test_metadata_is_in_each_row_if_the_recipe_wants_it() -> None:
         "score": 81.5,
         "bucket": "final",
         "reviewers": ["ada"],
+        "guarantee": "",
         "run": "",
     }
 
