@@ -31,6 +31,7 @@ from curation.projects.tokens.auth import AUTH
 from curation.review.api import router as review_router
 from curation.review.assignments.api import router as assignments_router
 from curation.review.flags.api import router as flags_router
+from curation.review.guarantees.resource import router as guarantees_router
 from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router
 from curation.runs.endpoint_check.api import router as trial_router
@@ -87,6 +88,7 @@ for router in (
     labels_router,
     assignments_router,
     flags_router,
+    guarantees_router,
     notifications_router,
     refine_router,
     exports_router,

@@ -81,6 +81,7 @@ SECTIONS = {
         ("batch-list", "Bulk decisions"),
         ("assignment-list", "Assignments"),
         ("agreement-page", "Agreement"),
+        ("guarantee-page", "Guarantee"),
         ("threshold-page", "Thresholds"),
     ),
     "prompts": (("prompt-list", "List"), ("exclusion-list", "Exclusions")),

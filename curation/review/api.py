@@ -100,7 +100,8 @@ def list_project_decisions(request: HttpRequest, slug: str, params: Query[Decisi
 def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     """While you review blind, your own and the flags."""
     access, sample = enter_sample(request, sample_id, Scope.READ)
-    rows = Decision.objects.filter(decisions_shown_to(access), sample=sample).select_related("reviewer", "sample")
+    rows = Decision.objects.filter(decisions_shown_to(access), sample=sample)
+    rows = rows.select_related("reviewer", "sample", "guarantee__audit")
     blind = _reads_blind(access, sample)
     if blind:
         rows = rows.filter(Q(reviewer=access.user) | Q(action=Action.FLAG))

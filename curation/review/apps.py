@@ -9,6 +9,7 @@ class ReviewConfig(AppConfig):
     def ready(self) -> None:
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
+        from curation.review.guarantees import recheck  # noqa: F401 - connects its signal
         from curation.review.imports.kind import SampleKind
         from curation.review.imports.trajectories import TrajectoryKind
         from curation.review.queue import membership  # noqa: F401 - connects its signals

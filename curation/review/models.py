@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
+from curation.guarantees.models import Guarantee
 from curation.projects.models import Blocker, Project
 from curation.runs.models import LIVE, Call, DependsOnRun, ItemState, Run
 from curation.samples.models import Flag, Sample, Status, flag_names
@@ -89,10 +90,12 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
         return self.alias(undone=Coalesce("undone_by_id", 0)).filter(undone=0)
 
     def standing(self, *actions: str) -> "DecisionQuerySet":
-        """The decisions with these actions that nobody has undone, and that no later decision or text has replaced."""
+        """The decisions with these actions that nobody has undone, and that no later decision or text has replaced.
+        Those under a withdrawn guarantee do not count, also before workers have undone them."""
         later = Decision.objects.filter(sample=models.OuterRef("sample"), id__gt=models.OuterRef("id"))
         later = later.filter(action__in=SETTLING, settles=True).not_undone()
-        return self.filter(action__in=actions, settles=True).not_undone().exclude(models.Exists(later))
+        found = self.filter(action__in=actions, settles=True, guarantee__withdrawn_at=None)
+        return found.not_undone().exclude(models.Exists(later))
 
     def opinions(self) -> "DecisionQuerySet":
         """Independent decisions that are not taken back. A person's last one counts."""
@@ -132,6 +135,8 @@ class Decision(DependsOnRun):
     settles = models.BooleanField(default=True, db_default=True, help_text="False: it waits for others.")
     version = models.PositiveIntegerField()
     batch = models.CharField(max_length=32, blank=True, default="", help_text="Id of the bulk action it belongs to.")
+    # Nobody looked at the sample. It goes only with the project.
+    guarantee = models.ForeignKey(Guarantee, models.CASCADE, null=True, related_name="decisions", db_index=False)
     revision = models.ForeignKey("Revision", models.SET_NULL, null=True, help_text="The revision that was kept.")
     text_sha256 = models.CharField(max_length=64, blank=True, default="", help_text="Hash of the approved text.")
     prompt_sha256 = models.CharField(max_length=64, blank=True, default="")
@@ -151,6 +156,12 @@ class Decision(DependsOnRun):
             models.Index(fields=["batch"], name="decision_batch", condition=~models.Q(batch="")),
             models.Index(fields=["created_at"], name="decision_pace"),
             models.Index(fields=["id"], name="decision_flag", condition=models.Q(action="flag")),
+            # The approvals of a guarantee.
+            models.Index(
+                fields=["guarantee", "sample"],
+                name="decision_by_guarantee",
+                condition=models.Q(guarantee__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

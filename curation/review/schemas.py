@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from ninja import Schema
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
+from curation.guarantees.models import Guarantee
 from curation.review.decisions.findings import Found
 from curation.review.decisions.state import stale
 from curation.review.models import Decision, Lease, Pick, Revision
@@ -143,6 +144,18 @@ class MarksOut(Schema):
 NotZero = Annotated[int | None, BeforeValidator(lambda given: given or None)]
 
 
+class UnderOut(Schema):
+    """The guarantee under which nobody looked: at most the share `alpha` of its samples would be rejected or changed,
+    with the confidence 1 − `delta`."""
+
+    guarantee: str = Field(examples=["7"])
+    alpha: float = Field(examples=[0.05])
+    delta: float = Field(examples=[0.05])
+    score: str = Field(examples=["score"])
+    threshold: float = Field(examples=[81.5])
+    set_sha256: str
+
+
 class DecisionOut(Out):
     id: Id = Field(examples=["502"])
     sample: Id = Field(validation_alias="sample_id", examples=["4711"])
@@ -171,8 +184,23 @@ class DecisionOut(Out):
         examples=[None], description="Independent decisions on a sample have the same number; null: decided alone."
     )
     batch: NotEmpty = Field(examples=[None])
+    under: UnderOut | None = Field(
+        None,
+        validation_alias="guarantee",
+        examples=[None],
+        description="The guarantee of an approval without a look, which `reviewer` started; null: a person's decision.",
+    )
     created_at: Stamp = Field(examples=["2026-03-04T05:06:07Z"])
     undone: Set = Field(validation_alias="undone_by_id", examples=[False])
+
+    @field_validator("under", mode="before")
+    @classmethod
+    def of_guarantee(cls, row: object) -> object:
+        if not isinstance(row, Guarantee):
+            return row
+        audit = row.audit
+        names = ("alpha", "delta", "score", "set_sha256")
+        return {"guarantee": str(row.pk), "threshold": row.threshold} | {name: getattr(audit, name) for name in names}
 
     @staticmethod
     def resolve_waits(row: Decision) -> bool:

@@ -6,6 +6,7 @@ from curation.review.agreement import views as agreement_views
 from curation.review.assignments import views as assignment_views
 from curation.review.bulk import views as bulk_views
 from curation.review.flags import views as flag_views
+from curation.review.guarantees import views as guarantee_views
 from curation.review.labels.views import sample_labels
 from curation.review.pages import actions, fragments, views
 from curation.review.refine import views as refine_views
@@ -28,6 +29,15 @@ urlpatterns = [
     path(f"{SAMPLE}flags/resolve/", flag_views.flags_resolve, name="flags-resolve"),
     path("p/<slug:slug>/samples/disputes/", agreement_views.dispute_list, name="dispute-list"),
     path("p/<slug:slug>/samples/agreement/", agreement_views.agreement_page, name="agreement-page"),
+    path("p/<slug:slug>/samples/guarantee/", guarantee_views.guarantee_page, name="guarantee-page"),
+    path(
+        "p/<slug:slug>/samples/guarantee/audits/<str:pk>/approve/", guarantee_views.audit_approve, name="audit-approve"
+    ),
+    path(
+        "p/<slug:slug>/samples/guarantee/<str:pk>/withdraw/",
+        guarantee_views.guarantee_withdraw,
+        name="guarantee-withdraw",
+    ),
     path("p/<slug:slug>/samples/assignments/", assignment_views.assignment_list, name="assignment-list"),
     path(
         "p/<slug:slug>/samples/assignments/<int:pk>/withdraw/",

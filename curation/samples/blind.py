@@ -52,6 +52,7 @@ OPEN_FIELDS = frozenset(
         "text",
         "flags",
         "label",
+        "guarantee",
         "similar",
     }
     | {"created_after", "created_before"}

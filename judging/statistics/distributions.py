@@ -4,6 +4,9 @@ import math
 from functools import cache
 from types import ModuleType
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 
 @cache
 def _special() -> ModuleType:
@@ -11,6 +14,14 @@ def _special() -> ModuleType:
     from scipy import special
 
     return special
+
+
+@cache
+def _stats() -> ModuleType:
+    # A second more, for those who draw audits.
+    from scipy import stats
+
+    return stats
 
 
 def normal_cdf(z: float) -> float:
@@ -49,3 +60,16 @@ def hypergeometric(count: int, of: int, marked: int, drawn: int) -> float:
 def unseen_share(count: int, alpha: float) -> float:
     """Return the largest share q of things of another kind that `count` equal ones do not rule out: (1 − q)ⁿ = α."""
     return 1.0 - float(alpha ** (1 / count))
+
+
+def hypergeometric_cdf(count: ArrayLike, of: ArrayLike, marked: ArrayLike, drawn: ArrayLike) -> NDArray[np.float64]:
+    """Return the probability that at most `count` of `drawn` are marked, where `marked` of `of` are and none is drawn
+    twice. Arrays of one shape, or numbers."""
+    found: NDArray[np.float64] = np.asarray(_stats().hypergeom.cdf(count, of, marked, drawn), dtype=np.float64)
+    return found
+
+
+def rate_above(count: int, of: int, chance: float) -> float:
+    """Return the lowest rate under which at least `count` of `of` have that chance: the lower bound of Clopper and
+    Pearson."""
+    return float(_special().betaincinv(count, of - count + 1, chance)) if count else 0.0

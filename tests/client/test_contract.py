@@ -116,6 +116,8 @@ def test_the_site(winnow: client.Winnow, site: Site) -> None:
         "run": lambda one: one.run("12"),
         "sample": lambda one: one.sample("4711"),
         "export": lambda one: one.export("12"),
+        "audit": lambda one: one.audit("3"),
+        "guarantee": lambda one: one.guarantee("7"),
         "evaluation": lambda one: one.evaluation("7"),
         "request": lambda one: one.request("GET", "/projects/demo/leaderboard"),
         "close": lambda one: None,
@@ -145,6 +147,9 @@ def test_a_project(project: client.Project, site: Site, tmp_path: Path) -> None:
         "next_sample": lambda one: one.next_sample(order="borderline", filter={"repo": ["acme/billing"]}),
         "decide": lambda one: one.decide(["1", "2"], "reject", reason="leaks"),
         "decisions": lambda one: one.decisions(sample="4711"),
+        "draw_audit": lambda one: one.draw_audit(filter={"kind": "turn"}, score="score", size=150, cluster="repo"),
+        "audits": lambda one: one.audits(),
+        "guarantees": lambda one: one.guarantees(),
         "duels": lambda one: one.duels(run="12"),
         "verdicts": lambda one: one.verdicts(run="12"),
         "calls": lambda one: one.calls(run="12"),
@@ -189,6 +194,13 @@ def test_a_sample(winnow: client.Winnow, site: Site) -> None:
         "decisions": lambda one: one.decisions(),
     }
     check(winnow.sample("4711"), site, calls)
+
+
+def test_an_audit_and_its_guarantee(winnow: client.Winnow, site: Site) -> None:
+    calls: Calls = {"refresh": lambda one: one.refresh(), "approve": lambda one: one.approve(keep_alive=0.02)}
+    check(winnow.audit("3"), site, calls)
+    calls = {"refresh": lambda one: one.refresh(), "withdraw": lambda one: one.withdraw()}
+    check(winnow.guarantee("7"), site, calls)
 
 
 def test_an_export(export: client.Export, site: Site, tmp_path: Path) -> None:

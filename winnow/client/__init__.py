@@ -27,16 +27,18 @@ from winnow.client.errors import (
     WrongFile,
 )
 from winnow.client.project import Project
-from winnow.client.records import Evaluation, Export, Run, RunFailed, Sample
+from winnow.client.records import Audit, Evaluation, Export, Guarantee, Run, RunFailed, Sample
 from winnow.client.rows import Rows
 from winnow.client.site import Winnow
 
 __all__ = [
+    "Audit",
     "Conflict",
     "ConnectionFailed",
     "Evaluation",
     "Export",
     "FieldError",
+    "Guarantee",
     "Invalid",
     "MissingPackage",
     "NotAllowed",

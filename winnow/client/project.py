@@ -8,7 +8,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import quote
 
-from winnow.client.records import Evaluation, Export, Record, Run, Sample
+from winnow.client.records import Audit, Evaluation, Export, Guarantee, Record, Run, Sample
 from winnow.client.rows import Rows, Value
 from winnow.client.transport import Json
 
@@ -149,6 +149,19 @@ class Project(Record):
 
     def decisions(self, **filters: Value) -> Rows[Json]:
         return Rows(self._transport, f"{self.path}/decisions", filters, dict)
+
+    # Approve without looking
+
+    def draw_audit(self, *, filter: Mapping[str, Any] | None = None, **promise: Any) -> Audit:
+        """Draw samples for people, as `draw_audit(score="score", size=150, alpha=0.05, delta=0.05)`."""
+        body = {"filter": dict(filter or {}), **promise}
+        return Audit(self._transport, self._transport.json("POST", f"{self.path}/audits", body=body))
+
+    def audits(self) -> Rows[Audit]:
+        return Rows(self._transport, f"{self.path}/audits", {}, lambda row: Audit(self._transport, row))
+
+    def guarantees(self) -> Rows[Guarantee]:
+        return Rows(self._transport, f"{self.path}/guarantees", {}, lambda row: Guarantee(self._transport, row))
 
     def duels(self, **filters: Value) -> Rows[Json]:
         return Rows(self._transport, f"{self.path}/duels", filters, dict)

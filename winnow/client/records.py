@@ -223,6 +223,37 @@ class Sample(Record):
         return found
 
 
+class Audit(Record):
+    """A random sample of pending samples, which reviewers decide without knowing it. `refresh()` reads what it proves
+    by now."""
+
+    noun = "audits"
+
+    @property
+    def proven(self) -> Json | None:
+        """What may be approved unseen: `threshold`, `share` and `samples`; None for nothing."""
+        return self.data["proven"]
+
+    def approve(self, *, keep_alive: float = 0.0) -> "Guarantee":
+        """Approve what is proven. The share `keep_alive` of it stays for people, whose errors end the guarantee."""
+        body = {"keep_alive": keep_alive}
+        return Guarantee(self._transport, self._transport.json("POST", f"{self.path}/guarantees", body=body))
+
+
+class Guarantee(Record):
+    noun = "guarantees"
+
+    @property
+    def state(self) -> str:
+        """`approving`, `holds` or `withdrawn`."""
+        return str(self.data["state"])
+
+    def withdraw(self) -> Self:
+        """Make its samples pending again, but for those that a person has decided since."""
+        self._transport.json("DELETE", self.path)
+        return self.refresh()
+
+
 class Export(Record):
     noun = "exports"
 

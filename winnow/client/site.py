@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 
 from winnow.client.project import Project
-from winnow.client.records import Evaluation, Export, Run, Sample
+from winnow.client.records import Audit, Evaluation, Export, Guarantee, Run, Sample
 from winnow.client.rows import Rows, Value, query
 from winnow.client.transport import V1, Json, Transport
 
@@ -83,6 +83,12 @@ class Winnow:
 
     def sample(self, sample_id: str) -> Sample:
         return Sample(self._transport, self._read("samples", sample_id))
+
+    def audit(self, audit_id: str) -> Audit:
+        return Audit(self._transport, self._read("audits", audit_id))
+
+    def guarantee(self, guarantee_id: str) -> Guarantee:
+        return Guarantee(self._transport, self._read("guarantees", guarantee_id))
 
     def export(self, export_id: str) -> Export:
         return Export(self._transport, self._read("exports", export_id))

@@ -179,7 +179,7 @@ def _pace(project: Project) -> list[Json]:
     """Decisions per day and reviewer over the last two weeks."""
     since = timezone.now() - timedelta(days=DAYS)
     decisions = Decision.objects.filter(
-        COUNTED, sample__project=project, action__in=DECIDING, created_at__gte=since
+        COUNTED, sample__project=project, action__in=DECIDING, guarantee=None, created_at__gte=since
     ).not_undone()
     counted = decisions.annotate(day=TruncDate("created_at")).values("day", "reviewer__username")
     rows = counted.annotate(n=Count("id")).order_by("day", "reviewer__username")

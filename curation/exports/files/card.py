@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation import __version__
+from curation.exports.files.approvals import approvals_sentence
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import BINS, Counts, ending_shares
 from curation.exports.formats import FORMATS
@@ -35,7 +36,7 @@ def card(
         _front_matter(project, recipe, counts, files, columns),
         f"# {_plain(project.name)}",
         "Training data for agent models, judged by a panel of models and approved by people, exported by Winnow "
-        f"{__version__}.",
+        f"{__version__}. {approvals_sentence(counts)}",
         "## Files\n\n" + _files(files),
         "## Training\n\n" + _training(recipe, counts, files),
         *_labels(recipe, counts),
@@ -200,8 +201,9 @@ def _making(recipe: Recipe) -> str:
         " group are never in two splits. Turns without one are grouped by the row of their source. The `instance_id` of"
         " a trajectory is its scenario.",
         f"- Preferences and rows to avoid come from: {', '.join(recipe.sources)}.",
-        f"- Only answers and trajectories that a person approved are chosen. {_REASONING[recipe.reasoning]} Of a"
-        " trajectory, a row has the terminal's output and the typed input: no instructions, no prose.",
+        "- Only answers and trajectories are chosen that a person approved, or a guarantee where the counts name one. "
+        f"{_REASONING[recipe.reasoning]} Of a trajectory, a row has the terminal's output and the typed input: no "
+        "instructions, no prose.",
     ]
     if recipe.max_tokens is not None:
         lines.append(f"- Rows over {recipe.max_tokens} tokens are skipped ({TOKENIZER}).")

@@ -68,9 +68,10 @@ class Counts:
     pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by `TOKEN_EDGES`.
     `approved` are samples approved by a person; `removed` counts those of them without any row, by reason. `scan`
     counts findings by rule and action. `plan` has the key by which rows are grouped and the held-out sets compared.
-    `reviewers` counts exported samples by reviewer, `avoided` the rows that are to be avoided. `used` are the samples
-    whose rejected answer is part of another sample's row. `tried` counts the rows that the chat template `template` was
-    tried on, `failed` those that fail by reason, and `failures` names the first of them."""
+    `reviewers` counts exported samples by reviewer, `unseen` rows by the guarantee under which they are approved,
+    `avoided` the rows that are to be avoided. `used` are the samples whose rejected answer is part of another sample's
+    row. `tried` counts the rows that the chat template `template` was tried on, `failed` those that fail by reason, and
+    `failures` names the first of them."""
 
     samples: int = 0
     approved: int = 0
@@ -97,6 +98,7 @@ class Counts:
     tried: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, str]] = field(default_factory=list)
+    unseen: Counter[int] = field(default_factory=Counter)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -139,6 +141,8 @@ class Counts:
         sample = filtered.sample
         self.exported += 1
         self.reviewers.update(set(filtered.reviewers))
+        if filtered.approval is not None and filtered.approval.guarantee_id is not None:
+            self.unseen[filtered.approval.guarantee_id] += len(filtered.lines)
         if filtered.rollout is not None and not filtered.rollout.is_imported:
             self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
         self.revisions += sample.revision_id is not None

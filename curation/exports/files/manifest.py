@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from curation import __version__
 from curation.duels.models import Answer, Duel, Verdict
 from curation.duels.score.models import Score
+from curation.exports.files.approvals import approvals
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import Counts
 from curation.exports.models import Export, FrozenRow
@@ -45,6 +46,7 @@ def manifest(
         "models": _models(export),
         "judges": _judges(export),
         "reviewers": [{"name": name, "samples": samples} for name, samples in sorted(counts.reviewers.items())],
+        "approvals": approvals(counts),
         "files": [
             {"name": f.name, "format": f.format, "split": f.split, "rows": f.rows, "bytes": f.bytes, "sha256": f.sha256}
             for f in files

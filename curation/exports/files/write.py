@@ -169,6 +169,8 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin
         if not filtered.approval.rejects:
             # Of the approved text, before anything in it is masked; the rows' own hashes are of the written rows.
             entry["text_sha256"] = filtered.approval.text_sha256
+        if filtered.approval.guarantee_id is not None:
+            entry["guarantee"] = str(filtered.approval.guarantee_id)
     if filtered.deciders:
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]
     if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:

@@ -28,6 +28,7 @@ SOURCES = (
 )
 CONTAMINATED = (("leave_out", "leave them out"), ("count", "export them, and count them"))
 FAILURES = (("count", "export them, and count them"), ("leave_out", "leave them out"))
+GUARANTEES = (("include", "export them"), ("leave_out", "leave them out"))
 REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
 GROUPS = (
     ("auto", "repository if the shares allow it, else instance"),
@@ -40,10 +41,8 @@ _PARTS_OF = {**dict.fromkeys((*SPLITS, "more_splits"), "splits"), "view": "filte
 
 # Fields with the name and the value of the recipe's.
 _SAME = ("formats", "seed", "group_by", "near_duplicates", "held_out", "sources", "metadata", "gzip", "parquet")
-
-
-# Those that are only in the recipe if they are given.
-_IF_GIVEN = ("trainer", "reasoning", "contaminated", "chat_template", "template_failures")
+# These too, unless they are empty.
+_CHOSEN = ("trainer", "reasoning", "contaminated", "guarantees", "chat_template", "template_failures")
 
 
 class NumbersField(forms.CharField):
@@ -101,6 +100,12 @@ class RecipeForm(ProblemForm):
         help_text="Part of the three-word sequences that two texts share. Empty: only exact duplicates are left out.",
     )
     contaminated = forms.ChoiceField(required=False, choices=CONTAMINATED, label="Contaminated samples")
+    guarantees = forms.ChoiceField(
+        required=False,
+        choices=GUARANTEES,
+        label="Samples approved under a guarantee",
+        help_text="Nobody looked at them.",
+    )
     caps = NumbersField(
         required=False,
         label="Limits per value",
@@ -176,7 +181,7 @@ class RecipeForm(ProblemForm):
         """The recipe without the fields that are `unknown`."""
         given = self.cleaned_data
         document = {name: given[name] for name in (*_SAME, "caps") if name in given}
-        document |= {name: given[name] for name in (*_IF_GIVEN, "max_tokens") if given.get(name)}
+        document |= {name: given[name] for name in (*_CHOSEN, "max_tokens") if given.get(name)}
         if text := given.get("template_file") or given.get("template_text"):
             document["chat_template"] = text
         if "splits" not in unknown:
@@ -198,7 +203,7 @@ class RecipeForm(ProblemForm):
 
 
 def initial_of(recipe: Recipe) -> dict[str, object]:
-    values: dict[str, object] = recipe.model_dump(include={*_SAME, *_IF_GIVEN})
+    values: dict[str, object] = recipe.model_dump(include={*_SAME, *_CHOSEN})
     if recipe.chat_template not in ("", NONE, *reference_templates()):
         values |= {"chat_template": "", "template_text": recipe.chat_template}
     values |= {name: recipe.splits.get(name, 0.0) for name in SPLITS}

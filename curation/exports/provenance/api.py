@@ -50,6 +50,7 @@ class TracedDecisionOut(Schema):
     id: str
     action: str = Field(examples=["approve"])
     reviewer: str | None = Field(examples=["demo"])
+    guarantee: str | None = Field(examples=[None], description="It approved unseen, started by `reviewer`.")
     undone: bool
 
 
@@ -144,6 +145,7 @@ def trace_out(found: Trace) -> Json:
             "id": str(decision.pk),
             "action": decision.action,
             "reviewer": decision.reviewer.get_username() if decision.reviewer else None,
+            "guarantee": None if decision.guarantee_id is None else str(decision.guarantee_id),
             "undone": decision.undone_by_id is not None,
         }
         for decision in found.decisions

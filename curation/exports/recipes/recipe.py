@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,6 +22,7 @@ from curation.exports.formats.row import Source, Trainer
 from curation.exports.recipes.splits import Level
 from curation.exports.rows.rivals import has_approved_rival
 from curation.projects.models import Project
+from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.problems import FieldError, Invalid
@@ -53,11 +54,12 @@ class Recipe(BaseModel):
       (a person's revision over the answer it replaced), `scenarios` (an approved trajectory over another of its
       scenario), `decisions` (rejected samples: rows of their own in formats with labels, elsewhere an approved answer
       over the rejected ones to its prompt). With it, a filter for approved samples takes rejected ones as well.
+    - `guarantees`: `leave_out` takes no samples that are approved under a guarantee, at which nobody looked.
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
     - `chat_template`: rows are tried against it: the name of a reference template, the text of a Jinja file, or
       `none`; by default the project's. Rows that fail are counted, or with `template_failures` `leave_out` left out.
     - `metadata`: rows also have `id, source, instance_id, scenario, repo, tier, task, documentation_read,
-      provider_asked, score, bucket, reviewers, run, outcome, reward, rewards, metadata`.
+      provider_asked, score, bucket, reviewers, guarantee, run, outcome, reward, rewards, metadata`.
     - `reasoning`: `keep` leaves thinking text in `reasoning_content` of its message, `drop` leaves it out.
     - `gzip`, `parquet`: how data files are stored; by default as lines of JSON.
     """
@@ -78,6 +80,7 @@ class Recipe(BaseModel):
     template_failures: Literal["count", "leave_out"] = "count"
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios", "decisions"]
+    guarantees: Literal["include", "leave_out"] = "include"
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: Literal["drop", "keep"] = "drop"
     gzip: bool = False
@@ -184,19 +187,27 @@ class Recipe(BaseModel):
         return "decisions" in self.sources and any(form.pairs and not form.labelled for form in forms)
 
     def samples(self, project: Project) -> SampleQuerySet:
-        """Return the project's samples that match the filter. Raises `NotFound` for a run of another project.
+        """Return the project's samples that match the filter, but for those that a guarantee approves if these are left
+        out. Raises `NotFound` for a run of another project.
 
         A filter for approved samples also takes the rejected ones that it would take by its other conditions: all if a
         format has labels, else those that answer the prompt of an approved one.
         """
+        rows = self._matching(Sample.objects.of(project))
+        if self.guarantees == "include":
+            return rows
+        unseen = Decision.objects.standing_approvals().filter(sample=OuterRef("pk"), guarantee__isnull=False)
+        return rows.exclude(Exists(unseen))
+
+    def _matching(self, samples: SampleQuerySet) -> SampleQuerySet:
         wanted = self.filter.status
         wider = tuple(
             (*group, _REJECTED) if _APPROVED in group and _REJECTED not in group else group for group in wanted
         )
         if wider == wanted or not (self.has_labels() or self.has_rivals()):
-            return self.filter.apply(Sample.objects.of(project))
-        samples = self.filter.model_copy(update={"status": wider}).apply(Sample.objects.of(project))
-        return samples if self.has_labels() else samples.filter(~Q(status=_REJECTED) | has_approved_rival())
+            return self.filter.apply(samples)
+        found = self.filter.model_copy(update={"status": wider}).apply(samples)
+        return found if self.has_labels() else found.filter(~Q(status=_REJECTED) | has_approved_rival())
 
 
 def read_recipe(document: Mapping[str, object]) -> Recipe:

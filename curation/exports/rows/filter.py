@@ -80,10 +80,10 @@ class Line(NamedTuple):
 @dataclass(slots=True)
 class FilteredSample:
     """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
-    `approval` the decision its rows were compared with, `reviewers` the people behind it, `deciders` everybody's
-    decisions if several people had to decide, `example` the content of its lines, `tried` are its rows that a chat
-    template was tried on, and `scan` counts findings by rule and action. `repeated` are the lines that a duplicate
-    would have: its preferences count, though they are not exported."""
+    `approval` the decision its rows were compared with, `reviewers` the people behind it (none under a guarantee),
+    `deciders` everybody's decisions if several people had to decide, `example` the content of its lines, `tried` are
+    its rows that a chat template was tried on, and `scan` counts findings by rule and action. `repeated` are the lines
+    that a duplicate would have: its preferences count, though they are not exported."""
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
@@ -286,8 +286,7 @@ class ExportFilter:
         if self._labels is None:
             return _Target(split, {})
         labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
-        kept = data.axes.get(sample.sample_id, {})
-        metadata = _metadata(sample, reviewers, filtered.rollout, kept) | labels
+        metadata = _metadata(filtered, reviewers, data.axes.get(sample.sample_id, {})) | labels
         return _Target(split, data.screen(filtered).metadata(metadata))
 
     def _add_rows(
@@ -341,12 +340,12 @@ def _document(rollout: Rollout) -> dict[str, object]:
     return with_review(document, rollout.recorded, {**facts, "rewards": rollout.rewards})
 
 
-def _metadata(
-    sample: FrozenSample, reviewers: Sequence[str], rollout: Rollout | None, kept: Mapping[str, str]
-) -> dict[str, object]:
+def _metadata(filtered: FilteredSample, reviewers: Sequence[str], kept: Mapping[str, str]) -> dict[str, object]:
     """Return the columns of `metadata: true`. `kept` are the axes of the sample: the outcome, the rewards and the
     metadata of an imported row among them. Text that does not apply is empty and a missing score is -1, because a
     column of nulls has no type."""
+    sample, rollout, approval = filtered.sample, filtered.rollout, filtered.approval
+    guarantee = None if approval is None else approval.guarantee_id
     axes = rollout.labels if rollout is not None else {}
     rewards = {name.removeprefix(REWARD): float(value) for name, value in kept.items() if _is_reward(name, value)}
     others = {name: value for name, value in kept.items() if name != "outcome" and not _is_reward(name, value)}
@@ -362,6 +361,7 @@ def _metadata(
         "score": UNSCORED if sample.score is None else float(sample.score),
         "bucket": sample.bucket,
         "reviewers": list(reviewers),
+        "guarantee": "" if guarantee is None else str(guarantee),
         "run": "" if sample.run_id is None else str(sample.run_id),
         "outcome": kept.get("outcome", "") if rollout is None else rollout.outcome,
         "reward": main_reward(rewards) if rollout is None else rollout.reward,
@@ -380,6 +380,7 @@ METADATA: Columns = {
     "score": "float64",
     "bucket": "string",
     "reviewers": ["string"],
+    "guarantee": "string",
     "run": "string",
     "outcome": "string",
     "reward": "float64",

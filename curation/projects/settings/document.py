@@ -183,6 +183,12 @@ class Review(Section):
         description="`all` samples, or `borderline` ones: in the bucket refined, or with judges who flipped.",
         json_schema_extra=words("All samples", "Borderline samples"),
     )
+    audit_share: Share = Field(
+        1.0,
+        title="Share for audits",
+        description="How often the queue gives a reviewer a sample of an audit, if one is left, 0 to 1. 1: audits come "
+        "first. A smaller share mixes them with other samples.",
+    )
     advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
     lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(
         300, title="Lease", description="Seconds that a sample stays reserved for an inactive reviewer."

@@ -17,7 +17,7 @@ from curation.review.decisions.steps import Step, last_of_all
 from curation.review.decisions.undo import NOT_DECIDING, Undone, undo, undo_line
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
-from curation.web.problems import NotFound
+from curation.web.problems import Conflict, NotFound
 from curation.web.text.figures import counted
 
 CHUNK = 1_000
@@ -46,6 +46,8 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     rows = Decision.objects.filter(sample__project=access.project, reviewer=access.user, batch=batch).not_undone()
     rows = rows.exclude(batch="").exclude(action__in=(Action.UNDO, Action.REOPEN))
     found = list(rows.order_by("id").values_list("id", "action"))
+    if (guarantee := rows.filter(guarantee__isnull=False).values_list("guarantee", flat=True).first()) is not None:
+        raise Conflict(f"Withdraw guarantee {guarantee} to undo its approvals.", code="under_guarantee")
     ids = [pk for pk, _ in found]
     if not ids:
         raise NotFound(f"There is no bulk action {batch!r} of yours that can be undone.")

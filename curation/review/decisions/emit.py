@@ -1,6 +1,8 @@
-"""Tell webhooks that people decided samples."""
+"""Tell webhooks, and the parts of review that depend on decisions, that samples were decided."""
 
 from collections.abc import Iterable, Sequence
+
+from django.dispatch import Signal
 
 from curation.projects.models import Project
 from curation.review.models import Decision
@@ -8,6 +10,9 @@ from curation.samples.models import Sample
 from curation.web.lists.id_list import IdList
 from curation.webhooks.emit import emit_each
 from curation.webhooks.models import Event
+
+# Sent with the `lines` of the log, in their transaction.
+decided = Signal()
 
 
 def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
@@ -27,4 +32,5 @@ def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
             }
 
     if lines:
+        decided.send(Decision, lines=lines)
         emit_each(project, Event.REVIEW_DECIDED, data)

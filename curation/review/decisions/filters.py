@@ -25,6 +25,7 @@ class DecisionList(ListParams):
         "action": "action",
         "sample": "sample_id",
         "reviewer": "reviewer__username",
+        "guarantee": "guarantee_id",
         "created_after": "created_at__gte",
         "created_before": "created_at__lt",
     }
@@ -32,6 +33,9 @@ class DecisionList(ListParams):
     action: Annotated[Words, one_of(Action.values)] = ()
     sample: Annotated[Words, ids_of("sample")] = ()
     reviewer: Words = Field(default=(), description="Usernames.")
+    guarantee: Annotated[Words, ids_of("guarantee")] = Field(
+        default=(), description="Ids of guarantees: their approvals, and the undoing of these."
+    )
     waits: bool | None = Field(default=None, description="Whether it waits for the decisions of others.")
     undone: bool | None = Field(default=None, description="Whether somebody has undone it.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
@@ -46,6 +50,8 @@ class DecisionList(ListParams):
             rows = rows.filter(waiting if self.waits else ~waiting)
         if reviews_blind(access):
             rows = rows.filter(Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING))
-        page = self.page(rows.filter(decisions_shown_to(access)).select_related("reviewer", "sample"))
+        page = self.page(
+            rows.filter(decisions_shown_to(access)).select_related("reviewer", "sample", "guarantee__audit")
+        )
         look_at_opinions(access, page.rows)
         return page

@@ -52,8 +52,8 @@ class Outcome(NamedTuple):
 
     `pick` says whose answer is kept; a draw keeps the challenger's and has no `rejected_text`. `chosen_text` is the
     latest revision of that answer where there is one; then `revision_id` names it and `replaced_text` is the model's
-    answer that it replaced. `as_approved` says whether that is the text that the person approved. Where no person
-    approved the sample, `reviewers` is empty and `pick` the challenger.
+    answer that it replaced. `as_approved` says whether that is the text that was approved. Where no person approved the
+    sample, `reviewers` is empty and `pick` the challenger.
     """
 
     pick: str
@@ -78,7 +78,8 @@ class LatestRevision(NamedTuple):
 
 class Approval(NamedTuple):
     """A standing approval: the side that it keeps, the text that it names, the texts that the scan read, and its round,
-    0 if one person decided (`Decision`). A standing rejection has the same fields, and names no text."""
+    0 if one person decided (`Decision`). A standing rejection has the same fields, and names no text. Under a guarantee
+    nobody looked, and `reviewer` started that."""
 
     pk: int
     action: str
@@ -89,6 +90,7 @@ class Approval(NamedTuple):
     other_sha256: str
     scan_rules: str
     round: int
+    guarantee_id: int | None
     reviewer: str
 
     @property
@@ -144,7 +146,7 @@ class Reviewed:
         """The reviewers behind the approval, the one who settled it last. Those overruled by an adjudicator are not
         among them."""
         approval = self._approvals.get(sample_id)
-        if approval is None:
+        if approval is None or approval.guarantee_id is not None:
             return ()
         others = [row.reviewer for row in self.deciders(sample_id)[:-1]] if approval.round else []
         return (*others, approval.reviewer)

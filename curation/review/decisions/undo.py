@@ -73,7 +73,8 @@ def last_step(
     """The caller's last step that is not undone: on this sample, or in the whole project. `passed_over` are batches
     that do not count."""
     of = {"sample__project": access.project} if sample_id is None else {"sample": sample_id}
-    decisions = Decision.objects.filter(reviewer=access.user, **of).not_undone()
+    # Withdrawing a guarantee undoes its approvals.
+    decisions = Decision.objects.filter(reviewer=access.user, guarantee=None, **of).not_undone()
     decisions = decisions.exclude(action__in=(Action.UNDO, Action.REOPEN))
     if sample_id is None:
         decisions = decisions.exclude(batch__startswith=IMPORTED).exclude(batch__in=passed_over)
@@ -150,7 +151,7 @@ def _undo_revision(pk: int, sample: Sample, access: Access) -> Undone:
 def undo_line(decision: Decision, sample: Sample, access: Access) -> Decision:
     """The line of the log that undoes a decision, not yet written. Others see it when they may see the decision."""
     line = log_line(sample, access, Action.UNDO, batch=decision.batch)
-    line.settles = decision.settles
+    line.settles, line.guarantee_id = decision.settles, decision.guarantee_id
     return line
 
 

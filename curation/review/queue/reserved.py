@@ -1,4 +1,5 @@
-"""Assigned samples: the reviewer they are for, and those that the queue still offers to others."""
+"""Samples of audits, and assigned samples: the reviewer they are for, and those that the queue still offers to
+others."""
 
 from typing import Any
 
@@ -19,6 +20,13 @@ def assigned_to(project: int, reviewer: int) -> SampleQuerySet:
     in_time = Q(assigned_to__assignment__until=None) | Q(assigned_to__assignment__until__gt=Now())
     mine = Sample.objects.filter(in_time, assigned_to__member__user=reviewer, assigned_to__member__project=project)
     found: SampleQuerySet = mine.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
+    return found
+
+
+def drawn_of(project: int) -> SampleQuerySet:
+    """The undecided samples that audits of the project have drawn. Without an index of samples, as `assigned_to`."""
+    drawn = Sample.objects.filter(draws__audit__project=project)
+    found: SampleQuerySet = drawn.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
     return found
 
 

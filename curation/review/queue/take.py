@@ -13,7 +13,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
-from curation.review.queue.reserved import assigned_to, is_assigned_to, left_by_others
+from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.clauses import HasOpinions, Unindexed
 from curation.samples.list.filters import SampleFilter
@@ -81,9 +81,9 @@ def take_next(
 ) -> Taken | None:
     """Claim the next undecided sample without a live lease, in one transaction; None when there is none.
 
-    Samples that are assigned to the caller come first, those that are reserved for others never. Samples that the
-    caller skipped or flagged come last, the longest ago first. With `resume` a sample that the caller has open comes
-    before all of them, so that reloading a page shows the same one.
+    Samples of audits come first (`settings.review.audit_share`), then those that are assigned to the caller, and those
+    that are reserved for others never. Samples that the caller skipped or flagged come last, the longest ago first.
+    With `resume` a sample that the caller has open comes before all of them, so that reloading a page shows the same.
     """
     if wanted is not None:
         refuse_hidden(access, wanted)
@@ -140,6 +140,9 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
     `plain` means all undecided samples in the usual order, which nearly every call asks for.
     """
     reviewer = access.user.pk
+    drawn = _first_drawn(rows, access, plain=plain)
+    if drawn is not None:
+        return drawn, False
     if plain:
         own = _next_assigned.first(project=access.project.pk, reviewer=reviewer)
         fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
@@ -155,6 +158,25 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
     offered = free.filter(Q(assigned=False) | mine | Q(pk__in=others.order_by().values("pk")))
     last_skip = Subquery(skips.order_by("-id").values("id")[:1])
     return offered.filter(Exists(skips)).order_by(last_skip).first(), True
+
+
+def _first_drawn(rows: SampleQuerySet, access: Access, *, plain: bool) -> Sample | None:
+    """The next sample of an audit, as often as the project wants one; reviewers do not learn that it is one."""
+    share = access.project.settings.review.audit_share
+    if secrets.randbelow(1_000_000) >= share * 1_000_000:
+        return None
+    project, reviewer = access.project.pk, access.user.pk
+    found = _next_drawn.first(project=project, reviewer=reviewer)
+    if found is None or plain:
+        return found
+    return _drawn(project, reviewer).filter(pk__in=rows.order_by().values("pk")).first()
+
+
+def _drawn(project: int, reviewer: int) -> SampleQuerySet:
+    """The free samples that audits and guarantees have for people, in the order of the draw."""
+    rows = drawn_of(project).filter(Q(assigned=False) | is_assigned_to(reviewer))
+    found: SampleQuerySet = undecided_by(_free(rows), reviewer).filter(~Exists(_skips(reviewer)))
+    return found.order_by("draws__place", "id")
 
 
 def _free(rows: SampleQuerySet) -> SampleQuerySet:
@@ -196,6 +218,7 @@ _next_plain = Prepared(
     project=int,
     reviewer=int,
 )
+_next_drawn = Prepared(_drawn, project=int, reviewer=int)
 _shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample), sample=int)
 
 

@@ -55,9 +55,11 @@ def decided_cells(
 ) -> list[DecidedCell]:
     """Count the decisions that stand; without `every`, only single ones.
 
-    A bulk decision follows a filter, often one by score, and an imported one was made elsewhere.
+    A bulk decision follows a filter, often one by score, and an imported one was made elsewhere. Approvals under a
+    guarantee are nobody's decisions.
     """
-    rows = Decision.objects.standing(*DECIDING).filter(sample__project=project, sample__duel__counting__isnull=False)
+    rows = Decision.objects.standing(*DECIDING).filter(sample__project=project, guarantee=None)
+    rows = rows.filter(sample__duel__counting__isnull=False)
     if lowest is not None:
         rows = rows.filter(sample__duel__score_key__gte=lowest)
     if not every:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from django.contrib.auth.models import User
 from django.db import models
@@ -66,6 +66,7 @@ class SampleFilter(RowFilter):
         "decided_by": "Decided by",
         "independent": "Decided independently",
         "disputed": "Disputed",
+        "guarantee": "Guarantee",
         "run": "Run",
         "panel": "Panel",
         "opponent": "Opponent",
@@ -94,6 +95,9 @@ class SampleFilter(RowFilter):
     action_style: Words = ()
     instance_id: Words = ()
     reviewer: Words = Field(default=(), description="Usernames of the reviewers who decided.")
+    guarantee: Annotated[Words, ids_of("guarantee")] = Field(
+        default=(), description="Ids of guarantees under which they are approved: nobody has looked at them."
+    )
     run: Annotated[Words, ids_of("run")] = Field(
         default=(),
         description="Ids of the runs that scored them. Bucket and score are then those that the run gave.",
@@ -151,6 +155,7 @@ class SampleFilter(RowFilter):
             found.append(_independent_clause(self.independent))
         if self.disputed is not None:
             found.append(_disputed_clause(self.disputed))
+        found += [_guarantee_clause(group) for group in self.guarantee]
         found += [_similar_clause(rows, group) for group in self.similar]
         if self.axes:
             found.append(_axes_clause(self.axes))
@@ -272,6 +277,19 @@ def _axes_clause(groups: Groups) -> Clause:
         return rows
 
     return Clause(indexed=with_axes, scanned=with_axes, sorted_by=frozenset({"id"}), wide=True)
+
+
+def _guarantee_clause(ids: Sequence[str]) -> Clause:
+    """Samples with a standing approval under one of the guarantees."""
+
+    def approvals(rows: SampleQuerySet) -> Any:
+        decisions = rows.model._meta.get_field("decisions").related_model
+        return decisions.objects.standing_approvals().filter(guarantee__in=ids)
+
+    return Clause(
+        indexed=lambda rows: rows.filter(pk__in=approvals(rows).values("sample_id")),
+        scanned=lambda rows: rows.filter(Exists(approvals(rows).filter(sample=OuterRef("pk")))),
+    )
 
 
 def _similar_clause(rows: SampleQuerySet, ids: Sequence[str]) -> Clause:

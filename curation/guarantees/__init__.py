@@ -1,0 +1,1 @@
+"""Audits and guarantees: random samples that people look at, and approvals without a look that these allow."""

@@ -1,0 +1,1 @@
+"""Approve without looking: audits, what they prove, and guarantees."""

@@ -1,0 +1,178 @@
+"""Audits and guarantees as resources: their REST calls, which the page makes too."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Status
+
+from curation.guarantees.models import Audit, Guarantee
+from curation.projects.access import Access, enter, principal_of
+from curation.projects.models import Project, Scope
+from curation.projects.resource import Resource
+from curation.review.guarantees.approve import approve_unseen
+from curation.review.guarantees.carry_out import soon
+from curation.review.guarantees.draw import draw_audit
+from curation.review.guarantees.proof import Proof, alive_of, proof_of
+from curation.review.guarantees.schemas import AuditIn, AuditOut, GuaranteeIn, GuaranteeOut
+from curation.review.guarantees.withdraw import withdraw_guarantee
+from curation.review.models import DECIDING, Decision
+from curation.review.queue.pace import median_seconds
+from curation.web.http.etag import set_etag
+from curation.web.ids import find
+from curation.web.problems import Conflict
+from curation.web.text.figures import counted, percent
+from judging.statistics.guarantee import Level
+
+# The decisions whose median is the project's time per decision.
+RECENT = 200
+
+
+class Audits(Resource[Audit]):
+    model, noun, plural, tag = Audit, "audit", "audits", "review"
+    path, row_path = "/audits", "/audits/{audit_id}"
+    calls = ("list", "post", "get", "delete")
+    body, out = AuditIn, AuditOut
+    reads = changes = Scope.RUN
+    about: ClassVar[Mapping[str, str]] = {
+        "post": "Draws samples, which appear in the queues of reviewers, who do not learn that they are of an audit. "
+        "409 where no pending sample matches; 422 where so few looks could prove nothing, with the number it takes.",
+        "get": "`proven` is what may be approved unseen: a drawn sample without a look counts as an error until then.",
+        "delete": "Its drawn samples are as all others. 409 while it has a guarantee.",
+    }
+    logged = ("score", "size", "alpha", "delta", "cluster")
+
+    def rows(self, access: Access) -> QuerySet[Audit]:
+        return Audit.objects.filter(project=access.project).select_related("project", "created_by")
+
+    def create(self, access: Access, body: AuditIn) -> Audit:
+        access.require(self.changes)
+        audit = Audit(project=access.project, created_by=access.user, **body.model_dump())
+        with transaction.atomic():
+            draw_audit(access, audit)
+            self.record(access, "create", audit, self._logged(body) | {"set_sha256": audit.set_sha256})
+        return audit
+
+    def delete(self, access: Access, row: Audit) -> None:
+        if row.guarantees.exists():
+            raise Conflict(f"Audit {row.pk} has a guarantee, which refers to it.", code="has_guarantee")
+        super().delete(access, row)
+
+    def shown(self, access: Access, rows: Sequence[Audit]) -> list[AuditOut]:
+        seconds = seconds_per_decision(access.project)
+        return [AuditOut.model_validate(audit_values(proof_of(row), seconds)) for row in rows]
+
+
+class Guarantees(Resource[Guarantee]):
+    model, noun, plural, tag = Guarantee, "guarantee", "guarantees", "review"
+    path, row_path = "/guarantees", "/guarantees/{guarantee_id}"
+    calls = ("list", "get", "delete")
+    names: ClassVar[Mapping[str, str]] = {"delete": "withdraw_guarantee"}
+    body, out = GuaranteeIn, GuaranteeOut
+    reads = changes = Scope.RUN
+    about: ClassVar[Mapping[str, str]] = {
+        "delete": "Withdraws it: what it approved is pending again, but for samples that a person has decided or "
+        "revised since. The guarantee stays, with the time."
+    }
+
+    def rows(self, access: Access) -> QuerySet[Guarantee]:
+        rows = Guarantee.objects.filter(project=access.project)
+        return rows.select_related("project", "audit", "created_by", "withdrawn_by")
+
+    def delete(self, access: Access, row: Guarantee) -> None:
+        access.require(self.changes)
+        with transaction.atomic():
+            if not withdraw_guarantee(row, by=access, reason=f"{access.user.get_username()} withdrew it."):
+                raise Conflict(f"Guarantee {row.pk} is withdrawn already.", code="withdrawn")
+            transaction.on_commit(soon(row.pk))
+
+    def shown(self, access: Access, rows: Sequence[Guarantee]) -> list[GuaranteeOut]:
+        return [GuaranteeOut.model_validate(guarantee_values(row)) for row in rows]
+
+    def version(self, access: Access, row: Guarantee) -> int:
+        """It changes when the guarantee is withdrawn, and not with each batch."""
+        return 1 if row.withdrawn_at is None else 2
+
+
+audits, guarantees = Audits(), Guarantees()
+router = Router(tags=["review"])
+router.add_router("", audits.router())
+router.add_router("", guarantees.router())
+
+
+@router.post("/audits/{audit_id}/guarantees", response={201: GuaranteeOut}, summary="Approve what an audit proves")
+def post_guarantee(
+    request: HttpRequest, response: HttpResponse, audit_id: str, body: GuaranteeIn | None = None
+) -> Status[GuaranteeOut]:
+    """Approves the unseen samples of `proven` in batches: workers go on with a large set. 409 where nothing is
+    proven."""
+    visible = Audit.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    audit = find(visible.select_related("project"), audit_id, "audit")
+    access = enter(request, audit.project, Scope.RUN)
+    row = approve_unseen(access, audit, keep_alive=(body or GuaranteeIn()).keep_alive)
+    row = guarantees.one(access, str(row.pk))
+    response["Location"] = f"/api/v1/guarantees/{row.pk}"
+    set_etag(response, guarantees.version(access, row))
+    return Status(201, guarantees.shown(access, [row])[0])
+
+
+def seconds_per_decision(project: Project) -> float | None:
+    decisions = Decision.objects.filter(sample__project=project, action__in=DECIDING, batch="")
+    return median_seconds(decisions.not_undone(), last=RECENT)
+
+
+def audit_values(proof: Proof, seconds: float | None) -> dict[str, Any]:
+    """The fields of `AuditOut`."""
+    audit, level = proof.audit, proof.proven
+    fields = [field.name for field in Audit._meta.concrete_fields if field.name not in ("project", "levels")]
+    values = {name: getattr(audit, name) for name in fields}
+    return values | {
+        "method": method_of(audit),
+        "looked": proof.looked,
+        "agreed": proof.agreed,
+        "proven": level_values(proof, level),
+        "expected": level_values(proof, proof.expected),
+        "why_not": proof.why_not,
+        "curve": proof.curve(),
+        "more_looks": [{"looks": looks, "share": share} for looks, share in proof.more_looks()],
+        "disagreement": proof.noise,
+        "seconds_per_decision": seconds,
+        "seconds_saved": None if seconds is None or level is None else round(seconds * level.unseen, 1),
+        "guarantees": [str(row.pk) for row in audit.guarantees.order_by("-id")],
+    }
+
+
+def level_values(proof: Proof, level: Level | None) -> dict[str, object] | None:
+    if level is None:
+        return None
+    return {"threshold": level.threshold, "share": round(proof.share(level), 4), "samples": level.unseen}
+
+
+def method_of(audit: Audit) -> str:
+    """How the audit was drawn and is tested."""
+    text = (
+        f"A simple random sample of {audit.size} of {counted(audit.samples, 'sample')}. Thresholds are tested from "
+        "strict to loose by the exact tail of such draws."
+    )
+    if audit.cluster:
+        text += f" A second test counts one look for each {audit.cluster}, the first one drawn; both must pass."
+    return text
+
+
+def guarantee_values(row: Guarantee) -> dict[str, Any]:
+    """The fields of `GuaranteeOut`."""
+    fields = [field.name for field in Guarantee._meta.concrete_fields]
+    values = {name: getattr(row, name) for name in fields}
+    values |= {name: getattr(row.audit, name) for name in ("alpha", "delta", "score", "set_sha256")}
+    return values | {"state": row.state, "promise": promise_of(row), "alive": alive_of(row)}
+
+
+def promise_of(row: Guarantee) -> str:
+    """The guarantee in one sentence."""
+    audit = row.audit
+    return (
+        f"With {percent(1 - audit.delta, 1)} confidence, at most {percent(audit.alpha, 1)} of these "
+        f"{counted(row.samples, 'sample')} would be rejected or changed by the project's reviewers."
+    )

@@ -1,0 +1,105 @@
+"""The page Guarantee: draw an audit, see what it proves, approve and withdraw."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from curation.guarantees.models import Audit
+from curation.projects.access import Access, project_page
+from curation.projects.models import Scope
+from curation.review.guarantees.approve import approve_unseen
+from curation.review.guarantees.charts import share_chart
+from curation.review.guarantees.proof import proof_of
+from curation.review.guarantees.resource import (
+    audits,
+    guarantee_values,
+    guarantees,
+    method_of,
+    seconds_per_decision,
+)
+from curation.review.guarantees.schemas import AuditIn, GuaranteeIn
+from curation.review.queue.take import COUNTED_UP_TO, open_count
+from curation.samples.list.filters import SampleFilter
+from curation.web.ids import find
+from curation.web.schema_form import SchemaForm
+
+SHOWN = 20
+
+
+class AuditForm(SchemaForm[AuditIn]):
+    schema = AuditIn
+
+
+class ApproveForm(SchemaForm[GuaranteeIn]):
+    schema = GuaranteeIn
+
+
+@require_http_methods(["GET", "POST"])
+@project_page(Scope.RUN)
+def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
+    """The audit of `?audit=`, else the newest, and the form that draws another."""
+    form = AuditForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with form.shows_problem():
+            audit = audits.create(access, form.body())
+            messages.success(request, f"Audit {audit.pk} is drawn. Its {audit.size} samples are in the queues.")
+            return redirect("guarantee-page", access.project.slug)
+    rows = audits.rows(access).order_by("-id")
+    chosen = find(rows, request.GET["audit"], "audit") if request.GET.get("audit") else rows.first()
+    slug, pending = access.project.slug, open_count(access.project)
+    context: dict[str, Any] = {
+        "form": form,
+        "audits": rows[:SHOWN],
+        "pending": pending,
+        "more_pending": pending >= COUNTED_UP_TO,
+        "share": access.project.settings.review.audit_share,
+        "api_path": f"/api/v1/audits/{chosen.pk}" if chosen else f"/api/v1/projects/{slug}/audits",
+    }
+    if chosen is not None:
+        context |= _audit_context(access, chosen)
+    return render(request, "review/guarantee.html", context, status=form.status)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def audit_approve(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    form = ApproveForm(request.POST)
+    keep_alive = form.body().keep_alive if form.is_valid() else 0.0
+    guarantee = approve_unseen(access, audits.one(access, pk), keep_alive=keep_alive)
+    messages.success(request, f"Guarantee {guarantee.pk} approves {guarantee.samples:,} samples.")
+    return redirect("guarantee-page", access.project.slug)
+
+
+@require_POST
+@project_page(Scope.RUN)
+def guarantee_withdraw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    guarantees.delete(access, guarantees.one(access, pk))
+    messages.success(request, f"Guarantee {pk} is withdrawn. Its samples are pending again.")
+    return redirect("guarantee-page", access.project.slug)
+
+
+def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
+    proof, seconds = proof_of(audit), seconds_per_decision(access.project)
+    level, curve = proof.proven, proof.curve()
+    rows = guarantees.rows(access).filter(audit=audit).order_by("-id")
+    return {
+        "audit": audit,
+        "proof": proof,
+        "level": level,
+        "share_proven": proof.share(level),
+        "share_expected": proof.share(proof.expected),
+        "seconds": seconds,
+        "seconds_saved": None if seconds is None or level is None else seconds * level.unseen,
+        "method": method_of(audit),
+        "filter_words": SampleFilter.from_json(audit.filter).words(),
+        "curve": curve,
+        "chart": share_chart(curve, audit.alpha),
+        "more_looks": proof.more_looks(),
+        "confidence": 1 - audit.delta,
+        "guarantees": [guarantee_values(row) for row in rows],
+        "may_approve": level is not None and not any(row.withdrawn_at is None for row in rows),
+        "approve_form": ApproveForm(),
+    }
