@@ -79,6 +79,7 @@ def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
         "score": -1.0,
         "bucket": "",
         "reviewers": ["ada"],
+        "guarantee": "",
         "run": "",
         "outcome": "solved",
         "reward": None,
