@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from curation.duels.imports.conversation import Conversation, conversation_of, read_conversation, written
-from curation.imports.layouts import inspect_log
 from curation.imports.layouts.account import OF_RUNS, Account, Fields
+from curation.imports.layouts.agents import inspect_log
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.layouts.messages import read_messages
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.tools import read_tools
+from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Found, Generation
 from judging.traces.read import is_langfuse, is_trace, read_trace

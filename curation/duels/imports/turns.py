@@ -12,7 +12,7 @@ from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json

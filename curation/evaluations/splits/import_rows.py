@@ -8,7 +8,7 @@ from pydantic import Field
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import EvalRow, each_command, read_row
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row
 from curation.runs.kinds import ItemFailed, Json

@@ -12,8 +12,17 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench, traces
 from curation.imports.layouts.account import REPLACED
+from curation.imports.layouts.agents import (
+    agent_logs,
+    atif,
+    harbor,
+    inspect_log,
+    openhands,
+    swe_agent,
+    swe_bench,
+    traces,
+)
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.reading import Reading

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Scope

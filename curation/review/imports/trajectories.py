@@ -10,12 +10,12 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.documents import DocumentReader, DocumentRow
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
-from curation.imports.layouts.rows import has_conversation, read_row
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.read import has_conversation, read_row
 from curation.imports.layouts.session import Session
-from curation.imports.layouts.written import messages_of
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import Reader, Row, RowRefused

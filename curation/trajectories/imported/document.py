@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from curation.imports.layouts import atif
+from curation.imports.layouts.agents import atif
 from curation.imports.layouts.session import Json, Origin, Session, Usage
 from curation.trajectories.models import Trajectory
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import orjson
 
-from curation.imports.layouts.rows import trained_positions
+from curation.imports.layouts.rows.read import trained_positions
 from curation.imports.layouts.session import Outcome, Session, Step
 from curation.projects.models import Project
 from curation.runs.models import Run

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from curation.imports.layouts.calls import UNPARSED
+from curation.imports.layouts.messages.calls import UNPARSED
 from curation.imports.layouts.session import Json, Step
 from judging.messages import Message
 

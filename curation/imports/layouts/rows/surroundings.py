@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
-from curation.imports.layouts.mapping import REWARD
 from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows.mapping import REWARD
 from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 

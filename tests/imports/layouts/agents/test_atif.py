@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.imports.layouts import atif
+from curation.imports.layouts.agents import atif
 from curation.imports.layouts.session import Json, Session
 from curation.imports.sources.rows import RowRefused
 

@@ -1,6 +1,6 @@
 import pytest
 
-from curation.imports.layouts import traces
+from curation.imports.layouts.agents import traces
 from curation.imports.layouts.session import Outcome, Session, Usage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.messages import Messages, read_messages
+from curation.imports.layouts.messages.read import Messages, read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict

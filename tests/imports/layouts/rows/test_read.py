@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from curation.imports.layouts.account import REPLACED, Account
-from curation.imports.layouts.rows import has_conversation, read_row, trained_positions
+from curation.imports.layouts.rows.read import has_conversation, read_row, trained_positions
 from curation.imports.layouts.session import Outcome, Session, Step
 from curation.imports.sources.rows import RowRefused
 from tests.parts import shared_data

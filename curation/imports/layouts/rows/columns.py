@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
-from curation.imports.layouts.calls import decoded
-from curation.imports.layouts.messages import Messages, read_messages
+from curation.imports.layouts.messages.calls import decoded
+from curation.imports.layouts.messages.read import Messages, read_messages
 
 
 class Columns:

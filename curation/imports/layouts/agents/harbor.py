@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from curation.imports.layouts import atif
 from curation.imports.layouts.account import Account, Fields
+from curation.imports.layouts.agents import atif
 from curation.imports.layouts.files import Files, beside
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.repositories import repo_of

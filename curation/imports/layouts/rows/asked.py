@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curation.imports.layouts.columns import Columns, flat, is_message
-from curation.imports.layouts.content import read_content
-from curation.imports.layouts.messages import Messages
+from curation.imports.layouts.messages.content import read_content
+from curation.imports.layouts.messages.read import Messages
+from curation.imports.layouts.rows.columns import Columns, flat, is_message
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import IGNORED, Fields
-from curation.imports.layouts.calls import make_call, read_call
+from curation.imports.layouts.messages.calls import make_call, read_call
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 

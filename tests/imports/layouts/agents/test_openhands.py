@@ -1,6 +1,6 @@
 import pytest
 
-from curation.imports.layouts import openhands
+from curation.imports.layouts.agents import openhands
 from curation.imports.layouts.session import Outcome, Usage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
-from curation.imports.layouts.asked import read_prompt, read_system, read_task
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.columns import Columns, is_message
-from curation.imports.layouts.mapping import Applied, RowMapping
-from curation.imports.layouts.messages import Messages
+from curation.imports.layouts.messages.read import Messages
+from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.rows.asked import read_prompt, read_system, read_task
+from curation.imports.layouts.rows.columns import Columns, is_message
+from curation.imports.layouts.rows.mapping import Applied, RowMapping
+from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
+from curation.imports.layouts.rows.surroundings import read_surroundings
 from curation.imports.layouts.session import Ending, Json, Session, Step
-from curation.imports.layouts.sides import DUEL, PAIR, read_endings, split_common
-from curation.imports.layouts.surroundings import read_surroundings
-from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
 
 CHAT, SWE_AGENT, SHAREGPT = "chat rows (messages)", "SWE-agent rows (trajectory)", "sharegpt rows (conversations)"

@@ -10,10 +10,10 @@ from typing import Any
 
 from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.messages import read_messages
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
-from curation.imports.layouts.tools import read_tools
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Generation
 from judging.traces.read import Call, is_trace, read_calls

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from curation.imports.layouts.account import IGNORED, Fields
-from curation.imports.layouts.messages import Messages, read_messages
+from curation.imports.layouts.messages.read import Messages, read_messages
 from curation.imports.sources.rows import RowRefused
 
 ASKED = {"role": "user", "content": "What is here?"}

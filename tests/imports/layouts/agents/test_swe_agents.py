@@ -1,4 +1,4 @@
-from curation.imports.layouts import mini_swe_agent
+from curation.imports.layouts.agents import mini_swe_agent
 from curation.imports.layouts.session import Outcome, Usage
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.layouts.rows import read_row
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.read import read_row
 from curation.imports.layouts.session import Outcome
 from curation.imports.sources.rows import RowRefused
 

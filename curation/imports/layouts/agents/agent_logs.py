@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts import atif
 from curation.imports.layouts.account import REPLACED, Account
+from curation.imports.layouts.agents import atif
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json

@@ -12,13 +12,13 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
-from curation.imports.layouts.calls import calls_in_text, decoded, read_call
-from curation.imports.layouts.content import Content, Result, read_content, read_result, thought_of
-from curation.imports.layouts.items import ITEMS, add_channel, add_item, add_message
-from curation.imports.layouts.langchain import unwrapped
+from curation.imports.layouts.messages.calls import calls_in_text, decoded, read_call
+from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
+from curation.imports.layouts.messages.items import ITEMS, add_channel, add_item, add_message
+from curation.imports.layouts.messages.langchain import unwrapped
+from curation.imports.layouts.messages.steps import CALL, Steps
+from curation.imports.layouts.messages.thinking import split_thinking
 from curation.imports.layouts.session import Json, Step
-from curation.imports.layouts.steps import CALL, Steps
-from curation.imports.layouts.thinking import split_thinking
 from curation.imports.sources.rows import RowRefused
 
 Entry = Mapping[str, Any]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from curation.imports.layouts.rows import read_row
-from curation.imports.layouts.written import write_messages
+from curation.imports.layouts.messages.write import write_messages
+from curation.imports.layouts.rows.read import read_row
 from curation.imports.sources.rows import RowRefused
 from judging.messages import message_text
 

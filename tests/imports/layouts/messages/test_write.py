@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.messages import read_messages
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.write import write_messages
 from curation.imports.layouts.session import Step
-from curation.imports.layouts.written import write_messages
 
 # Reasoning is never inside the text of a step, so a text has no such block.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20).filter(

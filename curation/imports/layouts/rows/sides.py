@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from curation.imports.layouts.columns import Columns
+from curation.imports.layouts.rows.columns import Columns
 from curation.imports.layouts.session import Ending, Side, Step
 
 PAIR: dict[str, Side] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.calls import decoded
+from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from curation.imports.layouts.content import Result
+from curation.imports.layouts.messages.content import Result
 from curation.imports.layouts.session import Json, Step
 
 # The order of what an agent says in one step. Items of formats that have one for each of these are joined by it.

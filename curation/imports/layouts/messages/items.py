@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.calls import make_call
-from curation.imports.layouts.content import Result, read_content, read_result, thought_of
-from curation.imports.layouts.steps import CALL, MESSAGE, REASONING, Steps
-from curation.imports.layouts.thinking import split_thinking
+from curation.imports.layouts.messages.calls import make_call
+from curation.imports.layouts.messages.content import Result, read_content, read_result, thought_of
+from curation.imports.layouts.messages.steps import CALL, MESSAGE, REASONING, Steps
+from curation.imports.layouts.messages.thinking import split_thinking
 from curation.imports.sources.rows import RowRefused
 
 Entry = Mapping[str, Any]
