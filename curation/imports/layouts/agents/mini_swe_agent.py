@@ -37,9 +37,7 @@ def read(document: Mapping[str, Any]) -> Reading:
     stats = info.take("model_stats", "usage") or {}
     model = ((info.value.get("config") or {}).get("model") or {}).get("model_name")
     agent: Json = {"name": AGENT, "version": str(info.take("mini_version", "agent") or "unknown")}
-    metadata = {name: document[name] for name in fields.left()}
-    for name in fields.left():
-        fields.take(name, "metadata")
+    metadata = fields.rest()
     verdict = _verdict(info)
     session = Session(
         layout=NAME,

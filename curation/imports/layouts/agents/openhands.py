@@ -24,7 +24,7 @@ AGENT = "openhands"
 # The fields that name an event, and those that may have a list of events.
 _WORDS = ("action", "observation", "kind")
 _LISTS = ("events", "trajectory")
-_PERSONAL = ("email", "token")
+_PERSONAL = dict.fromkeys(("email", "token"), "ignored: personal")
 # Events about the program, which the model does not see, or sees as part of another message.
 _ACTIONS_LEFT_OUT = frozenset(
     ("change_agent_state", "initialize", "null", "recall", "condensation", "condensation_request", "loop_recovery")
@@ -82,11 +82,7 @@ def read(document: Mapping[str, Any]) -> Reading:
     about = fields.take("metadata", "metadata") or {}
     result = fields.take("test_result", "metadata") or {}
     tested = {name: value for name, value in result.items() if name != "test_output"}
-    metadata: Json = {"metadata": about, "test_result": tested}
-    for name in fields.left():
-        fields.take(name, _BECOMES.get(name, "metadata"))
-        if name not in _BECOMES:
-            metadata[name] = document[name]
+    metadata: Json = {"metadata": about, "test_result": tested} | fields.rest(_BECOMES)
     model = (about.get("llm_config") or about.get("llm") or {}).get("model")
     agent = {"name": about.get("agent_class") or AGENT, "version": about.get("openhands_sdk_version") or "unknown"}
     session = conversation.session(
@@ -109,10 +105,7 @@ def read_events(document: Mapping[str, Any]) -> Reading:
     conversation = _conversation(fields.take(name, "steps"), name, fields)
     origin = Origin(id=str(fields.take("id", "id") or ""))
     label = {"positive": True, "negative": False}.get(str(fields.take("polarity", "label")))
-    metadata = {}
-    for other in fields.left():
-        if fields.take(other, "ignored: personal" if other in _PERSONAL else "metadata") and other not in _PERSONAL:
-            metadata[other] = document[other]
+    metadata = {name: value for name, value in fields.rest(_PERSONAL).items() if value}
     agent: Json = {"name": AGENT, "version": str(document.get("version") or "unknown")}
     session = conversation.session(EVENTS, name, fields, agent=agent, origin=origin, label=label, metadata=metadata)
     return Reading([session], fields.account())

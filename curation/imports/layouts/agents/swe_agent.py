@@ -82,10 +82,7 @@ def _session(
     version = info.get("swe_agent_version") or "unknown"
     model = (agent.get("model") or {}).get("name")
     metadata = {} if number is None else {CHOSEN: is_chosen}
-    for name in fields.left():
-        fields.take(name, _IGNORED.get(name, "metadata"))
-        if name not in _IGNORED and name != "info":
-            metadata[name] = document[name]
+    metadata |= fields.rest(_IGNORED | {"info": "metadata"})
     for name, value in info.items():
         becomes = _IGNORED.get(f"info.{name}") or {"model_stats": "usage", "swe_agent_version": "agent"}.get(
             name, "metadata"

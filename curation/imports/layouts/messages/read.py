@@ -38,6 +38,7 @@ _MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS))
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 _CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
+_WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
 _KNOWN = frozenset(
     (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
     + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
@@ -101,12 +102,14 @@ class _Reader:
         self._roles = roles
 
     def add(self, given: Any, path: str) -> None:
-        entry = decoded(given)
+        entry = given if isinstance(given, dict) else decoded(given)
         if isinstance(entry, str):
             raise RowRefused(f"{path}: a message is text without a role")
-        if not isinstance(entry, Mapping):
+        if not isinstance(entry, dict):
             raise RowRefused(f"{path} is not an object")
-        if "kwargs" in entry or "data" in entry or "additional_kwargs" in entry:
+        if len(entry) == 2 and self._add_plain(entry.get("role"), entry.get("content")):
+            return
+        if not _WRAPPED.isdisjoint(entry):
             entry = unwrapped(entry)
         mark = read_mark(entry, path)
         word = self._word(entry)
@@ -119,9 +122,24 @@ class _Reader:
                 self._fields.became(path, IGNORED)
                 return
             _ADD[role](self, entry, path, mark)
-        for key in entry.keys() - _KNOWN:
-            if entry[key] not in EMPTY:
-                self._fields.became(f"{path}.{key}", IGNORED)
+        if not _KNOWN.issuperset(entry):
+            for key in entry.keys() - _KNOWN:
+                if entry[key] not in EMPTY:
+                    self._fields.became(f"{path}.{key}", IGNORED)
+
+    def _add_plain(self, word: Any, text: Any) -> bool:
+        """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
+        False for one that has more to be read."""
+        if not (isinstance(word, str) and isinstance(text, str)):
+            return False
+        role = self._roles.get(word)
+        if role == "agent" and "think" not in text:
+            self.steps.add_agent(text)
+        elif role in ("system", "user") and text:
+            self.steps.add(role, text)
+        else:
+            return False
+        return True
 
     def _word(self, entry: Entry) -> Any:
         author = entry.get("author")  # Harmony

@@ -1,14 +1,18 @@
 """Definitions of tools in every form as OpenAI's functions: `{"type": "function", "function": {…}}`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from curation.imports.layouts.account import Account
 from curation.imports.layouts.messages.calls import decoded
-from curation.imports.layouts.session import Json
+from curation.imports.layouts.session import Json, Session
 from curation.imports.sources.rows import RowRefused
 
+# The field of an account for tools that are in no row.
+ATTACHED = "(tools of the import)"
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _NAMED = frozenset(("name", "function", "type", *_DECLARATIONS))
@@ -30,6 +34,14 @@ def read_tools(given: Any, path: str) -> list[Json]:
     if any(not isinstance(tool, Mapping) or _NAMED.isdisjoint(tool) for tool in tools):
         raise RowRefused(f"column {path} is not a list of objects")
     return [function for tool in tools for function in _functions(tool)]
+
+
+def with_tools(session: Session, tools: Sequence[Json], account: Account) -> Session:
+    """Return the session with the tools of its import, if it has none of its own."""
+    if not tools or session.tools:
+        return session
+    account.count(ATTACHED, "tools")
+    return replace(session, agent=session.agent | {"tool_definitions": list(tools)})
 
 
 def _functions(tool: Mapping[str, Any]) -> Iterator[Json]:

@@ -40,6 +40,9 @@ def read_surroundings(fields: Fields) -> Surroundings:
         fields.take(column, column)
     instance_id = name_of(fields, "instance_id")
     left = _Left(fields)
+    if left.is_empty:
+        repo = name_of(fields, "repo") or repo_of(instance_id)
+        return Surroundings({}, Origin(instance_id=instance_id, repo=repo), Verdict(), Usage(), {})
     origin = Origin(
         id=left.name(_IDS, "id"),
         task=left.name(_TASKS, "task"),
@@ -88,6 +91,10 @@ class _Left:
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
         self._values = {name: fields[name] for name in fields.left() if fields[name] not in EMPTY}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._values
 
     def take(self, column: str, becomes: str) -> Any:
         self._fields.take(column, becomes)
