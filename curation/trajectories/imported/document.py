@@ -6,6 +6,7 @@ from typing import Any
 
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.session import Json, Origin, Session, Usage
+from curation.trajectories.imported.images import with_data
 from curation.trajectories.models import Trajectory
 
 SUBAGENTS, DOCUMENT = "subagents", "document"
@@ -19,12 +20,13 @@ def document_of(session: Session) -> Json:
 
 
 def atif_of(row: Trajectory) -> Json:
-    """Return the ATIF document. What ATIF has no place for is in its `extra`. Needs the row with its text."""
+    """Return the ATIF document, with the data of its images. What ATIF has no place for is in its `extra`. Needs the
+    row with its text."""
     text = row.text
     agent = text.document.get("agent") or {"name": row.agent or "winnow", "version": "unknown"}
     if not row.is_imported:
         agent = agent | {"model_name": row.model}
-    return atif.write(
+    document = atif.write(
         Session(
             layout=atif.NAME,
             steps=text.steps,
@@ -36,6 +38,8 @@ def atif_of(row: Trajectory) -> Json:
             document=text.document.get(DOCUMENT, {}),
         )
     )
+    has_images = row.images.exists()
+    return with_data(row.project_id, document) if has_images else document
 
 
 def _subagent(kept: Mapping[str, Any]) -> Session:
