@@ -2,9 +2,10 @@
 
     WINNOW_DATA=/tmp/bench python -m benchmarks.imports [rows]
 
-Three measurements in the database that the environment names (projects `bench-…` stay there): pull-request records,
-small turn rows (one turn each), and long turn rows (20 turns of 2,000 characters). Exits with 1 below 10,000 small
-rows a second.
+Measured in the database that the environment names (projects `bench-…` stay there): pull-request records, small turn
+rows (one turn each), long turn rows (20 turns of 2,000 characters), and trajectories of 50 steps as ATIF, a fifth as
+many. Exits with 1 below 10,000 small rows a second, below 300 trajectories a second, or where these take more than 1.3
+times their bytes in the database (asked for, trajectories, "Sizes and figures").
 """
 
 import json
@@ -18,6 +19,7 @@ from unittest import mock
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.core.management import call_command
+from django.db import connection
 
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
@@ -26,6 +28,8 @@ from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 
 TARGET = 10_000
+TRAJECTORIES, MOST_SPACE = 300, 1.3
+STEPS = 50
 
 
 def record(number: int) -> dict[str, Any]:
@@ -43,6 +47,27 @@ def long_turns(number: int) -> dict[str, Any]:
     for _ in range(20):
         messages += [("assistant", "a" * 500), ("user", "o" * 1500)]
     return _row(number, messages)
+
+
+def atif(number: int) -> dict[str, Any]:
+    """A session whose agent reads and edits files: each call and each output is another text."""
+    steps: list[dict[str, Any]] = [{"step_id": 1, "source": "user", "message": f"Fix the totals of invoice {number}."}]
+    for step in range(2, STEPS + 1):
+        identifier, path = f"call_{number}_{step}", f"src/billing/part_{number % 97}_{step}.py"
+        output = "".join(f"{line:>5}  total = round(total_{line} * rate_{number + line}, 2)\n" for line in range(20))
+        call = {"tool_call_id": identifier, "function_name": "bash", "arguments": {"command": f"cat {path}"}}
+        steps.append(
+            {
+                "step_id": step,
+                "source": "agent",
+                "message": f"I look at {path} for the rounding in step {step} of {number}.",
+                "tool_calls": [call],
+                "observation": {"results": [{"source_call_id": identifier, "content": output}]},
+                "metrics": {"prompt_tokens": 900 + step, "completion_tokens": 40},
+            }
+        )
+    agent = {"name": "bench", "version": "1", "model_name": "m"}
+    return {"schema_version": "ATIF-v1.8", "session_id": f"s-{number}", "agent": agent, "steps": steps}
 
 
 def _row(number: int, messages: list[tuple[str, str]]) -> dict[str, Any]:
@@ -69,9 +94,30 @@ def measure(kind: str, name: str, make: Callable[[int], dict[str, Any]], rows: i
     took = time.perf_counter() - began
     run.refresh_from_db()
     size = default_storage.size(key) / 1024 / 1024
-    figures = {key: value for key, value in run.result.items() if key in {"prompts", "records", "bad_rows"}}
+    shown = {"prompts", "records", "trajectories", "bad_rows"}
+    figures = {key: value for key, value in run.result.items() if key in shown}
     print(f"{name:<12}{rows / took:>9,.0f} rows/s  {rows:,} rows, {size:.0f} MB, {took:.1f} s, {run.state} {figures}")
     return rows / took
+
+
+def database_bytes() -> int:
+    """Return the size of the database on the disk."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT pg_database_size(current_database())")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+def measure_trajectories(count: int) -> list[str]:
+    """Return the targets that are not reached."""
+    before = database_bytes()
+    rate = measure("trajectories", "ATIF", atif, count)
+    share = (database_bytes() - before) / sum(map(len, _lines(atif, count)))
+    print(f"{'':<12}{share:>9.2f} times their bytes in the database")
+    slow = [f"trajectories come in slower than {TRAJECTORIES} a second"] if rate < TRAJECTORIES else []
+    return slow + ([f"they take more than {MOST_SPACE} times their bytes"] if share > MOST_SPACE else [])
 
 
 def main(rows: int) -> None:
@@ -79,8 +125,11 @@ def main(rows: int) -> None:
     with mock.patch.object(dispatch, "send_work"):  # the bell rings for nobody: this process does the work
         slowest = min(measure("pr_records", "records", record, rows), measure("turns", "small turns", small_turn, rows))
         measure("turns", "long turns", long_turns, max(1, rows // 100))
+        missed = measure_trajectories(max(1, rows // 5))
     if slowest < TARGET:
-        sys.exit(f"small rows come in slower than {TARGET:,} a second")
+        missed.append(f"small rows come in slower than {TARGET:,} a second")
+    if missed:
+        sys.exit("; ".join(missed))
 
 
 if __name__ == "__main__":
