@@ -153,6 +153,7 @@ TEMPLATES = [
                 "config.shell.shell",
             ],
             "builtins": [
+                "curation.web.components",
                 "curation.web.text.figures",
                 "curation.web.text.quotes",
                 "curation.web.forms",

@@ -88,14 +88,17 @@ def _on_servers(item: pytest.Item) -> bool:
     in_database = item.get_closest_marker("django_db") is not None or not {"db", "transactional_db"}.isdisjoint(
         fixtures
     )
-    return in_database and _is_of_one_database(item.path.parent)
+    return in_database and _is_of_one_database(item.path)
 
 
 @functools.cache
-def _is_of_one_database(folder: Path) -> bool:
-    """Whether the folder that these tests mirror has statements for one database."""
-    below = folder.relative_to(ROOT / "tests")
-    files = [*(ROOT / "curation" / below).glob("*.py"), *(ROOT / below).glob("*.py"), *folder.glob("test_*.py")]
+def _is_of_one_database(test: Path) -> bool:
+    """Whether these tests, or the module that they mirror, have statements for one database; without such a module,
+    whether one of its folder has."""
+    below = test.parent.relative_to(ROOT / "tests")
+    folders, name = (ROOT / "curation" / below, ROOT / below), f"{test.stem.removeprefix('test_')}.py"
+    mirrored = [folder / name for folder in folders if (folder / name).exists()]
+    files = [test, *(mirrored or [file for folder in folders for file in folder.glob("*.py")])]
     return any(OF_ONE_DATABASE.search(file.read_text()) for file in files)
 
 

@@ -150,6 +150,7 @@ class Decision(DependsOnRun):
             models.Index(fields=["reviewer", "-id"], name="decision_by_reviewer"),
             models.Index(fields=["batch"], name="decision_batch", condition=~models.Q(batch="")),
             models.Index(fields=["created_at"], name="decision_pace"),
+            models.Index(fields=["id"], name="decision_flag", condition=models.Q(action="flag")),
         ]
 
     def __str__(self) -> str:

@@ -50,6 +50,7 @@ class Flag(models.IntegerChoices):
     PII = 128, "pii"
     LEAK_READER = 256, "leak_reader"
     CONTROL = 512, "control_text"
+    LEAK_UNREAD = 1024, "leak_unread"
 
 
 # Findings of the scan that no person has cleared. Scoring leaves these bits alone.

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 # A duel with one of these flags is never `final`: a person has to look first.
-HOLDING_FLAGS = frozenset({"leak", "leak_reader", "injection", "infra"})
+HOLDING_FLAGS = frozenset({"leak", "leak_reader", "leak_unread", "injection", "infra"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def run(product: Product, script: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("sessions", ["real", "written by hand"])
+# The real sessions take minutes, and a second database changes nothing of the client.
+@pytest.mark.parametrize("sessions", [pytest.param("real", marks=pytest.mark.embedded), "written by hand"])
 def test_the_tutorial_runs_as_printed(product: Product, tmp_path: Path, sessions: str) -> None:
     """On recorded sessions of agents where they are beside the clone, and on the files that a clone has."""
     if sessions == "real":

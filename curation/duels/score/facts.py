@@ -17,8 +17,9 @@ class AnswerFacts(NamedTuple):
 
 
 class DuelFacts(NamedTuple):
-    """`leak` and `read`: the lint, or the second reader, found a leak in the challenger's answer. `king` is None in a
-    duel against the reference. `source` and `row` are of the conversation that the turn is from."""
+    """`leak` and `read`: the lint, or the second reader, found a leak in the challenger's answer. `reading` is the
+    state of the second reader's reading, None where no reader was to read. `king` is None in a duel against the
+    reference. `source` and `row` are of the conversation that the turn is from."""
 
     pk: int
     flags: int
@@ -28,6 +29,7 @@ class DuelFacts(NamedTuple):
     row: int
     leak: bool
     read: bool
+    reading: str | None
     challenger: AnswerFacts
     king: AnswerFacts | None
 
@@ -40,7 +42,7 @@ class DuelFacts(NamedTuple):
 _ANSWER = AnswerFacts._fields
 _COLUMNS = (
     *("pk", "flags", "prompt__repo", "prompt__instance_id", "prompt__source", "prompt__row_offset"),
-    *("challenger__leak_flag", "challenger__reader_flag"),
+    *("challenger__leak_flag", "challenger__reader_flag", "challenger__reading__state"),
     *(f"challenger__{name}" for name in _ANSWER),
     *(f"king__{name}" for name in _ANSWER),
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 
+from curation.duels.answers.read import READ
 from curation.duels.models import Duel
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.counting import OF_VERDICTS, copy_scores
@@ -38,8 +39,8 @@ COPIED = ("score", "score_key", "metrics", "spread", "bucket", "flags")
 
 
 # As plain numbers: on an enumeration each operation costs more than a score.
-_LEAK, _READ, _FLIP, _INFRA, _INJECTION = (
-    flag.value for flag in (Flag.LEAK, Flag.LEAK_READER, Flag.FLIP, Flag.INFRA, Flag.INJECTION)
+_LEAK, _READ, _UNREAD, _FLIP, _INFRA, _INJECTION = (
+    flag.value for flag in (Flag.LEAK, Flag.LEAK_READER, Flag.LEAK_UNREAD, Flag.FLIP, Flag.INFRA, Flag.INJECTION)
 )
 
 
@@ -262,6 +263,7 @@ def _flags(duel: DuelFacts, score: DuelScore, failed: bool) -> int:
     return (
         (_LEAK if duel.leak else 0)
         | (_READ if duel.read else 0)
+        | (_UNREAD if duel.reading not in (None, READ) and not duel.leak else 0)
         | (_FLIP if score.flipped else 0)
         | (_INFRA if failed else 0)
         | (duel.flags & _INJECTION)

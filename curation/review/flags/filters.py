@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
+from django.db.models import F
 from pydantic import Field
 
 from curation.projects.access import Access
 from curation.review.models import Action, Decision, DecisionQuerySet
+from curation.samples.list.clauses import Unindexed
 from curation.web.lists.filters import Words, ids_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
@@ -30,5 +32,7 @@ class FlagList(ListParams):
 
 
 def flags_of(access: Access) -> DecisionQuerySet:
-    flags: DecisionQuerySet = Decision.objects.filter(sample__project=access.project, action=Action.FLAG).not_undone()
+    """Return the project's flags that are not undone. They are few, so they are found by their own index."""
+    rows = Decision.objects.alias(project=Unindexed(F("sample__project")))
+    flags: DecisionQuerySet = rows.filter(project=access.project.pk, action=Action.FLAG).not_undone()
     return flags

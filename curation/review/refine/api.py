@@ -23,10 +23,7 @@ router = Router(tags=["review"])
 @router.get("/projects/{slug}/suggestions", response=Page[SuggestionOut], summary="List suggestions")
 def list_suggestions(request: HttpRequest, slug: str, params: Query[SuggestionList]) -> dict[str, object]:
     """Needs the scope `run`, since reviewers decide before they see scores."""
-    access = enter(request, slug, Scope.RUN)
-    rows = Suggestion.objects.filter(sample__project=access.project).select_related("run", "asked_by")
-    page = params.page(params.narrow(rows.prefetch_related("text_scores")))
-    return page.response(SuggestionOut.of_row)
+    return params.rows(enter(request, slug, Scope.RUN)).response(SuggestionOut.of_row)
 
 
 @router.post("/samples/{sample_id}/suggestions", response={202: SuggestionOut}, summary="Ask a model for a revision")

@@ -6,11 +6,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from curation.duels.pages.schemas import LeakOut
+from curation.projects.access import Access
 from curation.review.models import Suggestion
 from curation.review.queue.seats import Seats, place_of
 from curation.review.schemas import TextScoreOut
 from curation.samples.models import flag_names
 from curation.web.lists.filters import Words, ids_of, one_of
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from curation.web.schemas import Id, NotEmpty, Out, Stamp, Strict, Username
 from curation.web.text.figures import exact_money
@@ -24,6 +26,10 @@ class SuggestionList(ListParams):
     outcome: Annotated[Words, one_of(Suggestion.Outcome.values)] = ()
     run: Annotated[Words, ids_of("run")] = ()
     sample: Annotated[Words, ids_of("sample")] = ()
+
+    def rows(self, access: Access) -> KeysetPage[Suggestion]:
+        rows = Suggestion.objects.filter(sample__project=access.project).select_related("run", "asked_by")
+        return self.page(self.narrow(rows.prefetch_related("text_scores")))
 
 
 class RejudgeIn(Strict):

@@ -30,11 +30,8 @@ from curation.web.problems import Conflict, Invalid
 @project_page(Scope.RUN)
 def suggestion_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = SuggestionList.from_query(request.GET)
-    rows = Suggestion.objects.filter(sample__project=access.project).select_related("run", "asked_by")
-    rows = rows.prefetch_related("text_scores")
-    page = params.page(params.narrow(rows))
     context = {
-        **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/suggestions"),
+        **list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/suggestions"),
         "tabs": tabs(request.path, params, "outcome", Suggestion.Outcome.choices),
     }
     return render(request, "review/refine/list.html", context)

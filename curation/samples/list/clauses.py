@@ -3,7 +3,8 @@
 A page of a list is read in one of two ways. If the filter matches few rows, they are read from the filter's index and
 sorted. If it matches many, the index of the list's order is scanned until the page is full. SQLite has no statistics
 and always takes the filter's index, which sorts 300,000 rows for a page of 50. So the choice is made here: the
-filter's index is used if it has at most `FEW` matching rows. PostgreSQL chooses by its statistics.
+filter's index is used if it has at most `FEW` matching rows. PostgreSQL chooses by its statistics among filters that
+match many rows. For few, or for a word that its statistics do not have, it would scan the whole list.
 """
 
 import json
@@ -25,17 +26,25 @@ FEW_IN_RANGE = 12_000
 
 
 class Unindexed(models.Func):
-    """A column without its index on SQLite: its unary plus is a no-op that its planner cannot see through. PostgreSQL
-    knows the sizes of its indexes and chooses by them."""
+    """A column without its index: the unary plus, or the greatest of one, is a no-op that no planner sees through."""
 
     arity = 1
-    template = "%(expressions)s"
+    function = "GREATEST"
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
     ) -> tuple[str, tuple[str | int, ...]]:
         sql, params = self.as_sql(compiler, connection, template="+%(expressions)s")
         return sql, tuple(params)
+
+
+class FoundFirst(models.Func):
+    """`FoundFirst(F("pk"), Subquery(ids))`: the id is one of these. PostgreSQL finds an array's ids before all else."""
+
+    arity = 2
+    arg_joiner = " = ANY(ARRAY"
+    template = "%(expressions)s)"
+    output_field = models.BooleanField()
 
 
 class IsTrajectory(models.Func):
@@ -131,13 +140,17 @@ def all_matching(rows: Rows, clauses: Sequence[Clause]) -> Rows:
 
 def page_rows(rows: Rows, clauses: Sequence[Clause], *, sort: str) -> Rows:
     """The rows in the form that fills one page in this order (a column of the rows) fastest."""
-    if connections[rows.db].vendor != "sqlite":
-        return all_matching(rows, clauses)
     field = sort.removeprefix("-")
     choices = [clause for clause in clauses if clause.scanned is not None]
     if len(choices) == 1 and field in choices[0].sorted_by:
         return all_matching(rows, clauses)
     lead = next((clause for clause in choices if _is_few(rows, clause)), None)
+    if connections[rows.db].vendor == "postgresql":
+        if lead is None:
+            return all_matching(rows, clauses)
+        ids = models.Subquery(lead.indexed(rows).order_by().values("pk"))
+        first: Rows = rows.filter(FoundFirst(models.F("pk"), ids))
+        return all_matching(first, [clause for clause in clauses if clause is not lead])
     if lead is not None:
         # No condition on the project here: SQLite would use the order's index for it.
         ids = lead.indexed(rows).order_by().values("pk")

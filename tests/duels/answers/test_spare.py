@@ -63,6 +63,19 @@ def test_a_judge_to_spare_reads_and_its_finding_holds_the_duel_out_of_final(mode
     )
 
 
+def unread(request: Any) -> Any:
+    """Judges, and gives no reading."""
+    return "I would rather not say." if is_reading(request) else fair()(request)
+
+
+def test_a_duel_that_the_reader_was_to_read_and_did_not_is_held_out_of_final(models: Models) -> None:
+    models.says["judge-a"] = unread
+    run = run_to_end(make_default_arena())
+    assert run.result["leak_check"] == "incomplete"
+    assert Duel.objects.get().flag_names == ["leak_unread"]
+    assert (Sample.objects.get().score, Sample.objects.get().bucket) == (100.0, "refined")
+
+
 @pytest.mark.parametrize("change", [{"model": "fake/king"}, {"model": "fake/challenger"}])
 def test_a_judge_with_the_model_of_an_answer_is_not_to_spare(models: Models, change: dict[str, str]) -> None:
     models.says["judge-b"] = reads()

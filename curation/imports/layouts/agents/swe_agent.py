@@ -34,11 +34,11 @@ _REPEATED = {
 
 
 def fits(document: Mapping[str, Any]) -> bool:
-    return (
-        isinstance(document.get("trajectory"), list)
-        and isinstance(document.get("history"), list)
-        and isinstance(document.get("info"), dict)
-    ) or _has_attempts(document)
+    if not isinstance(history := document.get("history"), list):
+        return _has_attempts(document)
+    is_run = isinstance(document.get("trajectory"), list) and isinstance(document.get("info"), dict)
+    # A demonstration, which people write or cut, may have its history alone.
+    return is_run or bool(history and isinstance(history[0], dict) and history[0].keys() >= {"role", "agent"})
 
 
 def _has_attempts(document: Mapping[str, Any]) -> bool:
@@ -73,7 +73,7 @@ def _session(
     for position, entry in zip(messages.positions, history, strict=True):
         if entry.get("is_demo"):
             messages.steps[position]["is_copied_context"] = True
-    info: Json = document["info"]
+    info: Json = document.get("info") or {}
     stats = info.get("model_stats") or {}
     config = _object(fields.take("replay_config", "metadata"))
     agent = config.get("agent") or {}

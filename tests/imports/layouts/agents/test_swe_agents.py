@@ -1,4 +1,5 @@
-from curation.imports.layouts.agents import mini_swe_agent
+from curation.imports.layouts.agents import mini_swe_agent, swe_agent
+from curation.imports.layouts.recognise import recognise
 from curation.imports.layouts.session import Outcome, Usage
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
 
@@ -18,6 +19,25 @@ def test_a_trajectory_of_swe_agent_has_its_calls_reasoning_and_results() -> None
 def test_demonstrations_are_context() -> None:
     session = sessions(golden("swe_agent"))["org__repo-1"]
     assert session.agent_steps() == [3]
+
+
+def test_a_demonstration_may_be_its_history_alone() -> None:
+    demonstration = {
+        "history": [
+            {"role": "user", "content": "Fix it.", "agent": "main", "message_type": "observation"},
+            {
+                "role": "assistant",
+                "content": "ls",
+                "agent": "main",
+                "message_type": "action",
+                "thought": "",
+                "action": "ls",
+            },
+        ]
+    }
+    layout = recognise(demonstration)
+    assert layout is not None and layout.name == swe_agent.NAME
+    assert said(layout.read(demonstration).sessions[0]) == [("user", "Fix it."), ("agent", "ls")]
 
 
 def test_reports_beside_trajectories_have_their_outcome() -> None:
