@@ -2,9 +2,11 @@
 
     WINNOW_DATA=/tmp/bench python -m benchmarks.imports [rows]
 
-Four measurements in the database that the environment names (projects `bench-…` stay there): pull-request records,
-small turn rows (one turn each), long turn rows (20 turns of 2,000 characters), and the growth of the database by the
-300 turns of one session of 1.26 MB. Exits with 1 below 10,000 small rows a second, or above 2 times the session.
+Measured in the database that the environment names (projects `bench-…` stay there): pull-request records, small turn
+rows (one turn each), long turn rows (20 turns of 2,000 characters), the growth of the database by the 300 turns of one
+session of 1.26 MB, and trajectories of 50 steps as ATIF, a fifth as many. Exits with 1 below 10,000 small rows a
+second, below 300 trajectories a second, where these take more than 1.3 times their bytes in the database, or the
+session more than 2 times its own (asked for, trajectories, "Sizes and figures").
 """
 
 import json
@@ -30,6 +32,8 @@ from curation.runs.launch import launch
 TARGET = 10_000
 # The growth of the database, by the size of a session whose steps are all turns.
 MOST_GROWTH = 2.0
+TRAJECTORIES, MOST_SPACE = 300, 1.3
+STEPS = 50
 
 
 def record(number: int) -> dict[str, Any]:
@@ -58,6 +62,27 @@ def session(number: int) -> dict[str, Any]:
     return _row(number, messages)
 
 
+def atif(number: int) -> dict[str, Any]:
+    """A session whose agent reads and edits files: each call and each output is another text."""
+    steps: list[dict[str, Any]] = [{"step_id": 1, "source": "user", "message": f"Fix the totals of invoice {number}."}]
+    for step in range(2, STEPS + 1):
+        identifier, path = f"call_{number}_{step}", f"src/billing/part_{number % 97}_{step}.py"
+        output = "".join(f"{line:>5}  total = round(total_{line} * rate_{number + line}, 2)\n" for line in range(20))
+        call = {"tool_call_id": identifier, "function_name": "bash", "arguments": {"command": f"cat {path}"}}
+        steps.append(
+            {
+                "step_id": step,
+                "source": "agent",
+                "message": f"I look at {path} for the rounding in step {step} of {number}.",
+                "tool_calls": [call],
+                "observation": {"results": [{"source_call_id": identifier, "content": output}]},
+                "metrics": {"prompt_tokens": 900 + step, "completion_tokens": 40},
+            }
+        )
+    agent = {"name": "bench", "version": "1", "model_name": "m"}
+    return {"schema_version": "ATIF-v1.8", "session_id": f"s-{number}", "agent": agent, "steps": steps}
+
+
 def _row(number: int, messages: list[tuple[str, str]]) -> dict[str, Any]:
     return {
         "instance_id": f"acme__billing-{number}",
@@ -82,7 +107,8 @@ def measure(kind: str, name: str, make: Callable[[int], dict[str, Any]], rows: i
     took = time.perf_counter() - began
     run.refresh_from_db()
     size = default_storage.size(key) / 1024 / 1024
-    figures = {key: value for key, value in run.result.items() if key in {"prompts", "records", "bad_rows"}}
+    shown = {"prompts", "records", "trajectories", "bad_rows"}
+    figures = {key: value for key, value in run.result.items() if key in shown}
     print(f"{name:<12}{rows / took:>9,.0f} rows/s  {rows:,} rows, {size:.0f} MB, {took:.1f} s, {run.state} {figures}")
     return rows / took
 
@@ -106,16 +132,29 @@ def growth() -> float:
     return grown / size
 
 
+def measure_trajectories(count: int) -> list[str]:
+    """Return the targets that are not reached."""
+    before = database_bytes()
+    rate = measure("trajectories", "ATIF", atif, count)
+    share = (database_bytes() - before) / sum(map(len, _lines(atif, count)))
+    print(f"{'':<12}{share:>9.2f} times their bytes in the database")
+    slow = [f"trajectories come in slower than {TRAJECTORIES} a second"] if rate < TRAJECTORIES else []
+    return slow + ([f"they take more than {MOST_SPACE} times their bytes"] if share > MOST_SPACE else [])
+
+
 def main(rows: int) -> None:
     call_command("migrate", verbosity=0)
     with mock.patch.object(dispatch, "send_work"):  # the bell rings for nobody: this process does the work
         slowest = min(measure("pr_records", "records", record, rows), measure("turns", "small turns", small_turn, rows))
         measure("turns", "long turns", long_turns, max(1, rows // 100))
         times = growth()
+        missed = measure_trajectories(max(1, rows // 5))
     if slowest < TARGET:
-        sys.exit(f"small rows come in slower than {TARGET:,} a second")
+        missed.append(f"small rows come in slower than {TARGET:,} a second")
     if times > MOST_GROWTH:
-        sys.exit(f"a session takes {times:.1f} times its size")
+        missed.append(f"a session takes {times:.1f} times its size")
+    if missed:
+        sys.exit("; ".join(missed))
 
 
 if __name__ == "__main__":

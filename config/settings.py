@@ -198,6 +198,7 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "curation.runs.tasks.reap", "schedule": 5.0, "options": {"expires": 5.0}},
     "deletions": {"task": "curation.projects.tasks.continue_deletions", "schedule": 10.0, "options": {"expires": 10.0}},
     "uploads": {"task": "curation.imports.tasks.sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
+    "images": {"task": "curation.trajectories.tasks.sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "intake": {"task": "curation.imports.tasks.take_in", "schedule": 10.0, "options": {"expires": 10.0}},
     "pulls": {"task": "curation.imports.tasks.pull", "schedule": 60.0, "options": {"expires": 60.0}},
     "guarantees": {

@@ -1,16 +1,25 @@
 """Read the files of a source as rows, each with what a layout found in it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from django.conf import settings
+
 from curation.imports.layouts.folder import Document, Folder
-from curation.imports.layouts.groups import Kind
+from curation.imports.layouts.groups import Group, Kind
 from curation.imports.sources.files import SourceFiles
-from curation.imports.sources.rows import BadRow, Position, Reader, Row
+from curation.imports.sources.open import Opened, open_file
+from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 
 # A position is the number of a group of files, times this, and the number of a document in it.
 _INSIDE = 1 << 32
+# Files that are opened by what is in them: tables, logs of Inspect, archives and packed files.
+_OPENED = (
+    *(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst"),
+    *(".tar.gz", ".tar.zst"),
+)
+_READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +32,18 @@ class DocumentRow(Row):
 class DocumentReader:
     """A `Reader` of the documents in a source's files, with one of them in memory at a time."""
 
-    def __init__(self, files: SourceFiles, *, longest: int, rows: Reader | None = None) -> None:
-        """`rows` reads the source as plain rows, if it is one file of them."""
+    def __init__(self, files: SourceFiles, *, rows: Reader | None = None, is_inside: bool = False) -> None:
+        """`rows` reads the source as plain rows, if it is one file of them. Archives that are inside an archive may
+        have no further ones."""
         self.format = files.format
+        self._files, self._is_inside = files, is_inside
         self._rows = None if files.is_archive else rows
-        self._folder = Folder(files.names, files.open, longest)
+        self._folder = Folder(files.names, files.open, settings.MAX_LINE_BYTES)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether any file may have rows, by the names alone."""
+        return any(group.kind is not Kind.FILE or group.main.lower().endswith(_READ) for group in self._folder.groups)
 
     def has_agent_files(self) -> bool:
         """Return whether files belong together as an agent's do, by their names alone."""
@@ -37,11 +53,10 @@ class DocumentReader:
         first, done = divmod(start.byte, _INSIDE)
         offset = start.offset
         for number, group in enumerate(self._folder.groups[first:], first):
-            for index, document in enumerate(self._folder.read(group)):
-                if number == first and index < done:
-                    continue
+            skipped = done if number == first else 0
+            for index, document in enumerate(self._documents(group, skipped), skipped):
                 after = Position(offset + 1, number * _INSIDE + index + 1)
-                if document.refused:
+                if document.refused and not document.value:
                     yield BadRow(offset, f"{document.name}: {document.refused}", after)
                 else:
                     value = document.row.value if document.row else {}
@@ -54,3 +69,43 @@ class DocumentReader:
     def count(self) -> int:
         """Return the number of rows in a file, or of groups of files in an archive, which are not read for it."""
         return self._rows.count() if self._rows else sum(group.kind is not Kind.JOB for group in self._folder.groups)
+
+    def _documents(self, group: Group, done: int) -> Iterator[Document]:
+        """Yield the documents of a group but for the first ones, which are done."""
+        name = group.root + group.main
+        if group.kind is Kind.FILE and self._files.is_archive and name.lower().endswith(_OPENED):
+            try:
+                with self._files.open(name) as file, open_file(file, group.main) as source:
+                    yield from self._inside(name, source, done)
+            except (SourceError, RowRefused) as refused:
+                yield Document(name, refused=str(refused))
+        else:
+            yield from islice(self._folder.read(group), done, None)
+
+    def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
+        """Yield the documents of a file that is opened by what is in it."""
+        if source.files is None and source.rows is not None:
+            self._folder.became[name] = "rows"
+            yield from self._folder.rows(name, source.rows.rows(Position(done)))
+        elif source.files is not None:
+            if source.files.is_archive and self._is_inside:
+                raise SourceError("an archive in an archive in an archive is not read")
+            self._folder.became[name] = source.files.format
+            inner = DocumentReader(source.files, is_inside=True)
+            documents = (document for inside in inner._folder.groups for document in inner._documents(inside, 0))
+            for document in islice(documents, done, None):
+                yield replace(document, name=_placed(name, source.files, document.name))
+
+
+def _placed(name: str, files: SourceFiles, inner: str) -> str:
+    """Return the name of a document in a file: of a packed file with its own name, `rows.jsonl.gz:3`."""
+    return f"{name}/{inner}" if files.is_archive else name + inner.removeprefix(files.names[0])
+
+
+def rows_of(source: Opened) -> Reader:
+    """Return the reader of a source's rows, or of the rows in its files. Raises `SourceError` for one without them."""
+    if source.rows is None and source.files is not None:
+        reader = DocumentReader(source.files)
+        if reader.is_readable:
+            return reader
+    return source.reader

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind
+from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
@@ -92,7 +92,8 @@ class ImportStage:
                 target = Target(context.run, name, source.digest, progress.memory, {"format": reader.format})
                 if params.strict and not progress.checked:
                     self._check(context, item, kind, reader, target, progress)
-                for chunk in kind.chunks(reader, kind.read_options(params.options), progress.after):
+                options = kind.read_options(params.options, context.run.project)
+                for chunk in kind.chunks(reader, options, progress.after):
                     context.checkpoint()
                     _commit(context, item, target, progress, chunk, kind)
         except SourceError as error:
@@ -105,7 +106,8 @@ class ImportStage:
         self, context: WorkContext, item: Item, kind: AnyKind, reader: Reader, target: Target, progress: Progress
     ) -> None:
         """The first pass of a strict import: read all rows, write only the bad ones."""
-        for chunk in kind.chunks(reader, kind.read_options(self._params.options), progress.after):
+        options = kind.read_options(self._params.options, context.run.project)
+        for chunk in kind.chunks(reader, options, progress.after):
             context.checkpoint()
             _commit(context, item, target, progress, chunk, None)
         if progress.bad:
@@ -144,10 +146,13 @@ class ImportStage:
 
 
 def check_import(project: Project, params: ImportParams) -> None:
-    """Raise `Invalid` for errors that are known before the source is read."""
+    """Raise `Invalid` for errors that are known before the source is read. The parameters get the saved mapping that
+    they name, so that the run keeps it."""
     with all_checks() as check:
         with check():
-            import_kind(params.kind).read_options(params.options)
+            kind = import_kind(params.kind)
+            params.options = with_saved_mapping(params.options, project)
+            kind.read_options(params.options, project)
         with check():
             check_source(project, params)
 

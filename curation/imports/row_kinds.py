@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from curation.imports.documents import rows_of
 from curation.imports.layouts.account import Account
+from curation.imports.layouts.rows.mapping import RowMapping, checked_tools
+from curation.imports.models import SavedMapping
 from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
 from curation.projects.models import Project, Scope
@@ -25,6 +28,32 @@ class Options(BaseModel):
     """The options of an import. Unknown ones are refused: a misspelt option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class MappedOptions(Options):
+    """Of kinds that read rows by their columns."""
+
+    mapping: RowMapping | None = Field(
+        None, description="Where rows have their messages, and what columns mean; or the name of a saved mapping."
+    )
+
+
+class SessionOptions(MappedOptions):
+    """Of kinds that read sessions, which declare their tools."""
+
+    tools: list[dict[str, Any]] = Field(
+        default_factory=list, description="Definitions of tools for sessions that have none, as OpenAI's functions."
+    )
+
+    @field_validator("tools")
+    @classmethod
+    def _functions(cls, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return checked_tools(tools)
+
+    @property
+    def attached(self) -> list[dict[str, Any]]:
+        """The tools of sessions without any: of this import, or else of its mapping."""
+        return self.tools or (self.mapping.tools if self.mapping else [])
 
 
 O = TypeVar("O", bound=Options)  # noqa: E741 - the options of a kind
@@ -51,6 +80,11 @@ class Target:
     digest: str
     memory: Json = field(default_factory=dict)
     notes: Json = field(default_factory=dict)
+
+    def read_as(self, layouts: Iterable[str]) -> None:
+        """Add the layouts of rows to those of the import, which its result names."""
+        names = sorted({*self.memory.get("layouts", ()), *layouts})
+        self.memory["layouts"], self.notes["layout"] = names, ", ".join(names)
 
     def account_for(self, rows: Iterable[Account]) -> None:
         """Add the accounts of rows that were written to that of the import, which its result shows."""
@@ -87,7 +121,7 @@ class ImportKind(ABC, Generic[O, E]):
 
     def reader_of(self, source: Opened) -> Reader:
         """Return the reader of a source's rows. Raises `SourceError` for a source without them."""
-        return source.reader
+        return rows_of(source)
 
     def of(self, project: Project) -> Self:
         """The kind with this project's settings, if rows are checked by them."""
@@ -154,11 +188,24 @@ class ImportKind(ABC, Generic[O, E]):
         if broken is not None:
             raise broken
 
-    def read_options(self, given: Json) -> O:
+    def read_options(self, given: Json, project: Project) -> O:
+        """Read the options of an import to a project, which may name one of its saved mappings. Raises `Invalid`."""
         try:
-            return self.options.model_validate(given)
+            return self.options.model_validate(with_saved_mapping(given, project))
         except ValidationError as error:
             raise Invalid.of(error, "options") from None
+
+
+def with_saved_mapping(given: Json, project: Project) -> Json:
+    """Return the options with the saved mapping that they name. Raises `Invalid` for a name that is none."""
+    name = given.get("mapping")
+    if not isinstance(name, str):
+        return given
+    row = SavedMapping.objects.filter(project=project, name=name).first()
+    if row is None:
+        detail = f"There is no mapping {name[:100]!r} in this project."
+        raise Invalid(detail, code="unknown_mapping", errors=[FieldError("options.mapping", detail)])
+    return {**given, "mapping": RowMapping.model_validate(row).model_dump(exclude_defaults=True)}
 
 
 AnyKind = ImportKind[Any, Any]
@@ -175,6 +222,11 @@ def import_kind(name: str) -> AnyKind:
         detail = f"There is no import kind {name!r}; there are {', '.join(sorted(_kinds))}."
         raise Invalid(detail, code="unknown_import_kind", errors=[FieldError("kind", detail)])
     return found
+
+
+def is_mapped(name: str) -> bool:
+    """Whether the kind reads rows by their columns, which a person may map."""
+    return issubclass(import_kind(name).options, MappedOptions)
 
 
 def import_kinds() -> list[AnyKind]:

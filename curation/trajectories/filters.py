@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.clauses import Clause, all_matching, column_in, column_range, page_rows
+from curation.samples.list.clauses import FEW_IN_RANGE, Clause, all_matching, column_in, column_range, page_rows
 from curation.samples.models import Status
 from curation.scenarios.models import Scenario, Terminal
 from curation.trajectories.models import (
@@ -20,6 +20,7 @@ from curation.trajectories.models import (
     ReplayState,
     Strategy,
     Trajectory,
+    TrajectoryMetadata,
     TrajectoryQuerySet,
     meant_by,
 )
@@ -71,6 +72,7 @@ class TrajectoryFilter(RowFilter):
         "run": "Run",
         **RECORDED,
         "axes": "Axes",
+        "metadata": "Metadata",
         "scenario": "Scenario id",
         "id": "Trajectory",
         "created_after": "Created from",
@@ -112,6 +114,9 @@ class TrajectoryFilter(RowFilter):
         default=(), description="Whether the provider was asked, by the sandbox's record."
     )
     status: Annotated[Words, one_of(Status.values)] = Field(default=(), description="The review status of its sample.")
+    metadata: Axes = Field(
+        default=(), description="`name=value` of an imported run's metadata, or `metadata.name=value` as a parameter."
+    )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
@@ -124,15 +129,16 @@ class TrajectoryFilter(RowFilter):
 
     def apply(self, project: Project) -> TrajectoryQuerySet:
         """The project's trajectories that match. A run or scenario of another project: `NotFound`."""
-        return all_matching(self._beside_clauses(project), self._clauses())
+        return all_matching(self._beside_clauses(project), self._clauses(project))
 
-    def _clauses(self) -> list[Clause]:
+    def _clauses(self, project: Project) -> list[Clause]:
         """The conditions that have an index of their own."""
         found = [
             column_in(name, group) for name in ("task", "agent", "model", "source") for group in getattr(self, name)
         ]
         for group in self.outcome:
             found.append(column_in("outcome", sorted({one for word in group for one in meant_by(word)})))
+        found += [_metadata_clause(project, group) for group in self.metadata]
         bounds = {"gte": self.reward_min, "lte": self.reward_max}
         given = {name: value for name, value in bounds.items() if value is not None}
         return [*found, column_range("reward", given)] if given else found
@@ -156,6 +162,21 @@ class TrajectoryFilter(RowFilter):
         return rows
 
 
+def _metadata_clause(project: Project, group: Sequence[str]) -> Clause:
+    """Trajectories with one of the values. Many matches are looked up for each row of a scan."""
+    wanted = models.Q()
+    for word in group:
+        name, _, value = word.partition("=")
+        wanted |= models.Q(name=name, value=value)
+    rows = TrajectoryMetadata.objects.filter(wanted)
+    found = rows.filter(project=project).values("trajectory")
+    return Clause(
+        indexed=lambda all_rows: all_rows.filter(pk__in=found),
+        scanned=lambda all_rows: all_rows.filter(models.Exists(rows.filter(trajectory=models.OuterRef("pk")))),
+        is_few=lambda _: found[: FEW_IN_RANGE + 1].count() <= FEW_IN_RANGE,
+    )
+
+
 def _with_axes(group: Sequence[str]) -> models.QuerySet[Scenario]:
     wanted = models.Q()
     for word in group:
@@ -174,7 +195,7 @@ class TrajectoryList(TrajectoryFilter, ListParams):
     full: bool = Field(default=False, description="Adds `steps`, `turns` and the checker's output to each row.")
 
     def rows(self, project: Project) -> TrajectoryQuerySet:
-        rows = page_rows(self._beside_clauses(project), self._clauses(), sort=self.order())
+        rows = page_rows(self._beside_clauses(project), self._clauses(project), sort=self.order())
         return rows.with_text() if self.full else rows.for_list()
 
 

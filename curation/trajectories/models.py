@@ -11,6 +11,7 @@ from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
 from curation.trajectories.recorded import Recorded
 from curation.trajectories.shell import Turn, turns_of
+from curation.web.text.compact import CompactEncoder
 from curation.web.text.markup import with_signs
 
 
@@ -94,6 +95,11 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
 
     def for_list(self) -> "TrajectoryQuerySet":
         return self.select_related("scenario", "sample")
+
+    def for_rest(self) -> "TrajectoryQuerySet":
+        """With what a row of the REST list has: of the scenario its name, and nothing of the sample."""
+        unread = (field.name for field in Scenario._meta.concrete_fields if field.name not in ("id", "name"))
+        return self.select_related(None).select_related("scenario").defer(*(f"scenario__{name}" for name in unread))
 
     def with_text(self) -> "TrajectoryQuerySet":
         """With the steps and the checker's output, without the raw messages."""
@@ -298,9 +304,9 @@ class TrajectoryText(models.Model):
     """
 
     trajectory = models.OneToOneField(Trajectory, models.CASCADE, primary_key=True, related_name="text")
-    steps = models.JSONField(default=list)
-    document = models.JSONField(default=dict)
-    metadata = models.JSONField(default=dict)
+    steps = models.JSONField(default=list, encoder=CompactEncoder)
+    document = models.JSONField(default=dict, encoder=CompactEncoder)
+    metadata = models.JSONField(default=dict, encoder=CompactEncoder)
     marks = models.JSONField(default=dict)
     checker_output = models.TextField(blank=True, default="")
     exchange = models.JSONField(default=list)
@@ -321,6 +327,44 @@ class TrajectoryText(models.Model):
     def unmarked(self) -> Recorded:
         """All steps as they were recorded, whatever people marked."""
         return Recorded(self.steps, self.document, {})
+
+
+class TrajectoryMetadata(models.Model):
+    """A short value of a trajectory's metadata, by which lists are filtered; one of an object is `extra.set`."""
+
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="metadata_rows", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=100)
+    value = models.CharField(max_length=200)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["trajectory", "name"], name="metadata_once")]
+        # The list by a value, and the deletion of a project.
+        indexes: ClassVar = [models.Index(fields=["project", "name", "value", "trajectory"], name="metadata_by_value")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of trajectory {self.trajectory_id}"
+
+
+# What begins the path of an image that is kept as a file; its digest follows.
+STORED = "sha256:"
+
+
+class TrajectoryImage(models.Model):
+    """An image of a trajectory, whose file the project keeps once (`imported/images.py`)."""
+
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="images")
+    sha256 = models.CharField(max_length=64)
+    media_type = models.CharField(max_length=40, help_text="By its content; other than images are not shown.")
+    size = models.PositiveIntegerField(help_text="Bytes.")
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["trajectory", "sha256"], name="image_once")]
+        # The file is served by its digest, and deleted with its last row.
+        indexes: ClassVar = [models.Index(fields=["sha256"], name="image_by_digest")]
+
+    def __str__(self) -> str:
+        return f"image of trajectory {self.trajectory_id}"
 
 
 class Replay(DependsOnRun):

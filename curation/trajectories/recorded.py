@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.session import Json, Step
-from curation.imports.layouts.written import messages_of
 from judging.answers.digest import session_sha256
 from judging.answers.steps import said_of
 from judging.messages import Message, message_text

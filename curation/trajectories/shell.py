@@ -8,8 +8,8 @@ text of an orientation or output ends with the terminal's next prompt, which `pr
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.session import Step
-from curation.imports.layouts.written import messages_of
 from curation.trajectories.recorded import text_of
 from judging.messages import content_of
 

@@ -2,13 +2,14 @@
 
 from django.urls import URLPattern, path
 
-from curation.trajectories.pages import fragments, views
+from curation.trajectories.pages import fragments, images, views
 
 TRAJECTORIES = "p/<slug:slug>/trajectories/"
 ONE = f"{TRAJECTORIES}<str:pk>/"
 
 urlpatterns: list[URLPattern] = [
     path(TRAJECTORIES, views.trajectory_list, name="trajectory-list"),
+    path("p/<slug:slug>/images/<str:digest>/", images.trajectory_image, name="trajectory-image"),
     path("p/<slug:slug>/pairs/", views.pair_list, name="pair-list"),
     path(ONE, views.trajectory_page, name="trajectory-page"),
     path(f"{ONE}replay/", views.trajectory_replay, name="trajectory-replay"),

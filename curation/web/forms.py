@@ -180,22 +180,23 @@ def problem_lines(form: forms.BaseForm) -> list[ProblemLine]:
 
 
 class JsonField(forms.CharField):
-    """A JSON object in a text field; empty for none."""
+    """A JSON object in a text field, or with `of=list` a list; empty for none."""
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *, of: type[dict[str, Any]] | type[list[Any]] = dict, **values: Any) -> None:
+        self._of = of
         super().__init__(widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}), **values)
 
-    def clean(self, value: Any) -> dict[str, Any]:
+    def clean(self, value: Any) -> Any:
         text = super().clean(value)
         if not text:
-            return {}
+            return self._of()
         try:
             found = read_json(text)
         except Problem as problem:
             raise forms.ValidationError(problem.detail) from None
-        if not isinstance(found, dict):
-            raise forms.ValidationError("This is not a JSON object.")
+        if not isinstance(found, self._of):
+            raise forms.ValidationError(f"This is not a JSON {'object' if self._of is dict else 'list'}.")
         return found
 
     def prepare_value(self, value: Any) -> Any:
-        return orjson.dumps(value).decode() if isinstance(value, dict) and value else value or ""
+        return orjson.dumps(value).decode() if isinstance(value, dict | list) and value else value or ""

@@ -41,6 +41,13 @@ class Strict(Schema):
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
 
+class Plain(BaseModel):
+    """A part of a response that is made of dictionaries or of attributes as they are. Ninja's `Schema` looks each field
+    up in Python, which is a third of the time of a list's request."""
+
+    model_config = ConfigDict(from_attributes=True, protected_namespaces=())
+
+
 class Out(Schema):
     """A response that is read from the attributes of a row, beside the schema of its request if there is one:
     `class WebhookOut(WebhookIn, Out)`."""

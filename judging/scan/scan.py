@@ -69,10 +69,17 @@ def _scan(text: str, rules: Sequence[Rule]) -> list[Finding]:
             if rule.lower and not lower:
                 lower = text.lower()
             searched = lower if rule.lower else text
-            if not any(anchor in searched for anchor in rule.anchors):
+            # A loop, as most texts have no anchor of any rule: `any` takes three times as long.
+            for anchor in rule.anchors:
+                if anchor in searched:
+                    break
+            else:
                 continue
+        spans = list(rule.find(text))
+        if not spans:
+            continue
         kept: list[Finding] = []
-        for start, end in sorted(rule.find(text)):
+        for start, end in sorted(spans):
             if _is_free(start, end, found) and (not kept or kept[-1].end <= start):
                 kept.append(Finding(rule.name, start, end))
         found = sorted(found + kept, key=_START)

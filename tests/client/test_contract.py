@@ -139,6 +139,8 @@ def test_a_project(project: client.Project, site: Site, tmp_path: Path) -> None:
         "import_from": lambda one: [one.import_from(source, kind="") for source in (file, address)],
         "import_file": lambda one: one.import_file(file, options={"count": 1}, strict=True),
         "import_rows": lambda one: one.import_rows([{"messages": MESSAGES}]),
+        "save_mapping": lambda one: one.save_mapping("our runs", messages="log", roles={"coder": "agent"}),
+        "mappings": lambda one: one.mappings(),
         "import_url": lambda one: one.import_url(address, options={"count": 1}),
         "run": lambda one: one.run("duel", {"king_model": "a"}, budget="5"),
         "estimate": lambda one: one.estimate("duel", {"king_model": "a"}),

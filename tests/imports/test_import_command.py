@@ -9,10 +9,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from curation.duels.models import Prompt
+from curation.imports.models import SavedMapping
 from curation.projects.models import AuditEntry
 from curation.runs.models import Run
+from curation.trajectories.models import Trajectory
 from tests.factories import make_project, make_user
 from tests.imports.bringing import as_lines, chat
+from tests.imports.layouts.golden import GOLDEN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -93,3 +96,20 @@ def test_a_file_that_is_missing_or_no_rows_is_refused(tmp_path: Path) -> None:
     for file, said in ((tmp_path / "none.jsonl", "No such file"), (picture, "PNG")):
         with pytest.raises(CommandError, match=said):
             call_command("import", str(file), project="acme")
+
+
+def test_a_folder_of_trials_is_imported_with_all_options_of_trajectories() -> None:
+    project = make_project("acme")
+    SavedMapping.objects.create(project=project, name="ours", columns={"result.trial_name": "group"})
+
+    call_command(
+        *("import", str(GOLDEN / "harbor"), "--project=acme", "--kind=trajectories", "--option=trained=marked"),
+        *("--option=mapping=ours", '--option=tools=[{"name": "bash", "input_schema": {"type": "object"}}]'),
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
+    )
+
+    run = Run.objects.get()
+    assert run.params["options"]["mapping"]["columns"] == {"result.trial_name": "group"}
+    assert Trajectory.objects.count() == run.result["trajectories"] > 0
+    assert all(row.group for row in Trajectory.objects.all())

@@ -133,11 +133,15 @@ def remote_parser() -> argparse.ArgumentParser:
     run.add_argument("--follow", action="store_true", help="wait for the end, and print the run as JSON")
     run.set_defaults(work=_run)
 
-    bring = commands.add_parser("import", help="upload a file, or let the site fetch an address, and wait for the end")
-    bring.add_argument("source", help="a file, or an address: https://, hf:// or s3://")
+    bring = commands.add_parser(
+        "import", help="upload a file or folder, or let the site fetch an address, and wait for the end"
+    )
+    bring.add_argument("source", help="a file, a folder, or an address: https://, hf:// or s3://")
     bring.add_argument("--project", required=True, help="the project's slug")
     bring.add_argument("--kind", default="", help="what the rows are, such as turns; without it, the rows tell")
-    bring.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the kind")
+    bring.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="an option, such as mapping=NAME"
+    )
     bring.add_argument("--strict", action="store_true", help="import all rows or none")
     bring.set_defaults(work=_import)
 

@@ -2,9 +2,11 @@
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -64,7 +66,7 @@ class Project(Record):
         options: Mapping[str, Any] | None = None,
         strict: bool = False,
     ) -> Run:
-        """Import a file, as `import_file`, or an address, as `import_url`."""
+        """Import a file or a folder, as `import_file`, or an address, as `import_url`."""
         if "://" in str(source):
             return self.import_url(str(source), kind=kind, options=options, strict=strict)
         return self.import_file(source, kind=kind, options=options, strict=strict)
@@ -78,11 +80,11 @@ class Project(Record):
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Run:
-        """Upload a file and return the run that imports it. If `kind` is empty, the site recognises it from the rows.
-        `progress` gets the bytes sent, and all bytes."""
-        with _Upload(path, progress) as file:
+        """Upload a file, or a folder as a ZIP archive, and return the run that imports it. If `kind` is empty, the site
+        recognises it from the rows. `progress` gets the bytes sent, and all bytes."""
+        with _packed(Path(path)) as packed, _Upload(packed, progress) as file:
             form = {"kind": kind, "options": json.dumps(dict(options or {})), "strict": str(strict).lower()}
-            files = {"file": (Path(path).name, file)}
+            files = {"file": (packed.name, file)}
             to = f"{self.path}/imports" if kind else f"{self.path}/imports/preview"
             answer = self._transport.json("POST", to, data=form, files=files)
         if kind:
@@ -106,6 +108,14 @@ class Project(Record):
             body = {"source": source, "options": dict(options or {})}
             kind = self._transport.json("POST", f"{self.path}/imports/preview", body=body)["kind"]
         return self._import({"source": source, "kind": kind}, options, strict)
+
+    def save_mapping(self, name: str, **mapping: Any) -> Json:
+        """Save a mapping of rows, which imports choose by its name: `options={"mapping": name}`. Its fields are
+        `messages`, `columns`, `roles`, `outcomes` and `tools`."""
+        return self._transport.json("POST", f"{self.path}/mappings", body={"name": name, **mapping})
+
+    def mappings(self) -> Rows[Json]:
+        return Rows(self._transport, f"{self.path}/mappings", {}, dict)
 
     # Runs
 
@@ -226,6 +236,16 @@ class _Upload(io.FileIO):
         if self._progress is not None and chunk:
             self._progress(self.tell(), self._size)
         return chunk
+
+
+@contextmanager
+def _packed(path: Path) -> Iterator[Path]:
+    """A file itself, or a ZIP archive of a folder."""
+    if not path.is_dir():
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        yield Path(shutil.make_archive(f"{folder}/{path.resolve().name}", "zip", path))
 
 
 def _require_list(given: object, name: str) -> None:

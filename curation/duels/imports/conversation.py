@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import OF_RUNS, Account
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.layouts.messages import listed
-from curation.imports.layouts.rows import has_conversation, read_row
+from curation.imports.layouts.messages.read import listed
+from curation.imports.layouts.messages.write import messages_of
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.read import has_conversation, read_row
 from curation.imports.layouts.session import Json, Session, Step
-from curation.imports.layouts.written import messages_of
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message
 

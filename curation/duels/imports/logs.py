@@ -1,17 +1,18 @@
 """Conversations of logs and traces, beside those of rows: one document may have many."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from curation.duels.imports.conversation import Conversation, conversation_of, read_conversation, written
-from curation.imports.layouts import inspect_log
 from curation.imports.layouts.account import OF_RUNS, Account, Fields
+from curation.imports.layouts.agents import inspect_log
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.layouts.messages import read_messages
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.tools import ATTACHED, read_tools
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.tools import read_tools
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Found, Generation
 from judging.traces.read import is_langfuse, is_trace, read_trace
@@ -36,11 +37,22 @@ class Document:
     account: Account = field(default_factory=Account)
 
 
-def read_document(row: Mapping[str, object], mapping: RowMapping | None = None) -> Document:
-    """Return the conversations of one row. Raises `RowRefused`."""
-    if inspect_log.fits(row):
+def read_document(row: Mapping[str, object], mapping: RowMapping | None = None, tools: Sequence[Json] = ()) -> Document:
+    """Return the conversations of one row; those without tools get the tools given. Raises `RowRefused`."""
+    document = _read_document(row, mapping)
+    without = [one for one in document.conversations if not one.tools]
+    if not tools or not without:
+        return document
+    document.account.count(ATTACHED, "tools")
+    found = [one if one.tools else replace(one, tools=list(tools)) for one in document.conversations]
+    return replace(document, conversations=found)
+
+
+def _read_document(row: Mapping[str, object], mapping: RowMapping | None) -> Document:
+    is_mapped = mapping is not None and mapping.reads_messages
+    if inspect_log.fits(row) and not is_mapped:
         return _of_log(inspect_log.read(row))
-    if is_trace(row):
+    if is_trace(row) and not is_mapped:
         layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
         return _document(layout, read_trace(row))
     conversation, account = read_conversation(row, mapping)

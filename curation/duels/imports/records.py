@@ -14,7 +14,7 @@ from curation.duels.prompts.exclusions import exclude_oversized
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.surroundings import name_of
+from curation.imports.layouts.rows.surroundings import name_of
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project

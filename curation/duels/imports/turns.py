@@ -12,15 +12,14 @@ from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.row_kinds import Chunk, ImportKind, Options, RowPreview, Target
+from curation.imports.row_kinds import Chunk, ImportKind, RowPreview, SessionOptions, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from judging.messages import content_of, message_text
 
 
-class TurnOptions(Options):
+class TurnOptions(SessionOptions):
     """Without `count` all turns are imported, and `windows` and `window_size` have no effect."""
 
     count: int | None = Field(None, ge=1, le=10_000_000, description="Turns to sample. Empty imports all.")
@@ -28,7 +27,6 @@ class TurnOptions(Options):
     windows: int = Field(64, ge=1, le=10_000, description="Parts of the source to sample from.")
     window_size: int = Field(32, ge=1, le=1000, description="Rows to read in each part.")
     turns_per_row: int | None = Field(None, ge=1, le=10_000, description="Most turns of one row.")
-    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
     options = TurnOptions
 
     def parse(self, row: Row, options: TurnOptions) -> TurnRow:
-        document = read_document(row.value, options.mapping)
+        document = read_document(row.value, options.mapping, options.attached)
         turns = [one.start + turn for one in document.conversations for turn in one.turns]
         return TurnRow(
             row.offset,
@@ -83,9 +81,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         return sum(len(content_of(message)) for one in conversations for message in one.messages)
 
     def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
-        layouts = {*target.memory.get("layouts", []), *(entry.document.layout for entry in entries)}
-        target.memory["layouts"] = sorted(layouts)
-        target.notes["layout"] = ", ".join(sorted(layouts))
+        target.read_as(entry.document.layout for entry in entries)
         wanted = [(entry.offset, one, turns) for entry in entries for one, turns in entry.parts() if turns]
         counts = write_prompts(target, wanted)
         documents = [entry.document for entry in entries]

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from django.urls import reverse
-from pydantic import Field
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import EvalRow, each_command, read_row
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
+from curation.imports.row_kinds import ImportKind, MappedOptions, RowPreview, Target
 from curation.imports.sources.rows import Row
 from curation.runs.kinds import ItemFailed, Json
 from curation.runs.models import Run
@@ -17,16 +15,10 @@ from curation.runs.models import Run
 TOGETHER = 500
 
 
-class EvalRowOptions(Options):
-    """How rows of an unknown layout are read."""
-
-    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
-
-
 Entry = tuple[int, list[EvalRow]]  # the line's number in the file, and its rows
 
 
-class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
+class EvalRowKind(ImportKind[MappedOptions, Entry]):
     name = "eval_rows"
     title = "Evaluation rows"
     unit = "rows"
@@ -35,7 +27,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
     )
     marks = frozenset({"task_id", "tier", "difficulty"})
     words: ClassVar[Mapping[str, str]] = {"eval_rows": "Rows of the split"}
-    options = EvalRowOptions
+    options = MappedOptions
 
     def begin(self, run: Run) -> Json:
         """Create the split; it gets the name of the file once that is read."""
@@ -53,7 +45,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         """Rows of other layouts may be those of a benchmark, which only a person can tell."""
         return "messages" in row.value or not self.marks.isdisjoint(row.value)
 
-    def parse(self, row: Row, options: EvalRowOptions) -> Entry:
+    def parse(self, row: Row, options: MappedOptions) -> Entry:
         return row.offset, each_command(read_row(row.value, options.mapping))
 
     def weight(self, entry: Entry) -> int:
@@ -96,7 +88,7 @@ class EvalRowKind(ImportKind[EvalRowOptions, Entry]):
         split.save(update_fields=["rows_count", "name"])
         return {"eval_rows": len(rows)}
 
-    def preview(self, row: Row, options: EvalRowOptions) -> RowPreview:
+    def preview(self, row: Row, options: MappedOptions) -> RowPreview:
         read, *others = each_command(read_row(row.value, options.mapping))
         label = " · ".join(part for part in (read.task_id, read.tier, read.source) if part)
         return RowPreview(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from curation.exports.hygiene.held_out import read_messages
 from curation.imports.layouts.account import Account
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.layouts.rows import read_row as read_session
+from curation.imports.layouts.messages.write import write_messages
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.read import read_row as read_session
 from curation.imports.layouts.session import Session, Step
-from curation.imports.layouts.written import write_messages
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
 from curation.web.text.storable import storable, storable_json

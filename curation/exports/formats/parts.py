@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from curation.imports.layouts import atif
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.messages import read_messages
-from curation.imports.layouts.rows import read_row, trained_positions
+from curation.imports.layouts.agents import atif
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.write import messages_of
+from curation.imports.layouts.rows.read import read_row, trained_positions
 from curation.imports.layouts.session import Ending, Session, Step
-from curation.imports.layouts.written import messages_of
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message, message_text
 

@@ -26,7 +26,7 @@ from curation.exports.formats.row import (
 )
 from curation.exports.rows.messages import Message, with_objects
 from curation.exports.rows.skip_reasons import SkipReason
-from curation.imports.layouts.stepwise import write_text
+from curation.imports.layouts.rows.stepwise import write_text
 
 _UNPAIRED = (SkipReason.DRAW, SkipReason.NO_OPPONENT, SkipReason.NO_PAIR)
 _COMMAND = {"sft-prompt-completion": "sft", "dpo": "dpo", "kto": "kto"}

@@ -45,6 +45,7 @@ from curation.review.decisions.outcome import (
 from curation.review.models import Decision, Pick
 from curation.samples.models import UNSCORED, Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document
+from curation.trajectories.imported.images import with_data
 from curation.trajectories.imported.save import main_reward
 from curation.trajectories.models import RECORDED
 from curation.web.lists.id_list import IdList
@@ -130,6 +131,7 @@ class ExportFilter:
         trial: Trial | None = None,
     ) -> None:
         self._recipe, self._export, self._level, self._trial = recipe, export, level, trial
+        self._project = project.pk
         self._read_frozen = read_frozen or (lambda ids: frozen_samples(export, ids) if export else [])
         self._pairs, self._scan = recipe.has_pairs(), project.settings.scan
         self._formats = [FORMATS[name] for name in recipe.formats]
@@ -265,7 +267,7 @@ class ExportFilter:
         rivals = [] if sample.is_rejected else data.rivals.of(rollout)
         example = session_example(session, rivals, self._recipe, rejected=sample.is_rejected)
         if self._documents and not sample.is_rejected:
-            example = example._replace(document=_document(rollout))
+            example = example._replace(document=_document(rollout, self._project))
         if rivals or example.document is not None or approval.scan_rules != rule_set_version():
             screened = data.screen(filtered).example(example)
             if isinstance(screened, SkipReason):
@@ -329,13 +331,15 @@ class ExportFilter:
         return None
 
 
-def _document(rollout: Rollout) -> dict[str, object]:
+def _document(rollout: Rollout, project_id: int) -> dict[str, object]:
     """Return the ATIF document of a trajectory, with what was decided about it and how it ended."""
     name = rollout.source_id or str(rollout.trajectory_id)
     model = "" if rollout.is_imported else rollout.model
     document = write_document(
         rollout.recorded, rollout.metadata, name=name, agent=rollout.agent, model=model, cost=rollout.cost
     )
+    if rollout.is_imported:
+        document = with_data(project_id, document)
     facts = {"sample": str(rollout.sample_id), "decision": "approved", "outcome": rollout.outcome}
     return with_review(document, rollout.recorded, {**facts, "rewards": rollout.rewards})
 

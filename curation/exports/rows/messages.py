@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 import orjson
 
 from curation.exports.rows.skip_reasons import SkipReason
-from curation.imports.layouts.written import write_arguments
+from curation.imports.layouts.messages.write import write_arguments
 from judging.messages import ToolCall, add_call_ids, content_of
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}

@@ -1,4 +1,5 @@
-"""Take files from the folder `WATCH_FOLDER`: `PROJECT/file` has turns, `PROJECT/KIND/file` rows of that kind.
+"""Take files from the folder `WATCH_FOLDER`: `PROJECT/file` has turns, `PROJECT/KIND/file` rows of that kind. The file
+`options.json` in a folder has the options of its imports, such as a mapping.
 
 A file is taken when two sweeps, `QUIET_SECONDS` or more apart, see the same file. It is copied into storage, an import
 is launched, and it is moved to `done/` beside it, or to `failed/` with the reason in a text file. Its content is
@@ -14,6 +15,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
@@ -32,7 +34,7 @@ from curation.projects.models import AuditEntry, Project
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.web.problems import Problem
-from curation.web.text.storable import printable
+from curation.web.text.storable import printable, read_json
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ DAY = 24 * 3600
 TAKEN = "intake.file"
 DONE, FAILED = "done", "failed"
 REASON = ".reason.txt"
+OPTIONS, LONGEST_OPTIONS = "options.json", 1024 * 1024
 ENDINGS_OF_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 
@@ -65,16 +68,19 @@ def take_files() -> list[Run]:
 def _take_all(project: Project, kind: str, folder: Folder) -> list[Run]:
     found = [_take(project, kind, folder, name, state) for name, state in _quiet(folder)]
     for done in folder.inner(DONE):
-        found += [_take_grown(project, kind, done, name, state) for name, state in _quiet(done, since=DAY)]
+        found += [_take_grown(project, kind, done, name, state, folder) for name, state in _quiet(done, since=DAY)]
     return [run for run in found if run]
 
 
-def _take(project: Project, kind: str, folder: Folder, name: str, seen: State) -> Run | None:
-    """Import one file. None if it is not as it was seen, if its content was imported before, or if it cannot be
-    imported: then the reason is beside it."""
+def _take(
+    project: Project, kind: str, folder: Folder, name: str, seen: State, owner: Folder | None = None
+) -> Run | None:
+    """Import one file with the options in `owner`, or else in its folder. None if it is not as it was seen, if its
+    content was imported before, or if it cannot be imported: then the reason is beside it."""
     shown = printable(name)
     try:
         import_kind(kind)
+        options = _options(owner or folder)
         with folder.open(name) as file:
             if file is None or State.of(file.fileno()) != seen:
                 return None  # another process took it, or somebody put something else there
@@ -88,7 +94,7 @@ def _take(project: Project, kind: str, folder: Folder, name: str, seen: State) -
                 return None
         with open_stored(upload) as source:
             digest = source.digest
-        params = ImportParams(kind=kind, upload=upload, name=shown[-180:]).model_dump()
+        params = ImportParams(kind=kind, upload=upload, name=shown[-180:], options=options).model_dump()
         with transaction.atomic():
             hold_uploads(project.pk)  # one process at a time launches for a project
             before = _run_of(project, kind, digest)
@@ -103,12 +109,23 @@ def _take(project: Project, kind: str, folder: Folder, name: str, seen: State) -
     return None if before else run
 
 
-def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: State) -> Run | None:
+def _options(folder: Folder) -> dict[str, Any]:
+    """Return the options of a folder's imports. Raises `Problem` for a file that has none."""
+    if OPTIONS not in dict(folder.files()):
+        return {}
+    with folder.open(OPTIONS) as file:
+        found = read_json(file.read(LONGEST_OPTIONS) if file else b"", path=OPTIONS)
+    if not isinstance(found, dict):
+        raise Problem(f"{OPTIONS} is not a JSON object.")
+    return found
+
+
+def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: State, owner: Folder) -> Run | None:
     taken = AuditEntry.objects.filter(project=project, action=TAKEN, data__kind=kind, data__inode=seen.inode)
     last = taken.order_by("-id").first()
     run = None
     if last is not None and (last.data["size"], last.data["modified"]) != (seen.size, seen.modified):
-        run = _take(project, kind, done, name, seen)
+        run = _take(project, kind, done, name, seen, owner)
     if run is not None and last is not None:
         reason = f"The file was written to after run {last.data['run']} had imported it. Run {run.pk} reads all."
         _explain(done, name, reason)
@@ -163,6 +180,7 @@ def _quiet(folder: Folder, *, since: float | None = None) -> Iterator[tuple[str,
         name: state
         for name, state in folder.files()
         if not name.endswith((*ENDINGS_OF_UNFINISHED, REASON))
+        and name != OPTIONS
         and (since is None or state.modified > (time.time() - since) * 1e9)
     }
     known = cache.get_many([_key(folder, name) for name in files])

@@ -4,10 +4,11 @@ Each page is stored beside the exporters' batches, and then its cursor: a worker
 twice, and turns are told apart by their content. The settings `intake` name the sources, and how often each is read.
 """
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from django.db import transaction
@@ -17,7 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from curation.imports.intake.otlp import is_sampled
 from curation.imports.intake.services import PullFailed, Service, TraceSource
-from curation.imports.intake.spool import keep_batch
+from curation.imports.intake.spool import import_pulled, keep_batch, keep_pulled
+from curation.imports.row_kinds import import_kind
 from curation.imports.sources.stored import hold_uploads
 from curation.llm.endpoints.keys import rules_of
 from curation.projects.models import Project
@@ -53,6 +55,22 @@ class PullParams(BaseModel):
     source: str = Field(max_length=60, examples=["production"], description="A name of the settings `intake.sources`.")
     since: Time | None = Field(None, examples=["2026-01-31T00:00:00Z"])
     until: Time | None = Field(None, examples=["2026-02-28T00:00:00Z"])
+    kind: Literal["turns", "trajectories"] = Field(
+        "turns", title="Import as", description="Model calls as turns, or each trace as a trajectory."
+    )
+    options: dict[str, str] = Field(
+        {}, title="Options of the import", description="Such as `trained = marked`; a value may be JSON."
+    )
+
+    def read_options(self) -> dict[str, Any]:
+        return {name: _json_or_text(text) for name, text in self.options.items()}
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 class Progress(BaseModel):
@@ -63,6 +81,7 @@ class Progress(BaseModel):
     read: int = 0
     stored: int = 0
     unreadable: int = 0
+    imports: list[int] = []
 
 
 class PullStage:
@@ -94,7 +113,10 @@ class PullStage:
                 while not progress.ended:
                     page = service.page(progress.cursor)
                     calls = [row for row in page.rows if is_sampled(row, share)]
-                    keep_batch(project=project, user=run.created_by, rows=calls)
+                    if params.kind == "turns":
+                        keep_batch(project=project, user=run.created_by, rows=calls)
+                    else:  # the calls of a trace are one trajectory, so they are imported together
+                        keep_pulled(run, calls)
                     progress.read += page.read
                     progress.stored += len(calls)
                     progress.unreadable += page.unreadable
@@ -104,6 +126,11 @@ class PullStage:
                     context.checkpoint()
         except PullFailed as error:
             raise ItemFailed(str(error)) from None
+        if params.kind == "trajectories" and progress.stored and not progress.imports:
+            with transaction.atomic():
+                runs = import_pulled(run, params.kind, params.read_options())
+                progress.imports = [one.pk for one in runs]
+                context.save_progress(item, progress.model_dump(), _figures(progress))
         return lambda: _figures(progress)
 
 
@@ -111,7 +138,7 @@ class PullRun(Kind[PullParams]):
     name = NAME
     title = "Traces of Langfuse or Phoenix"
     pipeline = Pipeline.IMPORT
-    summary = "Reads model calls from a server that traces agents, and imports them as turns."
+    summary = "Reads model calls from a server that traces agents, and imports them as turns or trajectories."
     tells_of_samples = False
     params = PullParams
     feeds_others = False
@@ -123,6 +150,8 @@ class PullRun(Kind[PullParams]):
         with all_checks() as check:
             with check():
                 _check_source(project, params.source)
+            with check():
+                import_kind(params.kind).read_options(params.read_options(), project)
             with check():
                 if params.since and params.since >= (params.until or timezone.now()):
                     reason = "`since` must be before `until`, and before now."
@@ -139,7 +168,9 @@ class PullRun(Kind[PullParams]):
 
     def conclude(self, run: Run) -> str:
         stored = run.result.get("stored", 0)
-        then = " They are imported within 10 s, each turn once." if stored else ""
+        as_turns = " They are imported within 10 s, each turn once."
+        then = as_turns if run.params.get("kind", "turns") == "turns" else " Their traces are imported as trajectories."
+        then = then if stored else ""
         unreadable = run.result.get("unreadable", 0)
         others = f", {counted(unreadable, 'unreadable span')} left out" if unreadable else ""
         read = counted(run.result.get("read", 0), "span")
@@ -182,7 +213,9 @@ def _pull_next(project: Project, name: str, every: timedelta) -> Run | None:
         since = (now - SETTLE - every).isoformat()
         if last is not None:
             since = last.result["until"] if last.state == RunState.SUCCEEDED else last.params["since"]
+        intake = project.settings.intake
         params: dict[str, Any] = {"source": name, "since": since, "until": (now - SETTLE).isoformat()}
+        params |= {"kind": intake.sources_as, "options": intake.source_options}
         return launch(project=project, kind=NAME, params=params, user=None, scheduled=True)
 
 

@@ -31,7 +31,7 @@ from curation.projects.removal.files import delete_folder
 from curation.runs.launch import launch
 from curation.runs.models import Run
 
-SPOOL = "intake"
+SPOOL, PULLED = "intake", "pulled"
 # Endings of batch names, by content: rows to import, or log records that may be parts of a call.
 SPANS, RECORDS = ".jsonl", ".records"
 MOST_BATCHES = 2000
@@ -44,6 +44,32 @@ def keep_batch(*, project: Project, user: User | None, rows: Iterable[object], e
     if lines:
         _save(f"{SPOOL}/{project.pk}/{user.pk if user else 0}", time.time_ns(), ending, lines)
     return len(lines)
+
+
+def keep_pulled(run: Run, rows: Iterable[object]) -> None:
+    """Store rows durably until the run that reads them has read all."""
+    lines = [orjson.dumps(row) for row in rows]
+    if lines:
+        _save(_pulled(run), time.time_ns(), SPANS, lines)
+
+
+def import_pulled(run: Run, kind: str, options: Mapping[str, object]) -> list[Run]:
+    """Launch the import of all rows that a run has stored, in the caller's transaction: of more than one upload may
+    have, several imports."""
+    folder = _pulled(run)
+    keys = [f"{folder}/{name}" for name in sorted(_listed(folder)[1])]
+    runs: list[Run] = []
+    while keys:
+        with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR, suffix=".jsonl") as joined:
+            taken = _join_spans(keys, joined)
+            runs.append(_launch(run.project, kind, joined, run.created_by, options))
+        keys = keys[len(taken) :]
+    transaction.on_commit(lambda: delete_folder(folder))
+    return runs
+
+
+def _pulled(run: Run) -> str:
+    return f"{PULLED}/{run.project_id}/{run.pk}"
 
 
 def import_batches() -> list[Run]:
@@ -60,6 +86,7 @@ def import_batches() -> list[Run]:
 def delete_batches(ids: Sequence[int], **kwargs: object) -> None:
     for project_id in ids:
         delete_folder(f"{SPOOL}/{project_id}")
+        delete_folder(f"{PULLED}/{project_id}")
 
 
 def _import(project_id: int, user_id: int) -> Run | None:
@@ -76,17 +103,17 @@ def _import(project_id: int, user_id: int) -> Run | None:
             taken |= _join_records([key for key in keys if key.endswith(RECORDS)][:MOST_BATCHES], joined)
             if not joined.tell():
                 return None
-            joined.seek(0)
-            name = f"traces-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
-            upload = store_upload(project=project, file=File(joined), name=name)
-        run = launch(
-            project=project,
-            kind="import",
-            params=ImportParams(kind="turns", upload=upload, name=name).model_dump(),
-            user=User.objects.filter(pk=user_id).first(),
-        )
+            run = _launch(project, "turns", joined, User.objects.filter(pk=user_id).first(), {})
         transaction.on_commit(lambda: _delete(taken))
     return run
+
+
+def _launch(project: Project, kind: str, joined: IO[bytes], user: User | None, options: Mapping[str, object]) -> Run:
+    joined.seek(0)
+    name = f"traces-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
+    upload = store_upload(project=project, file=File(joined), name=name)
+    params = ImportParams(kind=kind, upload=upload, name=name, options=dict(options))
+    return launch(project=project, kind="import", params=params.model_dump(), user=user)
 
 
 def _join_spans(keys: Sequence[str], joined: IO[bytes]) -> dict[str, list[bytes]]:

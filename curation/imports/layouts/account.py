@@ -1,7 +1,7 @@
 """The account of a file's fields: each is mapped, kept as metadata, or ignored, and counted."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, ItemsView, Iterable, Iterator, KeysView, Mapping
 from typing import Any
 
 IGNORED = "ignored"
@@ -36,6 +36,12 @@ class Account:
         if (field, becomes) not in self._rows and len(self._rows) >= MOST_FIELDS:
             field = OTHERS
         self._rows[field, becomes] = self._rows.get((field, becomes), 0) + rows
+
+    def replace(self, other: "Account") -> None:
+        """Count the fields of `other` as it does, and no longer as before."""
+        fields = {field for field, _ in other._rows}
+        self._rows = {entry: rows for entry, rows in self._rows.items() if entry[0] not in fields}
+        self.add(other)
 
     def without(self, dropped: Collection[str]) -> "Account":
         """Return the account of an import that has no place for what fields become: these are ignored."""
@@ -73,6 +79,15 @@ class Fields(Mapping[str, Any]):
             self._became[self._path + name, becomes] = None
         return self._row.get(name)
 
+    def rest(self, becomes: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Account for the fields that nothing was said of, and return those that are metadata: those that `becomes`
+        does not name."""
+        words = becomes or {}
+        left = self.left()
+        for name in left:
+            self.take(name, words.get(name, "metadata"))
+        return {name: self._row[name] for name in left if name not in words}
+
     def became(self, path: str, becomes: str) -> None:
         """Account for a field inside another one by its path: `messages.3.name` is the field `messages[].name`."""
         self._became[self._path + _INDEX.sub("[]", path), becomes] = None
@@ -97,6 +112,16 @@ class Fields(Mapping[str, Any]):
         first = _FIRST.match(field)
         name = field if field in self._names or first is None else first[0]
         return self._names.get(name, name) + field[len(name) :]
+
+    # Those of the row itself, which are ten times as fast as what `Mapping` makes of the others.
+    def keys(self) -> KeysView[str]:
+        return self._row.keys()
+
+    def items(self) -> ItemsView[str, Any]:
+        return self._row.items()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._row
 
     def __getitem__(self, name: str) -> Any:
         return self._row[name]

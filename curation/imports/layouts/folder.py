@@ -12,10 +12,20 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from curation.imports.layouts import agent_logs, atif, harbor, inspect_log, openhands, swe_agent, swe_bench, traces
 from curation.imports.layouts.account import REPLACED
+from curation.imports.layouts.agents import (
+    agent_logs,
+    atif,
+    harbor,
+    inspect_log,
+    openhands,
+    swe_agent,
+    swe_bench,
+    traces,
+)
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
+from curation.imports.layouts.images import Beside
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.repositories import repo_of
@@ -28,6 +38,8 @@ START = Position()
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _DOCUMENTS = (".json", ".traj", ".har")
+# What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
+_OF_DATA_SETS = ("state.json", "dataset_info.json", "dataset_dict.json")
 # Reports of SWE-bench and predictions: `report.json`, `MODEL.RUN.json`, `preds.json` and others.
 _RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/]+\.json", re.IGNORECASE)
 
@@ -36,7 +48,8 @@ _RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/
 class Document:
     """What is in a file or folder, or in a line or item of a file: `name` then ends with `:` and its number from 1.
 
-    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`. `after`
+    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`. `value`
+    is the JSON of one that is not in several files. `beside` reads a file by its path relative to the document. `after`
     is where its file continues, for lines and items.
     """
 
@@ -44,6 +57,8 @@ class Document:
     reading: Reading | None = None
     row: Row | None = None
     refused: str = ""
+    value: Json = field(default_factory=dict)
+    beside: Beside = lambda path: None
     after: Position = START
 
 
@@ -61,10 +76,15 @@ class Folder:
     groups: list[Group] = field(init=False)
     _reports: dict[str, list[str]] = field(default_factory=dict)
     _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+    _data_sets: set[str] = field(default_factory=set)
+    _known: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.groups = group_files(self.names)
+        self._known = frozenset(self.names)
         above = {folder for name in self.names if name.endswith(_TRAJECTORIES) for folder in folders_above(name)}
+        arrows = (name for name in self.names if name.endswith(".arrow"))
+        self._data_sets = {folder for name in arrows for folder in islice(folders_above(name), 2)}
         for name in self.names:
             folder = next(iter(folders_above(name)))
             if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
@@ -85,11 +105,24 @@ class Folder:
                     for path in files.replaced:
                         document.reading.account.count(path, REPLACED)
                 files.replaced.clear()
-                yield document
+                yield replace(document, beside=partial(self._beside, group))
         except RowRefused as refused:
             yield Document(_name(group), refused=str(refused))
         for name in group.names:
             self.became[group.root + name] = files.became.get(name, "ignored: no layout reads it")
+
+    def _beside(self, group: Group, path: str) -> bytes | None:
+        """Return the content of a file that a document of the group names, such as an image."""
+        name = beside(group.root + group.main, path)
+        if name not in self._known:
+            # Of files that are read together, any folder may have the document.
+            inside = (one for one in group.names if group.kind is not Kind.FILE and one.endswith(f"/{path}"))
+            name = group.root + next(inside, "")
+        if name not in self._known:
+            return None
+        with self.open(name) as file:
+            self.became[name] = "a file that a document names"
+            return file.read(self.longest + 1)
 
     def _trial(self, files: Files) -> Iterator[Document]:
         yield Document(files.root.rstrip("/") or ".", harbor.read(files))
@@ -123,6 +156,9 @@ class Folder:
     def _file(self, files: Files) -> Iterator[Document]:
         if self._is_report(files):
             return
+        if files.main in _OF_DATA_SETS and files.root in self._data_sets:
+            files.became[files.main] = "ignored: it is about the files of a data set"
+            return
         if files.main.lower().endswith(LINES):
             yield from self._lines(files)
         elif files.main.lower().endswith(_DOCUMENTS):
@@ -138,7 +174,7 @@ class Folder:
         elif head and all(map(openhands.is_event, head)):
             files.became[files.main] = Kind.EVENTS
             with self.open(name) as file:
-                events = _values(split_lines(file, START, self.longest))
+                events = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, {"events": events})
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
@@ -148,7 +184,7 @@ class Folder:
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
-                yield from self._rows(name, split_lines(file, files.after, self.longest))
+                yield from self.rows(name, _decoded(split_lines(file, files.after, self.longest)))
 
     def _batches(self, raws: Iterable[Raw]) -> Iterator[list[Json]]:
         """Yield as many rows as one document may have bytes."""
@@ -171,7 +207,7 @@ class Folder:
                 first = _values(islice(split_array(file, START, self.longest), 1))
                 if not first or not (openhands.is_event(first[0]) or _is_message(first[0])):
                     files.became[files.main] = "rows"
-                    yield from self._rows(name, split_array(file, files.after, self.longest))
+                    yield from self.rows(name, _decoded(split_array(file, files.after, self.longest)))
                     return
         value = files.json(files.main, "document")
         if isinstance(value, list):
@@ -199,22 +235,20 @@ class Folder:
                 path.write_bytes(files.bytes(part, agent_logs.NAME) or b"")
             return self._read(files.root + files.main, agent_logs.read, Path(folder, files.main))
 
-    def _rows(self, name: str, raws: Iterable[Raw]) -> Iterator[Document]:
-        for raw in raws:
-            if raw.text or raw.refusal:
-                found = decode(raw)
-                place = f"{name}:{found.offset + 1}"
-                if isinstance(found, BadRow):
-                    yield Document(place, refused=found.reason, after=found.after)
-                else:
-                    document = self._document(place, found.value, replace(found, file=name))
-                    yield replace(document, after=found.after)
+    def rows(self, name: str, found: Iterable[Row | BadRow]) -> Iterator[Document]:
+        """Yield the documents in the rows of a file, or the rows themselves."""
+        for row in found:
+            place = f"{name}:{row.offset + 1}"
+            if isinstance(row, BadRow):
+                yield Document(place, refused=row.reason, after=row.after)
+            else:
+                yield replace(self._document(place, row.value, replace(row, file=name)), after=row.after)
 
     def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
         layout = recognise(value)
         if layout is None:
-            return Document(name, row=row or Row(0, value, Position(1), file=name))
-        return self._read(name, partial(read, **options), layout, value)
+            return Document(name, row=row or Row(0, value, Position(1), file=name), value=value)
+        return replace(self._read(name, partial(read, **options), layout, value), value=value)
 
     def _read(self, name: str, reader: Callable[..., Reading], *given: object) -> Document:
         try:
@@ -284,11 +318,27 @@ def _report(files: Files, name: str) -> object:
     if not name.endswith(LINES):
         return files.json(name, "document")
     with files.open(files.root + name) as file:
-        return _values(split_lines(file, START, files.longest))
+        return _all_values(split_lines(file, START, files.longest), name, files.longest)
+
+
+def _decoded(raws: Iterable[Raw]) -> Iterator[Row | BadRow]:
+    return (decode(raw) for raw in raws if raw.text or raw.refusal)
 
 
 def _values(raws: Iterable[Raw]) -> list[Json]:
-    return [found.value for raw in raws if raw.text and isinstance(found := decode(raw), Row)]
+    return [found.value for found in _decoded(raws) if isinstance(found, Row)]
+
+
+def _all_values(raws: Iterable[Raw], name: str, longest: int) -> list[Json]:
+    """Return the values of a file that is one document. Raises `RowRefused` for one that is too long."""
+    kept: list[Raw] = []
+    size = 0
+    for raw in raws:
+        size += len(raw.text)
+        if size > longest:
+            raise RowRefused(f"{name} is one document of more than {longest // MB} MB")
+        kept.append(raw)
+    return _values(kept)
 
 
 def _is_message(value: Json) -> bool:

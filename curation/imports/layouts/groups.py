@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from curation.imports.layouts import harbor
+from curation.imports.layouts.agents import harbor
 
 LINES = (".jsonl", ".ndjson")
 _NUMBERED = re.compile(r"(?:event-)?(\d+)\D[^/]*")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from curation.imports.layouts import atif, inspect_log, mini_swe_agent, openhands, swe_agent, traces
 from curation.imports.layouts.account import REPLACED, Account
+from curation.imports.layouts.agents import atif, inspect_log, mini_swe_agent, openhands, swe_agent, traces
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 

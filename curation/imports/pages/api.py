@@ -78,8 +78,10 @@ class PreviewOut(Schema):
     read: int = Field(examples=[100], description="Rows that were read.")
     rows: int | None = Field(examples=[5000], description="Null where only the beginning of a web source was fetched.")
     units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
-    shown: list[ShownOut]
+    shown: list[ShownOut] = Field(description="Up to three units of each of the first three rows.")
     account: list[FieldOut] = Field(description="What becomes of each field of the rows that were read.")
+    roles: list[str] = Field(examples=[["environment"]], description="Roles that need a mapping.")
+    outcomes: list[str] = Field(examples=[["PASS"]], description="Values of the mapped outcome that need a mapping.")
     errors: list[RowErrorOut]
 
 

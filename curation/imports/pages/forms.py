@@ -1,19 +1,28 @@
 """The form of an import: a file or a source, the kind of its rows, and how to sample them."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
+from pydantic import ValidationError
 
 from curation.imports.kinds import ImportParams, require_one_source
-from curation.imports.row_kinds import import_kind, import_kinds
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.mappings.resource import MappingIn
+from curation.imports.models import SavedMapping
+from curation.imports.row_kinds import import_kind, import_kinds, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.web.forms import ProblemForm
+from curation.web.forms import JsonField, ProblemForm
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 
 SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
+# Options that the form has for the kinds that know them.
+OWN = ("keep_all", "decisions", "trained")
+# What begins the names of the inputs of a mapping: those of a column, a role and a value of the outcome.
+COLUMN, ROLE, OUTCOME = "column:", "role:", "outcome:"
 
 
 def _kinds() -> list[tuple[str, str]]:
@@ -23,13 +32,31 @@ def _kinds() -> list[tuple[str, str]]:
 
 def again_from(run: Run) -> dict[str, Any]:
     """The form's values for an earlier import; its file is still stored."""
-    return {**run.params, **run.params.get("options", {})}
+    options = run.params.get("options", {})
+    return {**run.params, **options, **options.get("mapping", {}), "mapping": ""}
 
 
 class ImportForm(ProblemForm):
-    """`upload` is the storage key of a file that a preview has stored."""
+    """`upload` is the storage key of a file that a preview has stored. `loaded` is the saved mapping whose values the
+    inputs have, which are named by what they map: `column:resolved`."""
 
     path_prefix = "options."
+    loaded = forms.CharField(required=False, widget=forms.HiddenInput)
+    mapping = forms.ChoiceField(
+        required=False, label="Saved mapping", help_text="Or map columns in the preview.", choices=[("", "none")]
+    )
+    messages = forms.CharField(
+        required=False,
+        label="Path to the messages",
+        help_text="Where rows have their list of messages, if it is not found: episode.log",
+    )
+    save_as = forms.CharField(required=False, label="Save this mapping as", max_length=100)
+    tools = JsonField(
+        of=list,
+        required=False,
+        label="Tools",
+        help_text="Definitions of tools as JSON, for sessions that have none. Exported rows declare them.",
+    )
     kind = forms.ChoiceField(required=False, label="Kind of rows", choices=_kinds)
     file = forms.FileField(
         required=False,
@@ -64,11 +91,22 @@ class ImportForm(ProblemForm):
     trained = forms.ChoiceField(
         required=False,
         label="Train on earlier assistant messages",
-        choices=[("", "those that the file marks"), ("all", "all, where the file marks none")],
-        help_text="A sample's last message is always the one that is reviewed and trained on.",
+        choices=[
+            ("", "as usual for the kind"),
+            ("marked", "those that the file marks"),
+            ("all", "all, where the file marks none"),
+        ],
+        help_text="Usual are all steps of a trajectory, and of a sample the message that is reviewed.",
     )
     strict = forms.BooleanField(required=False, label="All rows or none", help_text="One bad row stops the import.")
     upload = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._project = project
+        names = SavedMapping.objects.filter(project=project).values_list("name", flat=True)
+        mapping = cast(forms.ChoiceField, self.fields["mapping"])
+        mapping.choices = [("", "none"), *((name, name) for name in names)]
 
     def check(self) -> None:
         """The file is read once the form is valid."""
@@ -76,7 +114,7 @@ class ImportForm(ProblemForm):
         with all_checks() as check:
             with check():
                 if kind := given.get("kind"):
-                    import_kind(kind).read_options(self.options(kind))
+                    import_kind(kind).read_options(self.options(kind), self._project)
             with check():
                 has_file = bool(given.get("file") or given.get("upload"))
                 if not self.errors.keys() & {"file", "source"}:
@@ -100,8 +138,43 @@ class ImportForm(ProblemForm):
         """The valid options that rows of this kind have."""
         given = self.cleaned_data
         options = {name: value for name in SAMPLING if (value := given.get(name)) is not None}
-        if given.get("keep_all") and kind == "pr_records":
-            options["keep_all"] = True
-        if kind == "samples":
-            options |= {name: value for name in ("decisions", "trained") if (value := given.get(name))}
-        return options
+        known = import_kind(kind).options.model_fields if kind else ()
+        options |= {name: value for name in OWN if name in known and (value := given.get(name))}
+        return options | {name: value for name in ("mapping", "tools") if (value := self._given(name))}
+
+    def _given(self, name: str) -> Any:
+        return self.given_mapping() if name == "mapping" else self.cleaned_data.get(name)
+
+    def given_mapping(self) -> dict[str, Any] | str:
+        """The mapping of the inputs, or the name of a saved one that was chosen after they were shown."""
+        name = self.cleaned_data.get("mapping") or ""
+        if name and name != self.cleaned_data.get("loaded"):
+            return str(name)
+        parts = {"columns": COLUMN, "roles": ROLE, "outcomes": OUTCOME}
+        mapping: dict[str, Any] = {part: self._inputs(prefix) for part, prefix in parts.items()}
+        mapping["messages"] = self.cleaned_data.get("messages")
+        return {part: value for part, value in mapping.items() if value}
+
+    def kept_mapping(self) -> RowMapping | None:
+        """The mapping of the inputs, for a page that is shown again without a preview."""
+        self.is_valid()
+        given = self.given_mapping()
+        try:
+            return RowMapping.model_validate(given) if given and isinstance(given, dict) else None
+        except ValidationError:
+            return None
+
+    def mapping_to_save(self, project: Project) -> MappingIn:
+        """The mapping of the form, with its tools, under the name of `save_as`. Raises `Invalid`."""
+        mapping = with_saved_mapping({"mapping": self.given_mapping()}, project)["mapping"]
+        given = {"tools": self.cleaned_data["tools"], **mapping, "name": self.cleaned_data["save_as"]}
+        try:
+            return MappingIn.model_validate(given)
+        except ValidationError as error:
+            raise Invalid.of(error) from None
+
+    def _inputs(self, prefix: str) -> dict[str, str]:
+        """The values of the inputs whose names begin so, by the rest of these names."""
+        return {
+            name.removeprefix(prefix): value for name, value in self.data.items() if value and name.startswith(prefix)
+        }

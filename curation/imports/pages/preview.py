@@ -10,11 +10,12 @@ from typing import Any
 
 from django.conf import settings
 
-from curation.imports.documents import DocumentReader
+from curation.imports.documents import DocumentReader, DocumentRow, rows_of
 from curation.imports.kinds import ImportParams, check_import, check_source
 from curation.imports.layouts.account import Account
+from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
-from curation.imports.row_kinds import import_kind
+from curation.imports.row_kinds import import_kind, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
@@ -24,6 +25,7 @@ from curation.web.problems import FieldError, Invalid
 
 ROWS = 100
 SHOWN = 3
+MOST_WORDS = 30
 SHOWN_CHARACTERS = 2000
 # A preview fetches this much of a web source. It is enough for JSON lines; Parquet has its index at the end.
 FETCHED = 32 * 1024 * 1024
@@ -47,7 +49,9 @@ class RowError:
 class Preview:
     """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
     `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
-    were read, without sampling. `account` says what becomes of each field of these rows."""
+    were read, without sampling. `shown` are up to three units of each of the first three rows. `account` says what
+    becomes of each field of these rows. `roles` and `outcomes` are words in them that no layout knows: a mapping says
+    what they mean."""
 
     kind: str
     title: str
@@ -61,6 +65,8 @@ class Preview:
     units: int | None
     shown: list[Shown]
     account: list[dict[str, Any]]
+    roles: list[str]
+    outcomes: list[str]
     errors: list[RowError]
 
 
@@ -77,7 +83,7 @@ def preview(*, project: Project, params: ImportParams) -> Preview:
 def recognised_kind(*, project: Project, params: ImportParams) -> str:
     """The kind of the source's rows; `params.kind` is empty if nobody chose one. Raises `Invalid` as `choose_kind`."""
     with _first_rows(params) as (_, _, rows):
-        return choose_kind(project, params.kind, rows)
+        return choose_kind(project, params.kind, rows, with_saved_mapping(params.options, project))
 
 
 def check_readable(params: ImportParams) -> None:
@@ -105,10 +111,10 @@ def _reader(params: ImportParams, source: Opened) -> Reader:
     if params.kind:
         return import_kind(params.kind).reader_of(source)
     if source.files is not None and source.files.is_archive:
-        documents = DocumentReader(source.files, longest=settings.MAX_LINE_BYTES)
-        if source.rows is None or documents.has_agent_files():
+        documents = DocumentReader(source.files)
+        if documents.has_agent_files():
             return documents
-    return source.reader
+    return rows_of(source)
 
 
 def _field(params: ImportParams) -> str:
@@ -117,18 +123,24 @@ def _field(params: ImportParams) -> str:
 
 def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, rows: Sequence[Row | BadRow]) -> Preview:
     kind = import_kind(params.kind).of(project)
-    options = kind.read_options(params.options)
+    options = kind.read_options(params.options, project)
     columns: dict[str, None] = {}
     layouts: dict[str, None] = {}
     shown: list[Shown] = []
     errors: list[RowError] = []
     account = Account()
-    units = 0
+    mapping = getattr(options, "mapping", None) or RowMapping()
+    roles: dict[str, None] = {}
+    outcomes: dict[str, None] = {}
+    units = shown_rows = 0
     for row in rows:
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)
-            columns.update(dict.fromkeys(row.value))
+            value = row.document.value if isinstance(row, DocumentRow) else row.value
+            columns.update(dict.fromkeys(value))
+            roles.update(dict.fromkeys(mapping.unknown_roles(value)))
+            outcomes.update(dict.fromkeys(mapping.unknown_outcomes(value)))
             seen = kind.preview(row, options)
         except RowRefused as refused:
             errors.append(RowError(row.offset + 1, str(refused)))
@@ -136,13 +148,16 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
         units += seen.units
         account.add(seen.account)
         layouts[seen.layout] = None
-        shown += [Shown(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
+        if seen.lines and shown_rows < SHOWN:
+            shown_rows += 1
+            lines = [(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
+            shown += [Shown(*line) for line in lines[:SHOWN]]
     # A source that ended within the first rows needs no count.
     total = (len(rows) if len(rows) < ROWS else reader.count()) if whole else None
     return Preview(
         kind=kind.name,
         title=kind.title,
-        kinds=recognise(project, rows),
+        kinds=recognise(project, rows, params.options),
         format=reader.format,
         layout=", ".join(filter(None, layouts)),
         columns=list(columns)[:100],
@@ -150,8 +165,10 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
         read=len(rows),
         rows=total,
         units=None if total is None else round(units * total / max(1, len(rows))),
-        shown=shown[:SHOWN],
+        shown=shown,
         account=account.entries(),
+        roles=list(roles)[:MOST_WORDS],
+        outcomes=list(outcomes)[:MOST_WORDS],
         errors=errors,
     )
 

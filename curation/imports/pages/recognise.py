@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from curation.imports.row_kinds import AnyKind, import_kind, import_kinds
 from curation.imports.sources.rows import BadRow, Row, RowRefused
 from curation.projects.models import Project
+from curation.runs.kinds import Json
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
 
@@ -21,23 +22,23 @@ class Recognised:
     marked: bool
 
 
-def recognise(project: Project, rows: Sequence[Row | BadRow]) -> list[Recognised]:
-    """The kinds that can read any of these rows, the best first."""
+def recognise(project: Project, rows: Sequence[Row | BadRow], given: Json) -> list[Recognised]:
+    """The kinds that can read any of these rows with the mapping of the options, the best first."""
     claimed = [kind for kind in import_kinds() if any(isinstance(row, Row) and kind.claims(row) for row in rows)]
-    found = [_tried(kind, project, rows) for kind in claimed]
+    found = [_tried(kind, project, rows, given) for kind in claimed]
     return sorted((one for one in found if one.rows), key=lambda one: (-one.rows, not one.marked))
 
 
-def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> str:
+def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow], options: Json) -> str:
     """The given kind; where it is empty, the one that fits best.
 
     Raises `Invalid` if other kinds read the rows and the given one reads none, if several fit equally well, or if
     none does.
     """
-    found = recognise(project, rows)
+    found = recognise(project, rows, options)
     if given:
         wanted = import_kind(given)
-        if found and not _tried(wanted, project, rows).rows:
+        if found and not _tried(wanted, project, rows, options).rows:
             others = _named(found, " or ")
             tried = f"of the first {counted(len(rows), 'row')}" if len(rows) > 1 else "of the rows"
             _refuse(f"None {tried} can be imported as “{wanted.title}”. They can be imported as {others}: choose that.")
@@ -45,7 +46,10 @@ def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow]) -> s
     if not rows:
         _refuse("The source has no rows.")
     if not found:
-        _refuse(f"No kind of import can read the first rows. {_reasons(project, rows[0])}")
+        _refuse(
+            f"No kind of import can read the first rows. {_reasons(project, rows[0])} "
+            "If these rows have other columns, choose a kind and map them."
+        )
     best = [one for one in found if (one.rows, one.marked) == (found[0].rows, found[0].marked)]
     if len(best) > 1:
         _refuse(f"These rows can be imported as {_named(best, ' or as ')}. Choose one.")
@@ -57,9 +61,11 @@ def _named(found: Sequence[Recognised], between: str) -> str:
     return between.join(f"“{one.title}” ({one.kind})" for one in found)
 
 
-def _tried(kind: AnyKind, project: Project, rows: Sequence[Row | BadRow]) -> Recognised:
+def _tried(kind: AnyKind, project: Project, rows: Sequence[Row | BadRow], given: Json) -> Recognised:
     own = kind.of(project)
-    options = own.read_options({})
+    # Other options change how rows are imported, not whether they can be read.
+    mapped = "mapping" in own.options.model_fields and given.get("mapping")
+    options = own.read_options({"mapping": mapped} if mapped else {}, project)
     readable = 0
     for row in rows:
         if isinstance(row, Row):
@@ -79,7 +85,7 @@ def _reasons(project: Project, row: Row | BadRow) -> str:
     for kind in import_kinds():
         own = kind.of(project)
         try:
-            own.preview(row, own.read_options({}))
+            own.preview(row, own.read_options({}, project))
         except RowRefused as refused:
             reasons.append(f"{kind.title}: {refused}")
     return f"Row {row.offset + 1}, as {'; as '.join(reasons)}."

@@ -5,8 +5,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.mappings.resource import mappings
 from curation.imports.pages.forms import ImportForm, again_from
-from curation.imports.pages.preview import preview, recognised_kind
+from curation.imports.pages.mapping import mapping_inputs
+from curation.imports.pages.preview import Preview, preview, recognised_kind
+from curation.imports.row_kinds import is_mapped
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch, require_scopes
@@ -19,6 +23,7 @@ LISTS = {
     "scenarios": ("Scenarios", "scenario-list"),
     "samples": ("Samples", "sample-list"),
     "eval_rows": ("Held-out splits", "split-list"),
+    "trajectories": ("Trajectories", "trajectory-list"),
 }
 
 
@@ -39,23 +44,48 @@ def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     if request.method == "GET":
         initial = again_from(source) if source else {"kind": request.GET.get("kind", "")}
         context |= {"stored_file": str(initial.get("upload", "")).rsplit("/", 1)[-1]}
-        return render(request, "imports/new.html", {**context, "form": ImportForm(initial=initial)})
-    form = ImportForm(request.POST, request.FILES)
+        if source and (mapped := source.params.get("options", {}).get("mapping")):
+            context |= _mapping_context(None, RowMapping.model_validate(mapped))
+        form = ImportForm(initial=initial, project=access.project)
+        return render(request, "imports/new.html", {**context, "form": form})
+    form = ImportForm(request.POST, request.FILES, project=access.project)
     if form.is_valid():
         with form.shows_problem():
             given, upload = form, form.stored(access.project)
-            if upload:
-                # The stored file need not be sent again, even if the import is refused.
-                form = ImportForm({**request.POST.dict(), "upload": upload})
-                context["stored_file"] = upload.rsplit("/", 1)[-1]
+            if saved := given.cleaned_data["save_as"]:
+                mappings.save(access, given.mapping_to_save(access.project))
+            # The stored file need not be sent again, even if the import is refused.
+            chosen = saved or given.cleaned_data["mapping"]
+            values = {**request.POST.dict(), "upload": upload, "save_as": "", "mapping": chosen}
+            values |= {"loaded": saved} if saved else {}
+            form = ImportForm(values if upload or saved else request.POST, project=access.project)
+            context["stored_file"] = upload.rsplit("/", 1)[-1]
             with form.shows_problem():
                 params = given.params(upload, given.cleaned_data["kind"])
                 looked = request.POST.get("then") == "preview"
-                if upload or looked or not params.kind:  # a source that is named need not be fetched twice
+                # A source that is named need not be fetched twice, and a preview shows rows that need a mapping.
+                if not params.kind or (upload and not looked):
                     params = given.params(upload, recognised_kind(project=access.project, params=params))
                 if not looked:
                     require_scopes(access, "import", params.model_dump())
                     run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
                     return redirect("run-page", access.project.slug, run.pk)
-                context["preview"] = preview(project=access.project, params=params)
+                found = preview(project=access.project, params=params)
+                mapping = RowMapping.model_validate(params.options.get("mapping", {}))
+                context["preview"] = found
+                if is_mapped(params.kind):
+                    context |= _mapping_context(found, mapping)
+                values |= {"messages": mapping.messages, "loaded": chosen}
+                form = ImportForm(values, project=access.project)
+    if "mapping" not in context and (kept := form.kept_mapping()):
+        context |= _mapping_context(None, kept)
     return render(request, "imports/new.html", {**context, "form": form}, status=form.status)
+
+
+def _mapping_context(preview: Preview | None, mapping: RowMapping) -> dict[str, object]:
+    inputs = mapping_inputs(preview, mapping)
+    words = [
+        (inputs.roles, "role", "Who speaks in these roles?"),
+        (inputs.outcomes, "outcome", "How did runs with these values end?"),
+    ]
+    return {"mapping": inputs, "mapping_words": words}

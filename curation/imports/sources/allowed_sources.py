@@ -90,8 +90,8 @@ def _path(source: str) -> Located:
     resolved = path.resolve()
     if not path.is_absolute() or not any(resolved.is_relative_to(folder) for folder in folders):
         raise _refusal(f"{source!r} may not be read. Sources may be {SCHEMES}.")
-    if not resolved.is_file():
-        raise _refusal(f"There is no file {source!r} on this server.")
+    if not resolved.exists():
+        raise _refusal(f"There is no file or folder {source!r} on this server.")
     return Located(resolved.name, path=resolved)
 
 

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from backports import zstd
 
@@ -21,6 +21,7 @@ END_OF_DIRECTORY, LONGEST_COMMENT = b"PK\x05\x06", 65_535 + 22
 # Of an Inspect log; other files in it have no messages.
 _INSPECT_START, _INSPECT_HEADER, _INSPECT_SAMPLES = "_journal/start.json", "header.json", "samples/"
 ZSTD = 93
+CHUNK = 1024 * 1024
 LOCAL_HEADER = struct.Struct("<26xHH")
 # macOS adds this folder to archives.
 MACOS = "__MACOSX/"
@@ -67,11 +68,9 @@ class ZipReader:
         entry, after = self._files[offset], Position(offset + 1)
         # The size in the header can be wrong; read no more than our limit.
         try:
-            if entry.compress_type == ZSTD:
-                text = read_zstd(self._file, entry, self._longest)
-            else:
-                with self._archive.open(entry) as file:
-                    text = file.read(self._longest + 1)
+            unpacked = io.BytesIO()
+            unpack_entry(self._archive, self._file, entry, unpacked, self._longest + 1)
+            text = unpacked.getvalue()
         except (zipfile.BadZipFile, zlib.error, zstd.ZstdError, EOFError, OSError) as error:
             return BadRow(offset, f"{entry.filename}: damaged: {error}", after)
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
@@ -84,17 +83,52 @@ class ZipReader:
         return BadRow(offset, f"{entry.filename}: {found.reason}", after)
 
 
-def read_zstd(file: BinaryIO, entry: zipfile.ZipInfo, longest: int) -> bytes:
-    """Return at most one byte more than the limit of a file packed with Zstandard, which `zipfile` does not unpack
-    before Python 3.14."""
+def unpack_entry(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo, into: IO[bytes], most: int) -> None:
+    """Write at most this many bytes of a file in an archive. `zipfile` unpacks no Zstandard before Python 3.14."""
+    left, checksum = most, 0
+    with _opened(archive, file, entry) as stream:
+        while left and (chunk := stream.read(min(CHUNK, left))):
+            into.write(chunk)
+            left -= len(chunk)
+            checksum = zlib.crc32(chunk, checksum)
+    if left and entry.compress_type == ZSTD and checksum != entry.CRC:
+        raise zipfile.BadZipFile("the checksum is wrong")
+
+
+def _opened(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo) -> IO[bytes]:
+    if entry.compress_type != ZSTD:
+        return archive.open(entry)
     file.seek(entry.header_offset)
     name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
-    file.seek(name + extra, os.SEEK_CUR)
-    with zstd.open(io.BytesIO(file.read(entry.compress_size))) as stream:
-        text = stream.read(longest + 1)
-    if len(text) <= longest and zlib.crc32(text) != entry.CRC:
-        raise zipfile.BadZipFile("the checksum is wrong")
-    return text
+    begin = entry.header_offset + LOCAL_HEADER.size + name + extra
+    return cast(IO[bytes], zstd.open(io.BufferedReader(Part(file, begin, entry.compress_size))))
+
+
+class Part(io.RawIOBase):
+    """A view of a part of a file, by default of all of it; closing it leaves the file open."""
+
+    def __init__(self, file: BinaryIO, begin: int = 0, size: int | None = None) -> None:
+        self._file, self._begin, self._at = file, begin, 0
+        self._size = file.seek(0, os.SEEK_END) - begin if size is None else size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            offset += self._size if whence == os.SEEK_END else self._at
+        self._at = offset
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        self._file.seek(self._begin + self._at)
+        content = self._file.read(max(0, min(len(buffer), self._size - self._at)))
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
 
 def refuse_long_directory(file: BinaryIO, size: int) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from backports import zstd
+from django.conf import settings
 
-from curation.imports.sources.archive import MACOS, ZSTD, read_zstd, refuse_long_directory
+from curation.imports.sources.archive import MACOS, Part, refuse_long_directory, unpack_entry
 from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import RowRefused, SourceError
 
@@ -37,11 +39,12 @@ class SourceFiles:
 
 def one_file(name: str, file: BinaryIO) -> SourceFiles:
     """The file that the source is, which stays open."""
-    return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(_Again(file))))
+    return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(Part(file))))
 
 
 def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
-    """The files of a ZIP archive of at most `most` unpacked bytes. Raises `SourceError`."""
+    """The files of a ZIP archive of at most `most` unpacked bytes; one of more than `longest` is unpacked to a disk.
+    Raises `SourceError`."""
     packed = file.seek(0, os.SEEK_END)
     refuse_long_directory(file, packed)
     try:
@@ -56,10 +59,11 @@ def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
     def opened(name: str) -> BinaryIO:
         entry = entries[name]
         try:
-            if entry.compress_type == ZSTD:
-                return io.BytesIO(read_zstd(file, entry, longest))
-            with archive.open(entry) as packed_file:
-                return io.BytesIO(packed_file.read(longest + 1))
+            # The limit of all files is checked above, by the sizes that no entry exceeds.
+            unpacked = tempfile.SpooledTemporaryFile(max_size=longest, dir=settings.FILE_UPLOAD_TEMP_DIR)  # noqa: SIM115
+            unpack_entry(archive, file, entry, unpacked, entry.file_size + 1)
+            unpacked.seek(0)
+            return cast(BinaryIO, unpacked)
         except (zipfile.BadZipFile, zlib.error, zstd.ZstdError, EOFError, OSError) as error:
             raise RowRefused(f"{name}: damaged: {error}") from None
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
@@ -101,29 +105,3 @@ def folder_files(folder: Path) -> tuple[SourceFiles, str]:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return SourceFiles("folder", list(paths), lambda name: paths[name].open("rb")), digest.hexdigest()
-
-
-class _Again(io.RawIOBase):
-    """A view of a file from its beginning; closing it leaves the file open."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._at = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence == os.SEEK_END:
-            offset += self._file.seek(0, os.SEEK_END)
-        self._at = offset + (self._at if whence == os.SEEK_CUR else 0)
-        return self._at
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        self._file.seek(self._at)
-        read = self._file.read(len(buffer))
-        buffer[: len(read)] = read
-        self._at += len(read)
-        return len(read)

@@ -40,7 +40,6 @@ FOREIGN = {
     b"GIF8": "a GIF image",
     b"%PDF": "a PDF document",
     b"SQLite format 3": "an SQLite database",
-    b"ARROW1": "an Arrow file",
     b"RIFF": "a picture, sound or film",
     b"II*\x00": "a TIFF image",
     b"MM\x00*": "a TIFF image",
@@ -53,21 +52,21 @@ FOREIGN = {
     b"<?xml": "XML",
 }
 SHOWN_BEGINNING = 40
+ARROW_STREAM, ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 PACKED = re.compile(r"\.(gz|zst|tgz)$")
-NO_ROWS_IN_TAR = "The tar archive has files, not rows. Import it as trajectories, or send JSON lines or a ZIP of JSON."
 GZIP = 31  # zlib's window size for a stream with gzip header and checksum
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`digest` is the SHA-256 of the source's bytes, in hex. Tables of Parquet have no `files`, and archives without
-    rows of JSON no `rows`."""
+    """`digest` is the SHA-256 of the source's bytes, in hex. Tables such as Parquet have no `files`, folders and tar
+    archives no `rows`, and neither has a ZIP archive without JSON: `no_rows` is what it is."""
 
     digest: str
     rows: Reader | None
     files: SourceFiles | None = None
-    no_rows: str = ""
+    no_rows: str = "It has files, not rows: import it, or send JSON lines or a ZIP of JSON."
 
     @property
     def reader(self) -> Reader:
@@ -92,12 +91,19 @@ def open_stored(key: str) -> Iterator[Opened]:
 
 
 @contextmanager
+def open_file(file: BinaryIO, name: str) -> Iterator[Opened]:
+    """Open a file of an archive or a folder. Raises `SourceError` if it cannot be read at all."""
+    with _open(file, None, name) as opened:
+        yield opened
+
+
+@contextmanager
 def open_path(path: Path) -> Iterator[Opened]:
     """Open a file or folder on this machine. The caller has checked that it may be read
     (`allowed_sources.locate`)."""
     if path.is_dir():
         files, digest = folder_files(path)
-        yield Opened(digest, None, files, f"{path.name} is a folder, which has no rows by itself.")
+        yield Opened(digest, None, files)
         return
     try:
         file = path.open("rb")
@@ -130,6 +136,11 @@ def _open(file: BinaryIO, local: Path | None, name: str) -> Iterator[Opened]:
 
         with _local_copy(file, local) as path, closing(connect_local(path)) as connection:
             yield Opened(digest.hexdigest(), ParquetReader(connection, str(path), settings.MAX_LINE_BYTES))
+    elif head.startswith((ARROW_STREAM, ARROW_FILE)):
+        from curation.imports.sources.arrow import ArrowReader
+
+        with _local_copy(file, local) as path:
+            yield Opened(digest.hexdigest(), ArrowReader(path, settings.MAX_LINE_BYTES))
     elif head.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
         unpack = _unpack if head.startswith(GZIP_MAGIC) else _unpack_zstd
         with tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as unpacked:
@@ -157,7 +168,7 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
     if is_tar(file):
         if damage:
             raise SourceError(f"The archive is damaged: {damage}.")
-        return Opened(digest, None, tar_files(file), NO_ROWS_IN_TAR)
+        return Opened(digest, None, tar_files(file))
     return Opened(digest, _text_reader(file, damage), one_file(name, file))
 
 

@@ -140,11 +140,20 @@ class ParquetReader:
         return Position(offset + 1, self._limit.counted)
 
 
+def connect_empty() -> duckdb.DuckDBPyConnection:
+    """A connection that reads no file, only what it is given."""
+    return _closed(_connect(), "")
+
+
 def connect_local(path: Path) -> duckdb.DuckDBPyConnection:
     """A connection that may read this one file and nothing else: no other file, no network, no extension."""
-    connection = _connect()
+    return _closed(_connect(), str(path))
+
+
+def _closed(connection: duckdb.DuckDBPyConnection, path: str) -> duckdb.DuckDBPyConnection:
     try:
-        connection.execute("SET allowed_paths = [?]", [str(path)])
+        if path:
+            connection.execute("SET allowed_paths = [?]", [path])
         connection.execute("SET enable_external_access = false")
     except duckdb.Error as error:
         raise SourceError(f"DuckDB refuses its settings: {first_line(error)}") from None

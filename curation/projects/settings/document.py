@@ -226,6 +226,15 @@ class Intake(Section):
     every: Annotated[int, Field(ge=5, le=10_080)] | None = Field(
         None, title="Read sources every", description="Minutes; empty: only when a run is launched."
     )
+    sources_as: Literal["turns", "trajectories"] = Field(
+        "turns",
+        title="Import sources as",
+        description="`turns`: each model call. `trajectories`: each trace.",
+        json_schema_extra=words("Turns", "Trajectories"),
+    )
+    source_options: dict[Name, str] = Field(
+        {}, title="Options of these imports", description="One `name = value` per line, such as `trained = marked`."
+    )
 
 
 class Runs(Section):

@@ -1,7 +1,7 @@
 """The training content of a session: a history with tools, an answer, and where there is one the answer that it was
 preferred to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -9,11 +9,12 @@ from typing import Any, Literal
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Account
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.messages.tools import with_tools
+from curation.imports.layouts.messages.write import messages_of, write_messages
 from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.rows import DUELS, OWN, PROMPTS, TASKS, read_row, trained_positions
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.read import DUELS, OWN, PROMPTS, TASKS, read_row, trained_positions
 from curation.imports.layouts.session import Ending, Json, Outcome, Session, Step
-from curation.imports.layouts.written import messages_of, write_messages
 from curation.imports.sources.rows import RowRefused
 from curation.review.models import Action
 from judging.messages import Message
@@ -60,10 +61,16 @@ class ImportedRow:
 
 
 def read_imported_row(
-    offset: int, row: Mapping[str, Any], trained: Trained, file: str = "", mapping: RowMapping | None = None
+    offset: int,
+    row: Mapping[str, Any],
+    trained: Trained,
+    file: str = "",
+    mapping: RowMapping | None = None,
+    tools: Sequence[Json] = (),
 ) -> ImportedRow:
-    """Return the training content of the row. Raises `RowRefused` with the reason."""
+    """Return the training content of the row, with `tools` if it has none. Raises `RowRefused` with the reason."""
     session, account = read_row(row, mapping)
+    session = with_tools(session, tools, account)
     is_own = row.keys() >= OWN
     is_duel = session.layout == DUELS
     metadata = session.metadata

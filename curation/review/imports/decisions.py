@@ -1,17 +1,30 @@
 """Decisions that a file carries, taken over as those of the person who imports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from curation.imports.row_kinds import E, ImportKind, O
 from curation.imports.sources.rows import SourceError
 from curation.projects import audit
 from curation.projects.access import Access, access_of
 from curation.projects.models import Scope
 from curation.review.bulk.decide import decide_chunk
 from curation.review.models import STATUS_AFTER, import_batch
+from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.web.problems import NotAllowed
 
 Carried = Mapping[tuple[str, tuple[str, ...]], list[int]]
+
+
+class DecidingKind(ImportKind[O, E]):
+    """A kind whose option `decisions` makes those in the file decisions of the person who imports."""
+
+    def scopes(self, options: Json) -> Sequence[Scope]:
+        return [Scope.REVIEW] if options.get("decisions") else []
+
+    def begin(self, run: Run) -> Json:
+        check_launch(run)
+        return {}
 
 
 def decides(run: Run) -> bool:

@@ -7,16 +7,13 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.imports.layouts.mapping import RowMapping
-from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
+from curation.imports.row_kinds import RowPreview, SessionOptions, Target
 from curation.imports.sources.rows import Row, RowRefused
-from curation.projects.models import Scope
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
-from curation.review.imports.decisions import check_launch, deciding_person
+from curation.review.imports.decisions import DecidingKind, deciding_person
 from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
-from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Status
 from judging.messages import content_of, message_text
@@ -24,7 +21,7 @@ from judging.messages import content_of, message_text
 Entry = ImportedRow | ScoreRow
 
 
-class SampleOptions(Options):
+class SampleOptions(SessionOptions):
     """`decisions` makes the decisions in the file those of the person who imports."""
 
     decisions: bool = Field(False, description="Take over the decisions in the file. Without, all samples are pending.")
@@ -32,10 +29,9 @@ class SampleOptions(Options):
         "marked",
         description="Which earlier assistant messages of a chat row are trained on if none is marked: none, or `all`.",
     )
-    mapping: RowMapping | None = Field(None, description="The meaning of the rows' columns and roles.")
 
 
-class SampleKind(ImportKind[SampleOptions, Entry]):
+class SampleKind(DecidingKind[SampleOptions, Entry]):
     name = "samples"
     title = "Samples, with their answers and decisions"
     unit = "samples"
@@ -52,18 +48,11 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
     note_words: ClassVar[Mapping[str, str]] = {"also_as": "Changed rows are source"}
     options = SampleOptions
 
-    def scopes(self, options: Json) -> Sequence[Scope]:
-        return [Scope.REVIEW] if options.get("decisions") else []
-
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
         slug = run.project.slug
         sources = [run.result[name] for name in ("source", "also_as") if run.result.get(name)]
         shown = f"{reverse('sample-list', args=[slug])}?{urlencode({'source': sources}, doseq=True)}"
         return [("Review", reverse("queue", args=[slug])), ("Show the samples", shown)]
-
-    def begin(self, run: Run) -> Json:
-        check_launch(run)
-        return {}
 
     def claims(self, row: Row) -> bool:
         """A row that goes on after its answer is rather a session with turns. A person may still choose samples."""
@@ -75,7 +64,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
 
     def parse(self, row: Row, options: SampleOptions) -> Entry:
         return read_score_row(row) or read_imported_row(
-            row.offset, row.value, options.trained, row.file, options.mapping
+            row.offset, row.value, options.trained, row.file, options.mapping, options.attached
         )
 
     def weight(self, entry: Entry) -> int:
@@ -86,9 +75,7 @@ class SampleKind(ImportKind[SampleOptions, Entry]):
     def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
         scores = [entry for entry in entries if isinstance(entry, ScoreRow)]
         rows = [entry for entry in entries if isinstance(entry, ImportedRow)]
-        layouts = sorted({*target.memory.get("layouts", []), *map(_layout, entries)})
-        target.memory["layouts"] = layouts
-        target.notes["layout"] = ", ".join(layouts)
+        target.read_as(map(_layout, entries))
         counts = write_samples(target, rows, deciding_person(target.run))
         target.account_for(row.account for row in rows)
         return {**counts, **write_scores(target, scores, [row.file for row in rows])}

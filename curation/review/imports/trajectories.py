@@ -2,42 +2,42 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.documents import DocumentReader, DocumentRow
-from curation.imports.layouts.mapping import RowMapping
+from curation.imports.layouts.images import Beside, read_images
+from curation.imports.layouts.messages.tools import with_tools
+from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
-from curation.imports.layouts.rows import has_conversation, read_row
+from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.override import overridden
+from curation.imports.layouts.rows.read import has_conversation, read_row
 from curation.imports.layouts.session import Session
-from curation.imports.layouts.written import messages_of
-from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
+from curation.imports.row_kinds import RowPreview, SessionOptions, Target
 from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import Reader, Row, RowRefused
-from curation.projects.models import Scope
 from curation.review.imports.content import Trained
-from curation.review.imports.decisions import Carried, check_launch, deciding_person, take_over
+from curation.review.imports.decisions import Carried, DecidingKind, deciding_person, take_over
 from curation.review.models import Action
-from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.trajectories.imported.save import Saved, save_sessions
 from judging.messages import message_text
 
 
-class TrajectoryOptions(Options):
+class TrajectoryOptions(SessionOptions):
     """`decisions` makes the labels in the file decisions of the person who imports."""
 
-    mapping: RowMapping | None = Field(None, description="Where rows have their messages, and what columns mean.")
     decisions: bool = Field(False, description="Take over the labels in the file as your decisions.")
     trained: Trained = Field("all", description="Steps that are trained on if none is marked: `all`, or the last one.")
 
 
-class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
+class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
     name = "trajectories"
     title = "Runs of agents (trajectories)"
     unit = "trajectories"
@@ -55,7 +55,7 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
     def reader_of(self, source: Opened) -> Reader:
         if source.files is None:
             return source.reader
-        return DocumentReader(source.files, longest=settings.MAX_LINE_BYTES, rows=source.rows)
+        return DocumentReader(source.files, rows=source.rows)
 
     def claims(self, row: Row) -> bool:
         """Rows of chats may be meant for turns or samples; files of agents, and rows with an outcome, are runs."""
@@ -63,27 +63,33 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
             return True
         return recognise(row.value) is not None
 
-    def scopes(self, options: Json) -> Sequence[Scope]:
-        return [Scope.REVIEW] if options.get("decisions") else []
-
-    def begin(self, run: Run) -> Json:
-        check_launch(run)
-        return {}
-
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
         slug = run.project.slug
         shown = f"{reverse('trajectory-list', args=[slug])}?{urlencode({'run': run.pk})}"
         return [("Review", reverse("queue", args=[slug])), ("Show the trajectories", shown)]
 
     def parse(self, row: Row, options: TrajectoryOptions) -> Reading:
-        if isinstance(row, DocumentRow) and row.document.reading is not None:
-            return row.document.reading
-        if options.mapping is None and (layout := recognise(row.value)) is not None:
-            return read(layout, row.value)
-        session, account = read_row(row.value, options.mapping)
+        reading = self._reading(row, options.mapping)
+        beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
+        return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
+
+    def _whole(self, session: Session, beside: Beside, reading: Reading, options: TrajectoryOptions) -> Session:
+        """Return the session with the images beside it, and with the tools of the import if it has none."""
+        return with_tools(read_images(session, beside, reading.account), options.attached, reading.account)
+
+    def _reading(self, row: Row, mapping: RowMapping | None) -> Reading:
+        """Read a row by its layout, and over it the columns that are mapped; or by a mapping of its messages alone."""
+        value = row.document.value if isinstance(row, DocumentRow) else row.value
+        if mapping is None or not mapping.reads_messages:
+            found = _recognised(row)
+            if found is not None:
+                return found if mapping is None else overridden(found, mapping, value)
+        elif not value:
+            raise RowRefused("a run in several files has no list of messages that can be mapped")
+        session, account = read_row(value, mapping)
         if session.endings:
             raise RowRefused("a row with two answers is no run of an agent: import it as samples")
-        if not has_conversation(row.value) and options.mapping is None:
+        if mapping is None and not has_conversation(value):
             raise RowRefused("a row without a list of messages is no run of an agent: import it as samples")
         return Reading([session], account)
 
@@ -93,10 +99,8 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
     def write(self, target: Target, entries: list[Reading]) -> dict[str, int]:
         target.account_for(entry.account for entry in entries)
         sessions = [session for entry in entries for session in entry.sessions]
-        layouts = {*target.memory.get("layouts", []), *(session.layout for session in sessions)}
-        target.memory["layouts"] = sorted(layouts)
-        target.notes["layout"] = ", ".join(sorted(layouts))
-        options = self.read_options(target.run.params.get("options", {}))
+        target.read_as(session.layout for session in sessions)
+        options = self.read_options(target.run.params.get("options", {}), target.run.project)
         saved = save_sessions(target.run, target.source, sessions, unmarked=options.trained == "all")
         return {
             "trajectories": len(saved.new),
@@ -111,6 +115,21 @@ class TrajectoryKind(ImportKind[TrajectoryOptions, Reading]):
         lines = [line for session in entry.sessions for line in _lines(session)]
         layout = ", ".join(sorted({session.layout for session in entry.sessions}))
         return RowPreview(layout, len(entry.sessions), lines, entry.account)
+
+
+def _no_file(path: str) -> bytes | None:
+    """Of rows that are not in files, such as those of Parquet."""
+    return None
+
+
+def _recognised(row: Row) -> Reading | None:
+    """Return what the layout of a row finds in it, or None for a row of data. Raises `RowRefused`."""
+    if not isinstance(row, DocumentRow):
+        layout = recognise(row.value)
+        return None if layout is None else read(layout, row.value)
+    if row.document.refused:
+        raise RowRefused(f"{row.document.name}: {row.document.refused}")
+    return row.document.reading
 
 
 def _decisions(saved: Saved) -> Carried:

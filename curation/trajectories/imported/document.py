@@ -5,8 +5,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from curation.imports.layouts import atif
+from curation.imports.layouts.agents import atif
 from curation.imports.layouts.session import Json, Origin, Session, Usage
+from curation.trajectories.imported.images import with_data
 from curation.trajectories.models import Trajectory
 from curation.trajectories.recorded import Recorded
 
@@ -21,11 +22,13 @@ def document_of(session: Session) -> Json:
 
 
 def atif_of(row: Trajectory) -> Json:
-    """Return the ATIF document. What ATIF has no place for is in its `extra`. Needs the row with its text."""
+    """Return the ATIF document, with the data of its images. What ATIF has no place for is in its `extra`. Needs the
+    row with its text."""
     text = row.text
     name = row.source_id or str(row.pk)
     model = "" if row.is_imported else row.model
-    return write_document(text.recorded, text.metadata, name=name, agent=row.agent, model=model, cost=row.cost)
+    document = write_document(text.recorded, text.metadata, name=name, agent=row.agent, model=model, cost=row.cost)
+    return with_data(row.project_id, document) if row.images.exists() else document
 
 
 def write_document(

@@ -12,6 +12,7 @@ from curation.samples.blind import look, look_at, without_pending
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
+from curation.trajectories.pages.images import image_response
 from curation.trajectories.pages.schemas import PairOut, TrajectoryOut, TrajectoryRow, trajectory_out
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.replay.stage import start_replay
@@ -28,7 +29,8 @@ def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryL
     """Slim rows; `full=true` adds the turns, so ask for fewer rows at a time. Those who review blind get no
     trajectories of pending samples."""
     access = enter(request, slug, Scope.READ)
-    page = params.page(without_pending(access, params.rows(access.project), "sample"))
+    rows = params.rows(access.project)
+    page = params.page(without_pending(access, rows if params.full else rows.for_rest(), "sample"))
     look_at(access, [row.sample_id for row in page.rows])
     return page.response(lambda row: trajectory_out(row, full=params.full))
 
@@ -46,6 +48,16 @@ def get_trajectory_as_atif(request: HttpRequest, trajectory_id: str) -> dict[str
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
     look(access, trajectory.sample)
     return atif_of(trajectory)
+
+
+@router.get(
+    "/projects/{slug}/images/{sha256}",
+    openapi_extra={"responses": {200: {"content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}}},
+    summary="An image of a trajectory's steps",
+)
+def get_image(request: HttpRequest, slug: str, sha256: str) -> HttpResponse:
+    """In `steps`, the path of an image that the project keeps is `sha256:` and its digest."""
+    return image_response(enter(request, slug, Scope.READ).project, sha256)
 
 
 @router.post("/trajectories/{trajectory_id}/replay", response={202: RunOut}, summary="Run its commands again")

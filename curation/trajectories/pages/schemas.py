@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ninja import Schema
 from pydantic import Field
 
 from curation.trajectories.models import RECORDED, Known, Trajectory
-from curation.web.schemas import Id, NotEmpty, Out
+from curation.web.schemas import Id, NotEmpty, Out, Plain
 
 
-class ScenarioRef(Schema):
+class ScenarioRef(Plain):
     id: Id = Field(examples=["31"])
     name: str = Field(examples=["leave a greeting"])
 
 
-class TurnOut(Schema):
+class TurnOut(Plain):
     """An orientation or output of the terminal, which ends with the next prompt, or a command."""
 
     kind: str = Field(examples=["output"], description="orientation, action or output")
@@ -25,14 +24,14 @@ class TurnOut(Schema):
     truncated: bool = Field(examples=[False], description="The output was cut in its middle.")
 
 
-class CheckerOut(Schema):
+class CheckerOut(Plain):
     """`passed` is null if the checker did not run. Lists have no `output`."""
 
     passed: bool | None = Field(examples=[True])
     output: str | None = Field(None, examples=[""])
 
 
-class TrajectoryFactsOut(Schema):
+class TrajectoryFactsOut(Plain):
     """Computed: the loop check, and which programs of the provider were really executed. `repeated_share` is 0–1."""
 
     commands: int = Field(examples=[4])
@@ -42,7 +41,7 @@ class TrajectoryFactsOut(Schema):
     provider_asked: bool | None = Field(examples=[True], description="By the sandbox's record; null if unknown.")
 
 
-class TrajectorySlim(Schema):
+class TrajectorySlim(Plain):
     """A trajectory without its turns. `replay`: agrees, differs, or null if it was never replayed."""
 
     id: str = Field(examples=["118"])

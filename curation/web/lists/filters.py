@@ -143,15 +143,19 @@ class RowFilter(Schema):
     @classmethod
     def from_query(cls, query: QueryDict, *, ignore: Collection[str] = ()) -> Self:
         """The filter of a URL. Raises `Problem` (400)."""
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         errors = []
         for name in (name for name in query if name not in ignore):
             field = cls.model_fields.get(name)
             given = [value for value in query.getlist(name) if value.strip(" ,")]
             if not given:
                 continue  # an empty field of a form
-            if field is None or field.annotation == Groups:
-                values[name] = [list(split_words(value)) for value in given]
+            if pairs := cls.pairs_of_parameter(name):
+                key = name.removeprefix(f"{pairs}.")
+                groups = [[f"{key}={word}" for word in split_words(value)] for value in given]
+                values[pairs] = [*values.get(pairs, ()), *groups]
+            elif field is None or field.annotation == Groups:
+                values[name] = [*values.get(name, ()), *(list(split_words(value)) for value in given)]
             elif len(given) == 1:
                 values[name] = given[0]
             else:
@@ -159,6 +163,14 @@ class RowFilter(Schema):
         if errors:
             raise Problem.fields(errors, code="bad_filter")
         return cls._checked(values, Problem, "")
+
+    @classmethod
+    def pairs_of_parameter(cls, name: str) -> str:
+        """Return the field of a parameter such as `axes.task`, which is another form of `axes=task=…`; else ''."""
+        field, _, key = name.partition(".")
+        info = cls.model_fields.get(field)
+        is_pairs = info is not None and any(getattr(one, "func", None) is _axis_pairs for one in info.metadata)
+        return field if key and is_pairs else ""
 
     @classmethod
     def from_json(cls, value: object, *, path: str = "filter") -> Self:

@@ -44,7 +44,9 @@ class ListParams(RequestQuery):
 
     @classmethod
     def from_query(cls, query: QueryDict, *, ignore: Collection[str] = ()) -> Self:
-        unknown = sorted(set(query) - set(cls.model_fields) - set(ignore))
+        unknown = sorted(
+            name for name in set(query) - set(cls.model_fields) - set(ignore) if not cls.pairs_of_parameter(name)
+        )
         if unknown:
             raise Problem(
                 f"Unknown parameter {', '.join(unknown)}. The parameters of this list are "

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curation.imports.layouts import atif
-from curation.imports.layouts.atif import REVIEW
+from curation.imports.layouts.agents import atif
+from curation.imports.layouts.agents.atif import REVIEW
 from curation.trajectories.imported.document import document_of, with_review, write_document
 from curation.trajectories.models import Trajectory
 from curation.trajectories.recorded import Recorded

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from curation.exports.formats.parts import parts_of
-from curation.imports.layouts.rows import STEPWISE, read_row
+from curation.imports.layouts.messages.write import write_messages
+from curation.imports.layouts.rows.read import STEPWISE, read_row
+from curation.imports.layouts.rows.stepwise import read_text, write_text
 from curation.imports.layouts.session import Step
-from curation.imports.layouts.stepwise import read_text, write_text
-from curation.imports.layouts.written import write_messages
 from curation.imports.sources.rows import RowRefused
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export

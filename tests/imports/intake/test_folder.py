@@ -1,5 +1,6 @@
 """The watched folder: files are taken once, and a bad one is named with the reason."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from curation.imports.intake import folder
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
+from curation.trajectories.models import Trajectory
 from tests.factories import make_project
 from tests.imports.bringing import as_lines, chat, end
 
@@ -216,3 +218,33 @@ def test_a_file_that_changes_while_it_is_copied_waits(
     assert (names(watched), default_storage.exists(stored[0])) == (["pr_records", "turns.jsonl"], False)
     (run,) = sweep()
     assert end(run).result["prompts"] == 2
+
+
+def test_the_options_of_a_folder_are_those_of_its_imports(watched: Path, project: Project) -> None:
+    (watched / "trajectories").mkdir()
+    row = {"log": [{"role": "user", "content": "Fix it."}, {"role": "coder", "content": "Done."}], "end": "PASS"}
+    mapping = {"messages": "log", "roles": {"coder": "agent"}, "columns": {"end": "outcome"}}
+    options = {"mapping": {**mapping, "outcomes": {"PASS": "solved"}}, "trained": "marked"}
+    put(watched / "trajectories" / "options.json", json.dumps(options).encode())
+    put(watched / "trajectories" / "runs.jsonl", as_lines([row]))
+
+    (run,) = sweep()
+
+    assert end(run).result["trajectories"] == 1
+    assert Trajectory.objects.get().outcome == "solved"
+    assert names(watched / "trajectories") == ["done", "options.json"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(b"{", "not JSON"), (b"[]", "not a JSON object"), (b'{"mapping": "none"}', "no mapping 'none'")],
+)
+def test_a_file_with_wrong_options_fails_with_the_reason(
+    watched: Path, project: Project, options: bytes, said: str
+) -> None:
+    put(watched / "options.json", options)
+    put(watched / "turns.jsonl", as_lines([chat(1)]))
+
+    assert sweep() == []
+
+    assert said in (watched / "failed" / "turns.jsonl.reason.txt").read_text()

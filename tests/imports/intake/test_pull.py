@@ -21,6 +21,7 @@ from curation.runs.control import retry_failed
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Run, RunState
+from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_project, make_user
 from tests.imports.bringing import end
@@ -310,3 +311,37 @@ def test_sources_are_named_in_the_settings_and_pulled_by_form_and_rest(services:
     assert [end(run).result["stored"] for run in Run.objects.filter(kind="pull")] == [1, 1]
     assert AuditEntry.objects.filter(action="run.launch", actor=user).count() == 2
     assert "They are imported within 10 s" in page.get(f"/p/acme/runs/{answer.json()['id']}/").content.decode()
+
+
+@pytest.mark.parametrize("source", ["live", "lab"])
+def test_traces_become_trajectories_where_the_launch_says_so(services: Services, project: Project, source: str) -> None:
+    """Three calls of one trace come on two pages, and are one trajectory."""
+    services.observations = [observation(number) | {"traceId": "t"} for number in range(3)]
+    services.spans = [
+        one | {"context": {"trace_id": "t", "span_id": str(number)}} for number, one in enumerate(map(span, range(3)))
+    ]
+    run = end(start(project, source, kind="trajectories", options={"trained": "marked"}))
+
+    assert (run.state, run.result["stored"]) == (RunState.SUCCEEDED, 3), run.error
+    assert imported() == []
+    landed = end(Run.objects.get(kind="import"))
+    assert (landed.params["kind"], landed.params["options"]) == ("trajectories", {"trained": "marked"})
+    assert landed.result["trajectories"] == 1 and Trajectory.objects.get().source_id == "t"
+    assert "as trajectories" in PullRun().conclude(run)
+
+
+def test_the_schedule_imports_as_the_settings_say(services: Services, project: Project) -> None:
+    services.observations = [observation(1, at=timezone.now() - timedelta(minutes=22))]
+    intake = project.settings_json["intake"] | {"every": 5, "sources_as": "trajectories"}
+    project.settings_json = {"intake": intake | {"sources": {"live": intake["sources"]["live"]}}}
+    project.save()
+
+    (run,) = pull_sources()
+    end(run)
+
+    assert end(Run.objects.get(kind="import")).result["trajectories"] == 1
+
+
+def test_a_pull_with_wrong_options_is_refused(project: Project) -> None:
+    with pytest.raises(Invalid, match="options.nosuch"):
+        start(project, "live", kind="trajectories", options={"nosuch": "1"})

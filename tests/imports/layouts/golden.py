@@ -6,7 +6,7 @@ from pathlib import Path
 
 import atif as models
 
-from curation.imports.layouts import atif
+from curation.imports.layouts.agents import atif
 from curation.imports.layouts.folder import Document, Folder
 from curation.imports.layouts.session import Session
 

@@ -254,3 +254,32 @@ def test_a_run_without_steps_is_previewed_and_counted(project: Project) -> None:
     found = preview(project=project, params=ImportParams(kind="trajectories", upload=key))
     assert [shown.text for shown in found.shown] == ["0 steps, unknown"] and found.rows == 1
     assert bring(project, "trajectories", [document]).result["trajectories"] == 1
+
+
+def test_metadata_of_trajectories_is_a_filter_of_the_list(
+    project: Project, bearer: dict[str, str], client: Client
+) -> None:
+    rows = [
+        row(1, solved=True, level="hard", seed=7, nightly=True),
+        row(2, solved=True, level="easy", seed=7),
+        row(3, solved=False, level="hard, very", info={"x": 1}),
+    ]
+    bring(project, "trajectories", rows)
+    api = f"/api/v1/projects/{project.slug}/trajectories"
+
+    def found(query: str) -> list[str]:
+        answer = client.get(f"{api}?sort=id&{query}", headers=bearer)
+        assert answer.status_code == 200, answer.content
+        return [one["instance_id"][-1] for one in answer.json()["data"]]
+
+    assert found("metadata.level=hard") == found("metadata=level=hard") == ["1"]
+    assert found("metadata.level=hard,easy") == ["1", "2"]
+    assert found("metadata.level=hard&metadata.seed=7") == ["1"] and found("metadata.seed=7") == ["1", "2"]
+    assert found(r"metadata.level=hard\, very") == ["3"] and found("metadata.nightly=true") == ["1"]
+    assert found("metadata.level=none") == []
+    refused = client.get(f"{api}?metadata=level", headers=bearer)
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "metadata")
+    assert client.get(f"{api}?agent.x=1", headers=bearer).status_code == 400
+    client.force_login(project.members.get().user)
+    page = client.get(f"/p/{project.slug}/trajectories/?metadata.level=easy").content.decode()
+    assert "acme__billing-2" in page and "acme__billing-1" not in page

@@ -1,8 +1,11 @@
 """`manage.py import`: import a file or an address, and wait for the end."""
 
+import shutil
+import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
 
+from django.conf import settings
 from django.core.files import File
 from django.core.management.base import BaseCommand, CommandError
 
@@ -24,7 +27,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = ", ".join(kind.name for kind in import_kinds())
-        parser.add_argument("source", help="A file, or an address: https://, hf:// or s3://.")
+        parser.add_argument("source", help="A file, a folder, or an address: https://, hf:// or s3://.")
         parser.add_argument("--project", required=True, help="The project's slug.")
         parser.add_argument("--kind", default="", help=f"Kind of the rows: {kinds}. Without it, they are recognised.")
         parser.add_argument(
@@ -32,7 +35,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="KEY=VALUE",
-            help="An option of the kind: count=100.",
+            help="An option of the kind: count=100, mapping=NAME. A value may be JSON.",
         )
         parser.add_argument("--strict", action="store_true", help="Import all rows or none.")
         parser.add_argument("--user", default="", help="Who imports, for the audit log.")
@@ -60,8 +63,12 @@ class Command(BaseCommand):
 
 
 def _store(project: Project, path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return store_upload(project=project, file=File(file), name=path.name)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
+    """Store a file, or a folder as a ZIP archive."""
+    with tempfile.TemporaryDirectory(dir=settings.FILE_UPLOAD_TEMP_DIR) as packed:
+        try:
+            if path.is_dir():
+                path = Path(shutil.make_archive(f"{packed}/{path.resolve().name}", "zip", path))
+            with path.open("rb") as file:
+                return store_upload(project=project, file=File(file), name=path.name)
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}") from None

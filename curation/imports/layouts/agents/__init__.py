@@ -1,0 +1,1 @@
+"""Files that agents and their tools write, a module for each layout."""

@@ -1,0 +1,133 @@
+"""Logs of coding agents, by the package `atif-make`: Claude Code, Codex, Copilot and Cursor, and HAR files.
+
+Each file is one session. A session of Claude Code has its subagents in a folder of its name.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from curation.imports.layouts.account import REPLACED, Account
+from curation.imports.layouts.agents import atif
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.session import Json
+from curation.imports.sources.rows import RowRefused
+
+NAME = "log of a coding agent"
+# As many lines at the beginning of a file may say nothing about its program.
+HEAD = 60
+_CODEX = frozenset(("session_meta", "response_item", "turn_context", "event_msg"))
+_CLAUDE = frozenset(("user", "assistant"))
+_COPILOT = ("session.", "assistant.", "user.message")
+# The lines that atif-make reads, by their type, and what of a line it reads.
+_LINES = {
+    **dict.fromkeys(("user", "assistant", "user.message", "assistant.message", "tool.execution_complete"), "steps"),
+    **dict.fromkeys(("response_item", "item.completed"), "steps"),
+    **dict.fromkeys(("system", "session_meta", "turn_context", "thread.started"), "agent"),
+    **dict.fromkeys(("result", "turn.completed", "event_msg/token_count"), "usage"),
+}
+_PARTS = frozenset(
+    ("type", "subtype", "role", "message", "timestamp", "payload", "item", "usage", "total_cost_usd", "model", "tools")
+    + ("uuid", "sessionId", "session_id", "thread_id", "cwd", "version", "isMeta", "data", "id")
+)
+
+
+def fits_lines(lines: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a file that begins with these lines is such a log."""
+    return any(_is_line(line) for line in lines)
+
+
+def fits(document: Mapping[str, Any]) -> bool:
+    """Whether a document is a HAR file."""
+    log = document.get("log")
+    return isinstance(log, dict) and isinstance(log.get("entries"), list) and "version" in log
+
+
+def _is_line(line: Mapping[str, Any]) -> bool:
+    kind, message = line.get("type"), line.get("message")
+    if kind in _CODEX:
+        return isinstance(line.get("payload"), dict)
+    if kind in _CLAUDE and isinstance(line.get("sessionId"), str):
+        return True
+    if kind == "system" and line.get("subtype") == "init":
+        return isinstance(line.get("session_id"), str)
+    if kind == "thread.started":
+        return isinstance(line.get("thread_id"), str)
+    if isinstance(kind, str) and kind.startswith(_COPILOT):
+        return True
+    # Cursor has the role beside the message.
+    if line.get("role") not in _CLAUDE or not isinstance(message, dict) or "role" in message:
+        return False
+    return isinstance(message.get("content"), list)
+
+
+def read(path: Path) -> Reading:
+    """Return the session of a log on disk. Raises `RowRefused`, also where `atif-make` is not installed."""
+    try:
+        from atif_make import convert
+    except ImportError:
+        raise RowRefused(
+            f"a {NAME} is read by the package atif-make, which is not installed: it is the extra `agents`, and needs "
+            "Python 3.12"
+        ) from None
+    try:
+        trajectory, layout = convert(path)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # of lines in a form that it does not expect
+        raise RowRefused(f"atif-make cannot read it: {error}"[:300]) from None
+    document, replaced = clean(_with_images(trajectory), "")
+    document.pop("notes", None)  # the name of the file on this disk
+    reading = atif.read(document)
+    account = Account()
+    for name, becomes in _became(path).items():
+        account.count(name, becomes)
+    for place in replaced:
+        account.count(place, REPLACED)
+    return Reading([replace(session, layout=layout) for session in reading.sessions], account)
+
+
+def _with_images(trajectory: Any) -> Json:
+    """Return the document with the bytes of its images in place of their names."""
+    document: Json = trajectory.to_dict()
+    images = {
+        f"images/{media.name}": f"data:{media.media_type};base64,{base64.b64encode(media.data).decode()}"
+        for media in trajectory.all_media().items.values()
+    }
+    return _replaced(document, images) if images else document
+
+
+def _replaced(value: Any, images: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        is_source = "media_type" in value and value.get("path") in images
+        return (
+            {**value, "path": images[value["path"]]}
+            if is_source
+            else {k: _replaced(v, images) for k, v in value.items()}
+        )
+    return [_replaced(inner, images) for inner in value] if isinstance(value, list) else value
+
+
+def _became(path: Path) -> dict[str, str]:
+    """Return what becomes of the lines of each type, and of what they have beside their message."""
+    found: dict[str, str] = {}
+    with path.open("rb") as file:
+        for text in file:
+            try:
+                line = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                found.setdefault("lines that are no JSON", "ignored")
+                continue
+            if not isinstance(line, dict):
+                continue
+            kind = str(line.get("type", line.get("role", "")))
+            payload = line.get("payload")
+            inner = payload.get("type") if isinstance(payload, dict) else None
+            name = f"{kind}/{inner}" if inner else kind
+            found.setdefault(name, _LINES.get(name) or _LINES.get(kind, "ignored: it is no turn"))
+            for part in line.keys() - _PARTS:
+                found.setdefault(f"{kind}.{part}", "ignored")
+    return found

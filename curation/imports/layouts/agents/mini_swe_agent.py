@@ -1,0 +1,141 @@
+"""Trajectories of mini-swe-agent (`.traj.json`), versions 1 and 2: messages, and `info` about the run.
+
+Version 2 keeps the data of a message in `extra`, and ends with a message of the role `exit`, which is no turn. Models
+of the Responses API have their whole response in place of a message.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from curation.imports.layouts.account import Fields
+from curation.imports.layouts.messages.read import Messages, read_messages
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.sources.rows import RowRefused
+
+NAME = "mini-swe-agent trajectory"
+AGENT = "mini-swe-agent"
+
+
+def fits(document: Mapping[str, Any]) -> bool:
+    info = document.get("info")
+    named = str(document.get("trajectory_format", "")).startswith(AGENT)
+    return isinstance(document.get("messages"), list) and isinstance(info, dict) and (named or "mini_version" in info)
+
+
+def read(document: Mapping[str, Any]) -> Reading:
+    """Return the session of a file. Raises `RowRefused`."""
+    fields = Fields(document)
+    entries = _entries(fields.take("messages", "steps"), fields)
+    messages = read_messages([entry for entry, _ in entries], "messages", fields)
+    extras = [extra for _, extra in entries]
+    _add_extras(messages, extras)
+    info = _Info(fields)
+    instance = str(fields.take("instance_id", "instance_id") or "")
+    stats = info.take("model_stats", "usage") or {}
+    model = ((info.value.get("config") or {}).get("model") or {}).get("model_name")
+    agent: Json = {"name": AGENT, "version": str(info.take("mini_version", "agent") or "unknown")}
+    metadata = fields.rest()
+    verdict = _verdict(info)
+    session = Session(
+        layout=NAME,
+        steps=messages.steps,
+        agent=agent | ({"model_name": model} if model else {}),
+        learned=messages.learned,
+        origin=Origin(instance, instance, instance, repo_of(instance), instance),
+        verdict=verdict,
+        usage=_usage(extras, stats),
+        metadata=metadata | info.rest(),
+    )
+    return Reading([session], fields.account())
+
+
+class _Info:
+    """The fields of `info`, accounted for beside those of the document."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.value: Json = fields.take("info", "metadata") or {}
+        self._fields = fields
+        self._taken: set[str] = set()
+
+    def take(self, name: str, becomes: str) -> Any:
+        if name in self.value:
+            self._fields.became(f"info.{name}", becomes)
+            self._taken.add(name)
+        return self.value.get(name)
+
+    def rest(self) -> Json:
+        """Return what nobody took as metadata."""
+        left = {name: value for name, value in self.value.items() if name not in self._taken}
+        for name in left:
+            self._fields.became(f"info.{name}", "metadata")
+        return left
+
+
+def _entries(given: Any, fields: Fields) -> list[tuple[Json, Json]]:
+    """Return the messages with their `extra` apart, without the one of the role `exit`."""
+    found: list[tuple[Json, Json]] = []
+    for index, entry in enumerate(given):
+        if not isinstance(entry, dict):
+            raise RowRefused(f"messages.{index} is not an object")
+        extra = entry.get("extra") or {}
+        for name in extra:
+            fields.became(f"messages.{index}.extra.{name}", _EXTRAS.get(name, "ignored: the messages have it"))
+        message = {name: value for name, value in entry.items() if name != "extra"}
+        if message.get("role") == "exit":
+            fields.became(f"messages.{index}.exit", "exit_status")
+        elif message.get("object") == "response" or isinstance(message.get("output"), list):
+            # The usage belongs to the last of the items, which are one step.
+            items = message["output"]
+            found += [(item, {}) for item in items[:-1]]
+            found += [(item, {"response": {"usage": message.get("usage")}} | extra) for item in items[-1:]]
+        else:
+            found.append((message, extra))
+    return found
+
+
+_EXTRAS = {"timestamp": "steps", "cost": "usage", "response": "usage", "exit_status": "exit_status"}
+
+
+def _add_extras(messages: Messages, extras: list[Json]) -> None:
+    """Add the time, cost and tokens of the messages to their steps."""
+    for position, extra in zip(messages.positions, extras, strict=True):
+        step = messages.steps[position]
+        if isinstance(extra.get("timestamp"), int | float) and "timestamp" not in step:
+            step["timestamp"] = datetime.fromtimestamp(extra["timestamp"], UTC).isoformat()
+        if step["source"] == "agent" and (metrics := _metrics(extra)):
+            step["metrics"] = metrics
+
+
+def _metrics(extra: Json) -> Json:
+    response = extra.get("response")
+    used = (response.get("usage") if isinstance(response, dict) else None) or {}
+    found = {
+        "prompt_tokens": used.get("prompt_tokens", used.get("input_tokens")),
+        "completion_tokens": used.get("completion_tokens", used.get("output_tokens")),
+        "cached_tokens": (used.get("prompt_tokens_details") or {}).get("cached_tokens"),
+        "cost_usd": extra.get("cost"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _usage(extras: list[Json], stats: Mapping[str, Any]) -> Usage:
+    each = [_metrics(extra) for extra in extras]
+    totals = [
+        sum(found) if (found := [one[name] for one in each if name in one]) else None
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")
+    ]
+    times = [extra["timestamp"] for extra in extras if isinstance(extra.get("timestamp"), int | float)]
+    seconds = max(times) - min(times) if len(times) > 1 else None
+    return Usage(totals[0], totals[1], totals[2], stats.get("instance_cost", totals[3]), seconds)
+
+
+def _verdict(info: _Info) -> Verdict:
+    """An error that the agent did not handle is one of the machine. Its limits and its format errors are its own."""
+    text = info.take("exception_str", "exception")
+    if text is None and "traceback" not in info.value:
+        return Verdict()
+    status = info.value.get("exit_status")
+    return Verdict(Outcome.ERROR, exception=": ".join(str(part) for part in (status, text) if part))

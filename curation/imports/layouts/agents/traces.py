@@ -1,0 +1,228 @@
+"""Traces of OpenTelemetry, OpenInference and Phoenix, and of Langfuse: each trace is a session.
+
+A call of a model repeats the messages of the calls before it, so an agent's last call has its whole conversation. The
+other agents of a trace, and calls with messages of their own, are subagents.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from curation.imports.layouts.account import REPLACED, Account, Fields
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.sources.rows import RowRefused
+from judging.traces.generation import Generation
+from judging.traces.read import Call, is_trace, read_calls
+from judging.traces.spans import Span, integer
+
+NAME = "trace"
+# The attributes of a model's call by what they become. Those of other names are metadata.
+_BECOMES = {
+    **dict.fromkeys(("gen_ai.input", "gen_ai.output", "gen_ai.prompt", "gen_ai.completion", "gen_ai.tool"), "steps"),
+    **dict.fromkeys(("gen_ai.system_instructions", "llm.input_messages", "llm.output_messages", "llm.tools"), "steps"),
+    **dict.fromkeys(("llm.request", "input", "output", "langfuse.observation"), "steps"),
+    **dict.fromkeys(("gen_ai.usage", "llm.token_count", "llm.usage"), "usage"),
+    **dict.fromkeys(("gen_ai.request", "gen_ai.response", "gen_ai.agent", "llm.model_name"), "agent"),
+}
+# Names of attributes are read to this depth; deeper values are part of them.
+_DEPTH = 2
+
+
+def fits(document: Mapping[str, Any]) -> bool:
+    return is_trace(document)
+
+
+def read(document: Mapping[str, Any]) -> Reading:
+    """Return a session for each trace in a document. Raises `RowRefused` if it has calls, and none is readable."""
+    return read_rows([document])
+
+
+def read_rows(rows: Iterable[Mapping[str, Any]]) -> Reading:
+    """Return the same of documents that have parts of the same traces, such as a span in each line of a file."""
+    calls: dict[str, list[Call]] = {}
+    reasons: list[str] = []
+    scores: dict[str, dict[str, float]] = {}
+    account = Account()
+    for row in rows:
+        found, unreadable = read_calls(row)
+        reasons += unreadable
+        for call in found:
+            calls.setdefault(call.span.trace, []).append(call)
+        if given := _scores(row):
+            scores[str(row.get("id", ""))] = given
+            account.count("scores", "rewards")
+    sessions = []
+    for trace, spans in calls.items():
+        try:
+            session, fields = _session(trace, spans)
+        except RowRefused as refused:
+            reasons.append(str(refused))
+            continue
+        account.add(fields)
+        if session:
+            rewards = scores.get(trace, {})
+            sessions.append(replace(session, verdict=replace(session.verdict, rewards=rewards)))
+    if not sessions and reasons:
+        raise RowRefused(reasons[0])
+    if not sessions and any(call.choices == [] for spans in calls.values() for call in spans):
+        raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
+    return Reading(sessions, account, reasons)
+
+
+def _scores(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of Langfuse's scores of a trace."""
+    given = row.get("scores")
+    scores = [score for score in given if isinstance(score, dict)] if isinstance(given, list) else []
+    return {
+        str(score.get("name")): float(score["value"]) for score in scores if isinstance(score.get("value"), int | float)
+    }
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """The calls of one agent that continue each other. `last` has the messages of all."""
+
+    agent: str
+    calls: list[Call]
+    last: Generation
+
+    def continues(self, agent: str, generation: Generation) -> bool:
+        before = self.last.messages[:-1]
+        return agent == self.agent and generation.messages[: len(before)] == before
+
+
+def _session(trace: str, calls: Sequence[Call]) -> tuple[Session | None, Account]:
+    """Return the session of a trace, or None without a call of a model, and the account of its attributes."""
+    spans = {call.span.id: call.span for call in calls if call.span.id}
+    conversations: list[_Conversation] = []
+    for call in sorted(calls, key=lambda call: (len(call.span.start), call.span.start)):
+        if not call.choices:
+            continue
+        agent, generation = _agent_of(call.span, spans), call.choices[0]
+        known = next((one for one in reversed(conversations) if one.continues(agent, generation)), None)
+        if known is None:
+            conversations.append(_Conversation(agent, [call], generation))
+        else:
+            known.calls.append(call)
+            known.last = generation
+    fields = Fields({})
+    for call in calls:
+        _account(call, fields)
+    if not conversations:
+        return None, fields.account()
+    # The outermost agent is the one whose first call is the earliest among those without an agent above.
+    main = min(conversations, key=lambda one: (_depth(one.calls[0].span, spans), -len(one.last.messages)))
+    inner = [_one(one, spans, fields) for one in conversations if one is not main]
+    session = _one(main, spans, fields)
+    error = next((span.error for span in spans.values() if not span.parent and span.error), "")
+    verdict = Verdict(Outcome.ERROR if error else Outcome.UNKNOWN, exception=error)
+    origin = Origin(id=trace, group=trace)
+    return replace(session, origin=origin, verdict=verdict, subagents=inner), fields.account()
+
+
+def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields) -> Session:
+    last, replaced = clean({"messages": conversation.last.messages, "tools": conversation.last.tools}, "")
+    for place in replaced:
+        fields.became(place, REPLACED)
+    read = read_messages(last["messages"], "messages", fields)
+    tools = read_tools(last["tools"], "tools")
+    attributes = [call.span.attributes for call in conversation.calls]
+    models = [
+        model
+        for one in attributes
+        if (model := _first(one, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name"))
+    ]
+    span = spans.get(conversation.agent)
+    name = (span and (_first(span.attributes, "gen_ai.agent.name", "agent.name") or span.name)) or NAME
+    agent: Json = {"name": str(name), "version": "unknown"}
+    agent |= {"model_name": str(models[-1])} if models else {}
+    agent |= {"tool_definitions": tools} if tools else {}
+    return Session(
+        layout=NAME,
+        steps=read.steps,
+        agent=agent,
+        learned=read.learned,
+        usage=Usage(
+            _total(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+            _total(
+                attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"
+            ),
+            _total(attributes, "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
+        ),
+        metadata=clean(_metadata(attributes), "")[0],
+    )
+
+
+def _agent_of(span: Span, spans: Mapping[str, Span]) -> str:
+    """Return the id of the nearest span around a call that is an agent, or an empty text."""
+    return next((one.id for one in _around(span, spans) if _is_agent(one)), "")
+
+
+def _depth(span: Span, spans: Mapping[str, Span]) -> int:
+    return sum(_is_agent(one) for one in _around(span, spans))
+
+
+def _around(span: Span, spans: Mapping[str, Span]) -> Iterator[Span]:
+    """Yield the spans around one, the nearest first. Spans that contain each other are yielded once."""
+    seen = {span.id}
+    while (outer := spans.get(span.parent)) is not None and outer.id not in seen:
+        seen.add(outer.id)
+        yield outer
+        span = outer
+
+
+def _is_agent(span: Span) -> bool:
+    kinds = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type")
+    return any(str(_first(span.attributes, name)).lower() in ("agent", "invoke_agent") for name in kinds)
+
+
+def _first(attributes: Mapping[str, Any], *names: str) -> Any:
+    """Return the first of the attributes that is there, by their names with dots."""
+    for name in names:
+        found: Any = attributes
+        for part in name.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        if isinstance(found, Mapping):
+            found = found.get("")
+        if found not in (None, ""):
+            return found
+    return None
+
+
+def _total(attributes: Sequence[Mapping[str, Any]], *names: str) -> int | None:
+    each = [number for one in attributes if (number := integer(_first(one, *names))) is not None]
+    return sum(each) if each else None
+
+
+def _named(attributes: Mapping[str, Any], path: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
+    for name, value in attributes.items():
+        if isinstance(value, Mapping) and depth < _DEPTH and f"{path}{name}" not in _BECOMES:
+            yield from _named(value, f"{path}{name}.", depth + 1)
+        else:
+            yield f"{path}{name}", value
+
+
+def _metadata(attributes: Sequence[Mapping[str, Any]]) -> Json:
+    """Return the attributes that have no other place, of the first call that has each."""
+    found: Json = {}
+    for one in attributes:
+        for name, value in _named(one):
+            if name not in _BECOMES:
+                found.setdefault(name, value)
+    return found
+
+
+def _account(call: Call, fields: Fields) -> None:
+    if call.choices is None:
+        fields.became("spans", "ignored: they call no model")
+        return
+    for name, _ in _named(call.span.attributes):
+        fields.became(
+            name, _BECOMES.get(name, "metadata") if call.choices else "ignored: its messages were not recorded"
+        )
+    if len(call.choices) > 1:
+        fields.became("choices", "ignored: the first answer of a call is read")

@@ -1,0 +1,1 @@
+"""Messages of every format as steps, and steps as messages."""

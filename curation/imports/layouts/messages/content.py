@@ -1,0 +1,205 @@
+"""The content of a message: text, or parts as OpenAI, Anthropic, Gemini and OpenTelemetry write them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.messages.calls import make_call, read_call
+from curation.imports.layouts.session import Json
+from curation.imports.sources.rows import RowRefused
+
+TEXTS = frozenset(("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal"))
+CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"))
+RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output"))
+THOUGHTS = frozenset(("thinking", "reasoning"))
+IMAGES = frozenset(("image", "image_url", "input_image"))
+# Parts that are known and have no text: the provider alone can read them.
+SEALED = frozenset(("redacted_thinking",))
+_MEDIA_TYPES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+_GEMINI = {
+    "inlineData": "inline_data",
+    "fileData": "file_data",
+    "functionCall": "function_call",
+    "functionResponse": "function_response",
+    "executableCode": "executable_code",
+    "codeExecutionResult": "code_execution_result",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool returned. An empty `call_id` answers the next call without a result."""
+
+    content: str | list[Json]
+    call_id: str = ""
+    extra: Json = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Content:
+    """The parts of one message by their kind, each in the order of the source."""
+
+    parts: list[Json] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+
+    def message(self) -> str | list[Json]:
+        """The text, with parts on lines of their own, or parts of ATIF if one of them is an image."""
+        if any(part["type"] != "text" for part in self.parts):
+            return self.parts
+        return "\n".join(part["text"] for part in self.parts)
+
+
+def read_content(given: Any, path: str, fields: Fields) -> Content:
+    """Return the content of a message. Raises `RowRefused` for a part that is not known, by its path and type."""
+    content = Content()
+    if isinstance(given, Mapping) and ("type" in given or "text" in given):
+        given = [given]
+    if isinstance(given, str):
+        content.parts.append(_text(given))
+    elif isinstance(given, list):
+        for index, part in enumerate(given):
+            _add(content, part, f"{path}.{index}", fields)
+    elif given is not None:
+        raise RowRefused(f"{path} has a content that is neither text nor a list of parts")
+    return content
+
+
+def read_result(given: Any, path: str, fields: Fields) -> str | list[Json]:
+    """Return the content of a tool's result. An object that is no part is JSON, and becomes its text."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Mapping) and "type" not in given:
+        return orjson.dumps(given).decode()
+    content = read_content(given, path, fields)
+    if content.calls or content.results or content.thoughts:
+        raise RowRefused(f"{path} is the result of a tool, with a part that only messages have")
+    return content.message()
+
+
+def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
+    if isinstance(part, str):
+        content.parts.append(_text(part))
+        return
+    if not isinstance(part, Mapping):
+        raise RowRefused(f"{path} is not a part of a message")
+    kind = part.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise RowRefused(f"{path} is a part whose type is no text")
+    if kind is None:
+        _add_untyped(content, part, path, fields)
+    elif kind in TEXTS:
+        content.parts.append(_text(_string(part, ("text", "content", "refusal"), path)))
+    elif kind in IMAGES:
+        content.parts.append(read_image(part, path))
+    elif kind in THOUGHTS:
+        content.thoughts.append(thought_of(part, path))
+    elif kind in CALLS:
+        content.calls.append(read_call(part, path, fields))
+    elif kind in RESULTS:
+        content.results.append(_result(part, path, fields))
+    elif kind == "audio" and isinstance(part.get("source"), Mapping):  # of ATIF
+        content.parts.append(dict(part))
+    elif kind in SEALED:
+        fields.became(f"{path}.{kind}", IGNORED)
+    else:
+        raise RowRefused(f"{path} is a part of type {kind!r}, which is not known"[:300])
+
+
+def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: Fields) -> None:
+    """Add a part of Gemini, whose only field names its kind, or one with a text alone."""
+    given = {_GEMINI.get(name, name): value for name, value in part.items() if value is not None}
+    if "text" in given or ("content" in given and isinstance(given["content"], str)):
+        text = _string(given, ("text", "content"), path)
+        if given.get("thought") is True:
+            content.thoughts.append(text)
+        else:
+            content.parts.append(_text(text))
+    elif isinstance(call := given.get("function_call"), Mapping):
+        content.calls.append(read_call(call, path, fields))
+    elif isinstance(answer := given.get("function_response"), Mapping):
+        result = _unwrapped(answer.get("response"))
+        extra = {"name": answer["name"]} if isinstance(answer.get("name"), str) else {}
+        content.results.append(Result(read_result(result, path, fields), str(answer.get("id") or ""), extra))
+    elif isinstance(data := given.get("inline_data") or given.get("file_data"), Mapping):
+        content.parts.append(_gemini_image(data, path))
+    elif isinstance(code := given.get("executable_code"), Mapping):
+        content.calls.append(make_call("code_execution", dict(code), None, path, fields))
+    elif isinstance(ran := given.get("code_execution_result"), Mapping):
+        content.results.append(Result(str(ran.get("output") or "")))
+    else:
+        raise RowRefused(
+            f"{path} is a part with the fields {', '.join(map(str, part)) or 'none'}, not a known one"[:300]
+        )
+
+
+def thought_of(part: Mapping[str, Any], path: str) -> str:
+    """Return the text of a part of reasoning: of Anthropic, Responses, OpenTelemetry, or Inspect."""
+    for key in ("thinking", "reasoning", "text", "content", "summary"):
+        value = part.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return "\n".join(_string(inner, ("text",), path) for inner in value)
+    return ""
+
+
+def read_image(part: Mapping[str, Any], path: str) -> Json:
+    """Return an image as a part of ATIF, with its address or its data as a `data:` address."""
+    found = part.get("image_url", part.get("source", part.get("image")))
+    if isinstance(found, Mapping):
+        if found.get("type") == "base64" or "data" in found:
+            return _image(f"data:{found.get('media_type')};base64,{found.get('data')}")
+        found = found.get("url", found.get("path"))
+    if not isinstance(found, str) or not found:
+        raise RowRefused(f"{path} is an image without an address or data")
+    return _image(found)
+
+
+def _gemini_image(data: Mapping[str, Any], path: str) -> Json:
+    media_type = str(data.get("mimeType", data.get("mime_type")))
+    if not media_type.startswith("image/"):
+        raise RowRefused(f"{path} is a file of type {media_type}, and only images are known")
+    address = data.get("fileUri", data.get("file_uri")) or f"data:{media_type};base64,{data.get('data')}"
+    return _image(str(address), media_type)
+
+
+def _image(address: str, media_type: str = "") -> Json:
+    if not media_type and address.startswith("data:image/"):
+        media_type = address[len("data:") :].split(";", 1)[0].split(",", 1)[0]
+    if not media_type:
+        ending = address.partition("?")[0].rpartition(".")[2].lower()
+        media_type = _MEDIA_TYPES.get(ending, "image/png")
+    return {"type": "image", "source": {"media_type": media_type, "path": address}}
+
+
+def _result(part: Mapping[str, Any], path: str, fields: Fields) -> Result:
+    keys = ("content", "response", "result", "output")
+    given = next((part[key] for key in keys if part.get(key) is not None), "")
+    identifier = part.get("tool_use_id") or part.get("call_id") or part.get("tool_call_id") or part.get("id") or ""
+    extra = {"is_error": True} if part.get("is_error") else {}
+    return Result(read_result(given, path, fields), str(identifier), extra)
+
+
+def _unwrapped(response: Any) -> Any:
+    """Return the text in Gemini's `{"output": "…"}` or `{"result": "…"}`, the usual forms of a text."""
+    if isinstance(response, Mapping) and len(response) == 1:
+        ((name, value),) = response.items()
+        if name in ("output", "result") and isinstance(value, str):
+            return value
+    return response if response is not None else ""
+
+
+def _string(part: Any, keys: tuple[str, ...], path: str) -> str:
+    value = next((part[key] for key in keys if part.get(key) is not None), None) if isinstance(part, Mapping) else part
+    if not isinstance(value, str):
+        raise RowRefused(f"{path} is a part of text without a text")
+    return value
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}

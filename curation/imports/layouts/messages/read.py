@@ -1,0 +1,286 @@
+"""Messages of every format as steps: OpenAI Chat and Responses, Anthropic, Gemini, Harmony, sharegpt, ms-swift,
+LangChain, OpenTelemetry.
+
+A message is known by its own fields, so a list may have messages of several formats. A role, part or mark that is not
+known refuses the row, and a field that has no place in a step is in the account as ignored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.messages.calls import calls_in_text, decoded, read_call
+from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
+from curation.imports.layouts.messages.items import ITEMS, add_channel, add_item, add_message
+from curation.imports.layouts.messages.langchain import unwrapped
+from curation.imports.layouts.messages.steps import CALL, Steps
+from curation.imports.layouts.messages.thinking import split_thinking
+from curation.imports.layouts.session import Json, Step
+from curation.imports.sources.rows import RowRefused
+
+Entry = Mapping[str, Any]
+# Each role and what it is here. `call` is a turn of an agent whose text is the JSON of tool calls.
+ROLES = {
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "gpt", "model", "agent", "bot", "chatgpt", "chatbot"), "agent"),
+    **dict.fromkeys(("function_call", "tool_call"), "call"),
+    **dict.fromkeys(("tool", "function", "function_response", "observation", "tool_response", "ipython"), "tool"),
+}
+# The keys by which formats mark the messages that a trainer learns from. A false `loss` means context.
+MARKS = ("train", "weight", "training", "loss")
+# Marks of parts of a message, which a step has no place for.
+_PARTIAL_MARKS = ("train_detail", "training_detail")
+_MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS))
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
+_CONTENTS = ("content", "text", "value", "parts")
+_WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
+_KNOWN = frozenset(
+    (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
+    + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
+    + ("channel", "recipient", "content_type", "system_prompt", "arguments", "input", "output", "action", "summary")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """`learned` has the marks of training by position. `positions` has, for each message of the source, that of the
+    last step after it."""
+
+    steps: list[Step]
+    learned: dict[int, bool]
+    positions: list[int]
+
+
+def read_messages(given: Any, path: str, fields: Fields, roles: Mapping[str, str] | None = None) -> Messages:
+    """Return the steps of a list of messages, which may be JSON text, and account for the fields inside it.
+
+    `roles` are those that a person has mapped to `system`, `user`, `agent`, `tool`, `call` or `ignored`. Raises
+    `RowRefused` with the path and name of what is not known.
+    """
+    reader = _Reader(fields, ROLES if roles is None else {**ROLES, **roles})
+    positions = []
+    for index, entry in enumerate(listed(given, path)):
+        reader.add(entry, f"{path}.{index}")
+        positions.append(len(reader.steps.steps) - 1)
+    return Messages(reader.steps.steps, reader.steps.learned, positions)
+
+
+def listed(given: Any, path: str) -> list[Any]:
+    """Return a list, which may be JSON text. Raises `RowRefused`."""
+    if isinstance(given, str):
+        try:
+            given = orjson.loads(given)
+        except orjson.JSONDecodeError:
+            raise RowRefused(f"column {path} is text that is not JSON") from None
+    if not isinstance(given, list):
+        raise RowRefused(f"column {path} is not a list of messages")
+    return given
+
+
+def read_mark(entry: Entry, path: str) -> bool | None:
+    """Return whether a trainer learns the message, or None without a mark. Raises `RowRefused`."""
+    if _MARK_KEYS.isdisjoint(entry):
+        return None
+    for key in _PARTIAL_MARKS:
+        if entry.get(key):
+            raise RowRefused(f"{path}.{key} marks parts of a message, and only whole messages are known")
+    values = [entry[key] for key in MARKS if entry.get(key) is not None]
+    if any(value not in (0, 1) for value in values):
+        raise RowRefused(f"{path} has a mark of training that is neither 0 nor 1")
+    return bool(values[0]) if values else None
+
+
+class _Reader:
+    def __init__(self, fields: Fields, roles: Mapping[str, str]) -> None:
+        self.steps = Steps()
+        self._fields = fields
+        self._roles = roles
+
+    def add(self, given: Any, path: str) -> None:
+        entry = given if isinstance(given, dict) else decoded(given)
+        if isinstance(entry, str):
+            raise RowRefused(f"{path}: a message is text without a role")
+        if not isinstance(entry, dict):
+            raise RowRefused(f"{path} is not an object")
+        if len(entry) == 2 and self._add_plain(entry.get("role"), entry.get("content")):
+            return
+        if not _WRAPPED.isdisjoint(entry):
+            entry = unwrapped(entry)
+        mark = read_mark(entry, path)
+        word = self._word(entry)
+        kind = entry.get("type")
+        if word is None and isinstance(kind, str) and kind in ITEMS:
+            add_item(self.steps, entry, path, self._fields, mark)
+        else:
+            role = self._role(kind if word is None else word, path)
+            if role == "ignored":
+                self._fields.became(path, IGNORED)
+                return
+            _ADD[role](self, entry, path, mark)
+        if not _KNOWN.issuperset(entry):
+            for key in entry.keys() - _KNOWN:
+                if entry[key] not in EMPTY:
+                    self._fields.became(f"{path}.{key}", IGNORED)
+
+    def _add_plain(self, word: Any, text: Any) -> bool:
+        """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
+        False for one that has more to be read."""
+        if not (isinstance(word, str) and isinstance(text, str)):
+            return False
+        role = self._roles.get(word)
+        if role == "agent" and "think" not in text:
+            self.steps.add_agent(text)
+        elif role in ("system", "user") and text:
+            self.steps.add(role, text)
+        else:
+            return False
+        return True
+
+    def _word(self, entry: Entry) -> Any:
+        author = entry.get("author")  # Harmony
+        return author.get("role") if isinstance(author, Mapping) else entry.get("role", entry.get("from"))
+
+    def _role(self, word: Any, path: str) -> str:
+        if word is None:
+            raise RowRefused(f"{path} has no role")
+        role = (self._roles.get(word) or self._roles.get(word.lower())) if isinstance(word, str) else None
+        if role is None:
+            raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(self._roles)}"[:300])
+        return role
+
+    def _add_system(self, entry: Entry, path: str, mark: bool | None) -> None:
+        given = self._given(entry)
+        if given in (None, "", "None") and entry.get("system_prompt"):  # rows of SWE-agent
+            given = entry["system_prompt"]
+        self._add_said("system", given, entry, path, mark)
+
+    def _add_user(self, entry: Entry, path: str, mark: bool | None) -> None:
+        self._add_said("user", self._given(entry), entry, path, mark)
+
+    def _add_said(self, source: str, given: Any, entry: Entry, path: str, mark: bool | None) -> None:
+        _refuse_trained(mark, path)
+        if isinstance(given, str):
+            self.steps.add(source, given, extra=_name(entry))
+        else:
+            content = read_content(given, path, self._fields)
+            if content.calls or content.thoughts:
+                raise RowRefused(f"{path} has the role {source}, but calls a tool or has reasoning")
+            for result in content.results:
+                self.steps.add_result(result)
+            if content.results and not content.parts:
+                return
+            self.steps.add(source, content.message(), extra=_name(entry))
+
+    def _add_agent(self, entry: Entry, path: str, mark: bool | None) -> None:
+        if entry.get("channel") is not None or entry.get("recipient") is not None:
+            add_channel(self.steps, entry, path, self._fields, mark)
+            return
+        given = self._given(entry)
+        content = Content() if isinstance(given, str) else read_content(given, path, self._fields)
+        message = given if isinstance(given, str) else content.message()
+        if not message and isinstance(entry.get("refusal"), str):
+            message = entry["refusal"]
+        thoughts = [*self._reasoning(entry, path), *content.thoughts]
+        if isinstance(message, str):
+            message, thought = split_thinking(message)
+            thoughts.append(thought)
+        reasoning = "\n\n".join(dict.fromkeys(filter(None, thoughts)))
+        calls = self._calls(entry, content, path)
+        if entry.get("type") == "message" and isinstance(message, str) and not calls:  # an item of Responses
+            add_message(self.steps, message, mark)
+        else:
+            self.steps.add_agent(message, reasoning=reasoning, calls=calls, mark=mark, extra=_name(entry))
+        for result in content.results:
+            self.steps.add_result(result)
+
+    def _add_call(self, entry: Entry, path: str, mark: bool | None) -> None:
+        if entry.get("tool_calls") or entry.get("function_call"):
+            self._add_agent(entry, path, mark)
+            return
+        given = self._given(entry)
+        # A database may have parsed the JSON.
+        text = given if isinstance(given, str) else orjson.dumps(given).decode()
+        text, calls = calls_in_text(text, path, self._fields)
+        if text:
+            add_message(self.steps, text, mark)
+        self.steps.add_part(CALL, calls=calls, mark=mark)
+
+    def _add_tool(self, entry: Entry, path: str, mark: bool | None) -> None:
+        _refuse_trained(mark, path)
+        given = self._given(entry)
+        parts = given if isinstance(given, list) else []
+        if any(
+            isinstance(part, Mapping) and part.get("type", "tool") not in ("text", "image", "image_url")
+            for part in parts
+        ):
+            content = read_content(given, path, self._fields)
+            if content.results and not content.parts:
+                for result in content.results:
+                    self.steps.add_result(result)
+                return
+        identifier = entry.get("tool_call_id") or entry.get("call_id") or ""
+        if not identifier and self.steps.has_call(entry.get("id")):
+            identifier = entry["id"]
+        extra = _name(entry) or {}
+        if entry.get("is_error") or entry.get("status") == "error":
+            extra["is_error"] = True
+        self.steps.add_result(Result(read_result(given or "", path, self._fields), str(identifier), extra))
+
+    def _given(self, entry: Entry) -> Any:
+        for key in _CONTENTS:
+            if (value := entry.get(key)) is not None:
+                return value
+        return None
+
+    def _reasoning(self, entry: Entry, path: str) -> list[str]:
+        """Return the reasoning of the first of the fields that has any. Providers repeat it in several."""
+        for key in _REASONING:
+            value = entry.get(key)
+            if not value:
+                continue
+            if isinstance(value, str):
+                return [value]
+            if isinstance(value, list) and all(isinstance(part, Mapping) for part in value):
+                return [thought_of(part, f"{path}.{key}") for part in value]
+            raise RowRefused(f"{path}.{key} is neither text nor a list of parts")
+        return []
+
+    def _calls(self, entry: Entry, content: Content, path: str) -> list[Json]:
+        if _CALLS.isdisjoint(entry):
+            return content.calls
+        given = entry.get("tool_calls") or ()
+        if isinstance(given, str):
+            given = listed(given, f"{path}.tool_calls")
+        if not isinstance(given, list | tuple) or not all(isinstance(call, Mapping) for call in given):
+            raise RowRefused(f"{path}.tool_calls is not a list of objects")
+        given = [*given, *(entry.get("invalid_tool_calls") or ())]  # LangChain's, with arguments that were cut off
+        calls = [read_call(call, f"{path}.tool_calls.{index}", self._fields) for index, call in enumerate(given)]
+        if not calls and isinstance(older := entry.get("function_call"), Mapping):
+            calls = [read_call(older, f"{path}.function_call", self._fields)]
+        known = {call["tool_call_id"] for call in calls} - {""}
+        return calls + [call for call in content.calls if call["tool_call_id"] not in known]
+
+
+def _refuse_trained(mark: bool | None, path: str) -> None:
+    if mark:
+        raise RowRefused(f"{path} is trained on, but it is not an assistant message")
+
+
+def _name(entry: Entry) -> Json | None:
+    author = entry.get("author")
+    name = author.get("name") if isinstance(author, Mapping) else entry.get("name")
+    return {"name": name} if isinstance(name, str) and name else None
+
+
+_ADD = {
+    "system": _Reader._add_system,
+    "user": _Reader._add_user,
+    "agent": _Reader._add_agent,
+    "call": _Reader._add_call,
+    "tool": _Reader._add_tool,
+}

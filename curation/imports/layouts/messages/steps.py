@@ -1,0 +1,118 @@
+"""Build the steps of a session from its messages, one after the other."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from curation.imports.layouts.messages.content import Result
+from curation.imports.layouts.session import Json, Step
+
+# The order of what an agent says in one step. Items of formats that have one for each of these are joined by it.
+REASONING, MESSAGE, CALL = range(3)
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps so far. `learned` has the source's training marks by position.
+
+    Calls without an id get one: `call_1` is the first call of the session. The result of a tool becomes an observation
+    of the step that called it, also with others between the two.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    learned: dict[int, bool] = field(default_factory=dict)
+    _callers: dict[str, Step] = field(default_factory=dict)
+    _waiting: deque[str] = field(default_factory=deque)
+    _calls: int = 0
+    _rank: int = MESSAGE
+
+    def add(self, source: str, message: str | list[Json], *, extra: Json | None = None) -> Step:
+        """Add a step. Its position is the number of steps before it."""
+        step: Step = {"step_id": len(self.steps) + 1, "source": source, "message": message}
+        if extra:
+            step["extra"] = extra
+        self.steps.append(step)
+        return step
+
+    def add_agent(
+        self,
+        message: str | list[Json],
+        *,
+        reasoning: str = "",
+        calls: Sequence[Json] = (),
+        mark: bool | None = None,
+        extra: Json | None = None,
+    ) -> None:
+        """Add a whole message of the agent. It continues a step that has nothing but reasoning."""
+        step = self._open(mark)
+        if step is None or self._rank != REASONING:
+            step = self.add("agent", message, extra=extra)
+        else:
+            step |= {"message": message} | ({"extra": extra} if extra else {})
+        self._set(step, MESSAGE, reasoning, calls, mark)
+
+    def add_part(self, rank: int, text: str = "", calls: Sequence[Json] = (), mark: bool | None = None) -> None:
+        """Add what an agent said as an item of its own: to its open step if it may follow what this has, else as a new
+        one. A step is open until a tool has answered it or somebody else speaks."""
+        step = self._open(mark)
+        if step is None or rank < self._rank or (rank == self._rank == MESSAGE):
+            step = self.add("agent", "")
+        if rank == MESSAGE:
+            step["message"] = text
+        self._set(step, rank, text if rank == REASONING else "", calls, mark)
+
+    def _set(self, step: Step, rank: int, reasoning: str, calls: Sequence[Json], mark: bool | None) -> None:
+        if reasoning:
+            before = step.get("reasoning_content")
+            step["reasoning_content"] = f"{before}\n\n{reasoning}" if before else reasoning
+        if calls:
+            self.add_calls(step, calls)
+        if mark is not None:
+            self.learned[len(self.steps) - 1] = mark
+        self._rank = CALL if calls else rank
+
+    def add_calls(self, step: Step, calls: Sequence[Json]) -> None:
+        """Add calls to an agent's step. An id that an earlier call has is taken over by the later one."""
+        for call in calls:
+            self._calls += 1
+            call["tool_call_id"] = identifier = call["tool_call_id"] or self._free_id()
+            self._callers[identifier] = step
+            self._waiting.append(identifier)
+            step.setdefault("tool_calls", []).append(call)
+
+    def add_result(self, result: Result) -> None:
+        """Add what a tool returned to the step that called it. Without such a step, it belongs to the agent's last one
+        if this has no calls, and else to a step of the system."""
+        identifier = result.call_id
+        step = self._callers.get(identifier)
+        if step is None and not identifier and self._waiting:
+            identifier = self._waiting[0]
+            step = self._callers[identifier]
+        if identifier in self._waiting:
+            self._waiting.remove(identifier)
+        if step is None:
+            last = self.steps[-1] if self.steps else None
+            if last is None or last["source"] == "user" or "tool_calls" in last:
+                last = self.add("system", "")
+            step = last
+        observed: Json = {"source_call_id": identifier} if identifier else {}
+        observed["content"] = result.content
+        if result.extra:
+            observed["extra"] = result.extra
+        step.setdefault("observation", {"results": []})["results"].append(observed)
+
+    def has_call(self, identifier: object) -> bool:
+        return isinstance(identifier, str) and identifier in self._callers
+
+    def _open(self, mark: bool | None) -> Step | None:
+        last = self.steps[-1] if self.steps else None
+        if last is None or last["source"] != "agent" or "observation" in last or isinstance(last["message"], list):
+            return None
+        # Messages with different marks stay apart: only one of them is trained on.
+        is_same = self._rank == REASONING or self.learned.get(len(self.steps) - 1) == mark
+        return last if is_same else None
+
+    def _free_id(self) -> str:
+        while (identifier := f"call_{self._calls}") in self._callers:
+            self._calls += 1
+        return identifier

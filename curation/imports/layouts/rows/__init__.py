@@ -1,0 +1,1 @@
+"""Rows of data sets, by their columns."""

@@ -1,0 +1,216 @@
+"""Rows of data sets as sessions, recognised by their columns: chats, completions, preferences, duels, tasks.
+
+A row without answers is its prompt alone. A row with one answer is a conversation; one with two sides is the
+conversation before them, with an ending for each side.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
+from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.read import Messages
+from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.rows.asked import read_prompt, read_system, read_task
+from curation.imports.layouts.rows.columns import Columns, is_message
+from curation.imports.layouts.rows.mapping import Applied, RowMapping
+from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
+from curation.imports.layouts.rows.stepwise import read_steps, read_text
+from curation.imports.layouts.rows.surroundings import read_surroundings
+from curation.imports.layouts.session import Ending, Json, Session, Step
+from curation.imports.sources.rows import RowRefused
+
+CHAT, SWE_AGENT, SHAREGPT = "chat rows (messages)", "SWE-agent rows (trajectory)", "sharegpt rows (conversations)"
+GEMINI, RESPONSES = "Gemini rows (contents)", "OpenAI Responses rows (input)"
+DUELS, PREFERENCES = "duels (king, challenger)", "preferences (chosen, rejected)"
+OPENAI_PREFERENCES = "OpenAI preferences (input, preferred_output)"
+LABELLED, COMPLETIONS = "labelled completions (prompt, completion, label)", "completions (prompt, completion)"
+ALPACA, TASKS = "Alpaca rows (instruction, output)", "tasks (question, answer)"
+STEPWISE = "labelled steps (prompt, completions, labels)"
+PROMPTS = "prompts without an answer"
+
+_CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SHAREGPT}
+# Columns that are conversations if they have a list.
+_LISTS = {"conversation": CHAT, "dialogue": CHAT, "contents": GEMINI}
+_TOOLS = ("tools", "functions", "available_tools")
+_ANSWERS = (
+    *("completion", "response", "output", "canonical_solution", "solution", "answer", "correct answer", "target"),
+    *("answers", "final_answer", "correct_answer", "ideal", "expected", "patch", "code"),
+)
+_LABELS = ("label", "kto_tag", "desirable")
+# The columns of `metadata: true` that only our own exports have together, and what judges say of a duel.
+OWN = frozenset(("id", "source", "score", "bucket", "reviewers", "run"))
+_OWN, _JUDGED = ("score", "source", "reviewers", "scenario"), ("score", "metrics", "reason")
+
+
+def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[Session, Account]:
+    """Return the session of a row, and the account of its fields. Raises `RowRefused`."""
+    cleaned, replaced = clean(dict(row), "")
+    applied = mapping.apply(cleaned) if mapping else Applied(cleaned)
+    fields = Fields(applied.row, names=applied.names)
+    for path in replaced:
+        fields.became(path, REPLACED)
+    session = _read(Columns(fields, applied.roles), applied.metadata)
+    account = fields.account()
+    account.add(applied.account)
+    return session, account
+
+
+def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> bool:
+    """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
+    if (mapping and mapping.messages) or any(row.get(name) not in EMPTY for name in _CONVERSATIONS):
+        return True
+    return _conversation_column(Columns(Fields(row), None)) != ""
+
+
+def trained_positions(session: Session, *, unmarked: bool = False) -> list[int]:
+    """Return the positions of the agent's steps that a trainer learns.
+
+    Without any mark these are the last one, or all with `unmarked`. Beside marks, steps without one are learned.
+    """
+    own, learned = session.agent_steps(), session.learned
+    if all(position not in learned for position in own):
+        return own if unmarked else own[-1:]
+    return [position for position in own if learned.get(position) is not False]
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """The steps of a row so far, and the name of its layout."""
+
+    layout: str
+    steps: list[Step] = field(default_factory=list)
+    learned: dict[int, bool] = field(default_factory=dict)
+
+    def add(self, read: Messages) -> None:
+        start = len(self.steps)
+        self.learned |= {start + position: mark for position, mark in read.learned.items()}
+        self.steps += read.steps
+
+    def complete(self, read: Messages) -> None:
+        """Add a completion, which alone is learned."""
+        for start, steps, is_learned in ((0, self.steps, False), (len(self.steps), read.steps, True)):
+            own = [start + position for position, step in enumerate(steps) if step["source"] == "agent"]
+            self.learned |= {position: is_learned for position in own if position not in self.learned}
+        self.add(read)
+
+
+def _read(columns: Columns, metadata: Json) -> Session:
+    name = _conversation_column(columns)
+    is_duel = name != "" and not columns.fields.keys().isdisjoint(("king", "challenger"))
+    sides = DUEL if is_duel else PAIR
+    found = _before(columns, name)
+    endings: Sequence[Ending] = ()
+    if is_duel or columns.present(sides):
+        found.layout = _layout_of_sides(columns, is_duel)
+        found.steps, endings = split_common(found.steps, read_endings(columns, sides))
+    elif not name:
+        endings = _answers(columns, found)
+    if not found.steps and not endings:
+        raise RowRefused(f"no layout of training data has the columns {', '.join([*columns.fields][:12]) or 'none'}")
+    label = None if endings else _label(columns, found)
+    tools = _tools(columns)
+    judged = _JUDGED if is_duel else _OWN if columns.fields.keys() >= OWN else ()
+    metadata = metadata | {name: columns.take(name, name) for name in columns.present(judged)}
+    around = read_surroundings(columns.fields)
+    return Session(
+        layout=found.layout,
+        steps=_numbered(found.steps, 1),
+        agent=around.agent | ({"tool_definitions": tools} if tools else {}),
+        learned=found.learned,
+        endings=[Ending(one.side, _numbered(one.steps, len(found.steps) + 1)) for one in endings],
+        label=label,
+        origin=around.origin,
+        verdict=around.verdict,
+        usage=around.usage,
+        metadata=around.metadata | metadata,
+    )
+
+
+def _conversation_column(columns: Columns) -> str:
+    lists = (name for name in columns.present(_LISTS) if isinstance(columns.get(name), list))
+    return next(iter(columns.present(_CONVERSATIONS)), "") or next(lists, "")
+
+
+def _before(columns: Columns, name: str) -> _Conversation:
+    """Return everything before the answers, or a whole conversation."""
+    nested = columns.get("input")
+    more: Sequence[str] = ()
+    if isinstance(nested, Mapping) and "messages" in nested:  # OpenAI's preferences
+        columns.take("input", "steps")
+        columns.ignore_rest(nested, ("messages", "tools"), "input")
+        layout, read = OPENAI_PREFERENCES, columns.messages(nested["messages"], "input.messages")
+    elif name:
+        layout = (_CONVERSATIONS | _LISTS)[name]
+        read = columns.messages(columns.take(name, "steps"), name)
+    elif isinstance(nested, list) and all(map(is_message, nested)):
+        layout, more = RESPONSES, ("instructions",)
+        read = columns.messages(columns.take("input", "steps"), "input")
+    elif "prompt" in columns:
+        layout, read = COMPLETIONS, _prompt(columns)
+    else:
+        layout, read = ALPACA if "instruction" in columns else TASKS, read_task(columns)
+    found = _Conversation(layout)
+    if system := read_system(columns, *more):
+        first = read.steps[0] if read.steps else {}
+        if first.get("source") != "system" or first["message"] != system["message"]:
+            found.add(Messages([system], {}, []))
+    found.add(read)
+    return found
+
+
+def _prompt(columns: Columns) -> Messages:
+    prompt = columns.get("prompt")
+    if "completions" in columns and isinstance(prompt, str):
+        return columns.messages(read_text(columns.take("prompt", "steps"), "user"), "prompt")
+    return read_prompt(columns)
+
+
+def _layout_of_sides(columns: Columns, is_duel: bool) -> str:
+    if is_duel:
+        return DUELS
+    return OPENAI_PREFERENCES if "preferred_output" in columns else PREFERENCES
+
+
+def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
+    """Add the answer to the conversation. Several columns with answers, such as a solution and its result, are endings
+    of their own."""
+    if "completions" in columns:
+        found.layout = STEPWISE
+        found.complete(read_steps(columns))
+        return []
+    names = columns.present(_ANSWERS)
+    becomes = "answer" if len(names) == 1 else "chosen"
+    read = [columns.answer(columns.take(name, becomes), name) for name in names]
+    if len(read) == 1:
+        found.complete(read[0])
+        return []
+    if not read and not any(step["source"] == "agent" for step in found.steps):
+        found.layout = PROMPTS
+    return [Ending("chosen", one.steps) for one in read]
+
+
+def _label(columns: Columns, found: _Conversation) -> bool | None:
+    """Return the label of a KTO row: of its completion, or of its last answer."""
+    for name in columns.present(_LABELS):
+        if isinstance(columns.get(name), bool):
+            found.layout = LABELLED if found.layout == COMPLETIONS else found.layout
+            return bool(columns.take(name, "label"))
+        if found.layout == COMPLETIONS and name == "label":
+            raise RowRefused("label is not true or false")
+    return None
+
+
+def _tools(columns: Columns) -> list[Json]:
+    nested = columns.get("input")
+    if isinstance(nested, Mapping) and nested.get("tools"):
+        return read_tools(nested["tools"], "input.tools")
+    name = next(iter(columns.present(_TOOLS)), "")
+    return read_tools(columns.take(name, "tools"), name) if name else []
+
+
+def _numbered(steps: Sequence[Step], first: int) -> list[Step]:
+    return [
+        step if step["step_id"] == number else step | {"step_id": number} for number, step in enumerate(steps, first)
+    ]

@@ -1,0 +1,158 @@
+"""What a row says about its messages: where they come from, how the run ended, and which agent and model ran."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from curation.imports.layouts.account import EMPTY, Fields
+from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows.mapping import REWARD
+from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
+from curation.imports.sources.rows import RowRefused
+
+LONGEST_NAME = 200
+# A longer text is no value to filter by.
+LONGEST_METADATA = 2_000
+_IDS = ("traj_id", "trajectory_id", "id", "uuid")
+_TASKS = ("task_id", "task_name", "task")
+_GROUPS = ("group", "group_id")
+_MODELS = ("model", "model_name", "model_name_or_path")
+_AGENTS = ("agent", "agent_name")
+# True for a run that solved its task. Other values of these columns are something else.
+_SOLVED = ("resolved", "target", "solved", "success", "is_success", "passed", "verified")
+_REWARDS = ("reward", "rewards", "score", "scores")
+_OUTPUTS = ("verifier_output", "eval_logs", "test_output")
+_COSTS = ("cost_usd", "total_cost", "instance_cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    agent: Json
+    origin: Origin
+    verdict: Verdict
+    usage: Usage
+    metadata: Json
+
+
+def read_surroundings(fields: Fields) -> Surroundings:
+    """Read the columns that nothing was said of yet; short values without a meaning are metadata."""
+    for column in ("instance_id", "repo"):
+        fields.take(column, column)
+    instance_id = name_of(fields, "instance_id")
+    left = _Left(fields)
+    if left.is_empty:
+        repo = name_of(fields, "repo") or repo_of(instance_id)
+        return Surroundings({}, Origin(instance_id=instance_id, repo=repo), Verdict(), Usage(), {})
+    origin = Origin(
+        id=left.name(_IDS, "id"),
+        task=left.name(_TASKS, "task"),
+        instance_id=instance_id,
+        repo=name_of(fields, "repo") or repo_of(instance_id),
+        group=left.name(_GROUPS, "group"),
+        attempt=left.attempt(),
+    )
+    agent = {"model_name": left.name(_MODELS, "model"), "name": left.name(_AGENTS, "agent")}
+    verdict = left.verdict()
+    cost = left.number(_COSTS, "cost")
+    return Surroundings(
+        {key: value for key, value in agent.items() if value}, origin, verdict, Usage(cost_usd=cost), left.metadata()
+    )
+
+
+def name_of(row: Mapping[str, Any], column: str) -> str:
+    """Return a name, or empty text. Raises `RowRefused` for a value that is none."""
+    value = row.get(column)
+    if value is None:
+        return ""
+    if not _is_name(value):
+        raise RowRefused(f"{column} is not a text of at most {LONGEST_NAME} characters")
+    return str(value)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= LONGEST_NAME
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_metadata(value: object) -> bool:
+    return len(value) <= LONGEST_METADATA if isinstance(value, str) else isinstance(value, bool | int | float)
+
+
+def _truth(value: Any) -> bool | None:
+    return bool(value) if isinstance(value, bool) or (_is_number(value) and value in (0, 1)) else None
+
+
+class _Left:
+    """The columns that nothing was said of yet. Each method takes those that it understands, and leaves the others."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._values = {name: fields[name] for name in fields.left() if fields[name] not in EMPTY}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._values
+
+    def take(self, column: str, becomes: str) -> Any:
+        self._fields.take(column, becomes)
+        return self._values.pop(column)
+
+    def find(self, columns: Sequence[str], fits: Callable[[Any], bool]) -> list[str]:
+        return [column for column in columns if column in self._values and fits(self._values[column])]
+
+    def name(self, columns: Sequence[str], becomes: str) -> str:
+        found = self.find(columns, _is_name)
+        return str(self.take(found[0], becomes)) if found else ""
+
+    def number(self, columns: Sequence[str], becomes: str) -> float | None:
+        found = self.find(columns, _is_number)
+        return float(self.take(found[0], becomes)) if found else None
+
+    def attempt(self) -> int | None:
+        found = self.find(("attempt",), lambda value: _is_number(value) and isinstance(value, int))
+        return int(self.take(found[0], "attempt")) if found else None
+
+    def metadata(self) -> Json:
+        return {name: self.take(name, "metadata") for name in self.find(list(self._values), _is_metadata)}
+
+    def verdict(self) -> Verdict:
+        rewards: dict[str, float] = {}
+        outcome = self._outcome()
+        for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
+            rewards[column] = float(self.take(column, f"reward.{column}"))
+            if outcome is Outcome.UNKNOWN:
+                outcome = Outcome.SOLVED if rewards[column] else Outcome.FAILED
+        columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
+        for column in self.find(columns, _is_number):
+            name = column.removeprefix(REWARD)
+            rewards[name] = float(self.take(column, f"reward.{name}"))
+        for column in self.find(_REWARDS, lambda value: isinstance(value, Mapping)):
+            if all(map(_is_number, self._values[column].values())):
+                named = self.take(column, ", ".join(f"reward.{name}" for name in self._values[column]))
+                rewards |= {str(name): float(number) for name, number in named.items()}
+        # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
+        if outcome is Outcome.UNKNOWN and rewards.get("reward") in (0.0, 1.0):
+            outcome = Outcome.SOLVED if rewards["reward"] else Outcome.FAILED
+        outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
+        output = self.take(outputs[0], "verifier output") if outputs else ""
+        return Verdict(outcome, rewards, output, self._exception())
+
+    def _outcome(self) -> Outcome:
+        value = self._values.get("outcome")
+        if (is_solved := _truth(value)) is not None:
+            self.take("outcome", "outcome")
+            return Outcome.SOLVED if is_solved else Outcome.FAILED
+        if isinstance(value, str) and value.lower() in set(Outcome):
+            return Outcome(self.take("outcome", "outcome").lower())
+        return Outcome.UNKNOWN
+
+    def _exception(self) -> str:
+        """Return how the agent ended if it did not submit, such as `exit_cost`. The status is metadata too."""
+        status = self._values.get("exit_status")
+        if isinstance(status, str) and not status.lower().startswith("submitted"):
+            self._fields.became("exit_status", "exception")
+            return status
+        return ""

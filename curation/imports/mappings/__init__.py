@@ -1,0 +1,1 @@
+"""Mappings of rows that a project has saved."""

@@ -1,0 +1,67 @@
+import pytest
+
+from curation.imports.layouts.agents import traces
+from curation.imports.layouts.session import Outcome, Session, Usage
+from curation.imports.sources.rows import RowRefused
+from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
+
+
+def trace(name: str) -> Session:
+    document = documents(golden("traces"))[name]
+    assert document.reading, document.refused
+    [session] = document.reading.sessions
+    return session
+
+
+@pytest.mark.parametrize("name", ["otlp.json", "exported.jsonl"])
+def test_a_trace_is_a_session_and_its_other_agents_are_subagents(name: str) -> None:
+    session = trace(name)
+    assert said(session) == [
+        ("system", "Be brief."),
+        ("user", "Fix the bug."),
+        ("agent", ""),
+        ("agent", "Fixed."),
+    ]
+    step = session.steps[2]
+    assert (step["reasoning_content"], step["tool_calls"][0]["arguments"]) == ("Look first.", {"command": "ls"})
+    assert step["observation"]["results"][0]["content"] == "a.py"
+    assert (session.agent["name"], session.agent["model_name"]) == ("coder", "gpt-5")
+    assert session.tools[0]["function"]["name"] == "bash"
+    assert session.usage == Usage(20, 6)
+    assert session.origin.id == "a" * 32
+    assert session.metadata["server.address"] == "api.example"
+    [inner] = session.subagents
+    assert (inner.agent["name"], said(inner)[-1]) == ("searcher", ("agent", "Found."))
+
+
+def test_spans_of_phoenix() -> None:
+    session = trace("phoenix.jsonl")
+    assert session.steps[1]["tool_calls"][0]["arguments"] == {"command": "ls"}
+    assert session.usage == Usage(7, 2)
+    assert (session.verdict.outcome, session.verdict.exception) == (Outcome.ERROR, "it broke")
+
+
+def test_a_trace_of_langfuse_has_its_scores_as_rewards() -> None:
+    session = trace("langfuse.json")
+    assert said(session) == [("user", "Fix the bug."), ("agent", "Fixed.")]
+    assert session.verdict.rewards == {"solved": 1.0}
+    assert (session.agent["name"], session.agent["model_name"]) == ("coder", "gpt-5")
+    assert session.usage == Usage(5, 1)
+
+
+def test_every_attribute_has_an_account() -> None:
+    account = becomes(documents(golden("traces"))["otlp.json"])
+    assert account["gen_ai.input"] == account["gen_ai.output"] == "steps"
+    assert account["gen_ai.usage"] == "usage"
+    assert account["server.address"] == "metadata"
+    assert account["spans"] == "ignored: they call no model"
+
+
+def test_calls_that_were_traced_without_content_are_refused() -> None:
+    span = {"traceId": "a", "spanId": "b", "name": "chat", "attributes": {"gen_ai.request.model": "m"}}
+    with pytest.raises(RowRefused, match="record their content"):
+        traces.read(span)
+
+
+def test_traces_become_valid_documents() -> None:
+    assert len(sessions(golden("traces"))) == 3
