@@ -16,7 +16,7 @@ from curation.trajectories.models import Trajectory
 from curation.trajectories.recorded import Recorded
 from tests.exports.exporting import approve, content, make_approved, make_kept, reasons, reject, rows, run_export
 from tests.factories import called, make_imported, make_project, make_user
-from tests.imports.layouts.test_atif import documents
+from tests.imports.layouts.agents.test_atif import documents
 
 RECIPE = {"formats": ["atif"], "filter": {"status": "approved"}}
 FILE = "atif.train.jsonl"

@@ -14,7 +14,7 @@ from curation.imports.sources.rows import RowRefused
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
 from tests.factories import called, make_imported, make_project, make_user
-from tests.imports.layouts.test_written import sessions
+from tests.imports.layouts.messages.test_write import sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RECIPE = {"formats": ["stepwise"], "filter": {"status": "approved"}}
