@@ -104,7 +104,7 @@ document.addEventListener("click", (event) => {
 }, true);
 document.addEventListener("htmx:load", (event) => {
   const outline = event.detail.elt.closest?.(".outline");
-  if (outline && event.detail.elt.matches(".outline__head") && !outline.contains(document.activeElement)) outline.querySelector("[data-jump] input")?.focus();
+  if (outline && !outline.classList.contains("outline--beside") && event.detail.elt.matches(".outline__head") && !outline.contains(document.activeElement)) outline.querySelector("[data-jump] input")?.focus();
 });
 document.addEventListener("submit", (event) => {
   if (!event.target.matches?.("[data-jump]")) return;
