@@ -63,8 +63,8 @@ def commands_of(step: Step) -> list[str] | None:
 
 def is_shell(steps: Sequence[Step]) -> bool:
     """Whether all that the agent calls are commands of a shell."""
-    called = [commands_of(step) for step in steps if step["source"] == "agent" and step.get("tool_calls")]
-    return bool(called) and None not in called
+    calling = [step for step in steps if step["source"] == "agent" and step.get("tool_calls")]
+    return bool(calling) and all(commands_of(step) is not None for step in calling)
 
 
 def _text(content: Any) -> str:

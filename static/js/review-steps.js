@@ -70,6 +70,8 @@ document.addEventListener("marked", (event) => {
 document.addEventListener("focusin", show);
 document.addEventListener("htmx:oobAfterSwap", show);
 document.addEventListener("htmx:load", (event) => {
-  if (event.detail.elt.id === "review") anchor = 0;
+  const { elt } = event.detail;
+  if (elt.id === "review") anchor = 0;
+  else if (elt.id === "session") elt.querySelector(".divergence")?.scrollIntoView({ block: "center" }); // a sibling was chosen
   show();
 });

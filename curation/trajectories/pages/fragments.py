@@ -29,7 +29,10 @@ from curation.web.text.transcript import WINDOW, Position, Recorded, Source
 @require_GET
 @project_page(Scope.READ)
 def trajectory_steps(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
-    return window_response(request, _shown(access, pk, view, at=position_in(request)))
+    shown = _shown(access, pk, view, at=position_in(request))
+    if "step" in request.GET:
+        shown.at = shown.start_of(number_in(request, "step"))
+    return window_response(request, shown)
 
 
 @require_GET

@@ -63,15 +63,30 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`title` is the function of a call, or a subagent. `error` says how an output failed; `refers_to` is what an
-    observation says of its subagent."""
+    """`title` is the function of a call. `extra` is that of an output, or what names a subagent."""
 
     kind: Kind
     texts: Sequence[Text] = ()
     title: str = ""
-    error: str = ""
-    seconds: float | None = None
-    refers_to: Json = field(default_factory=dict)
+    extra: Json = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float | None:
+        seconds = self.extra.get("seconds")
+        return seconds if isinstance(seconds, int | float) else None
+
+    @property
+    def error(self) -> str:
+        """How an output says that it failed: by its exit code or mark, else by a line that reports an error."""
+        if self.kind != "output":
+            return ""
+        code = self.extra.get("exit_code")
+        if isinstance(code, int):
+            return f"exit {code}" if code else ""
+        if self.extra.get("is_error"):
+            return "error"
+        found = (failure_in(text.given) for text in self.texts if isinstance(text.given, str))
+        return next((error for error in found if error), "")
 
 
 def blocks_of(step: Step) -> Iterator[Block]:
@@ -96,25 +111,11 @@ def blocks_of(step: Step) -> Iterator[Block]:
 
 def _observed(result: Json) -> Iterator[Block]:
     texts = list(_texts_of(result.get("content") or "", None))
-    extra = result.get("extra") or {}
     references = result.get("subagent_trajectory_ref") or ()
     if texts or not references:
-        error = failure_of(extra, texts)
-        seconds = extra.get("seconds")
-        yield Block("output", texts, error=error, seconds=seconds if isinstance(seconds, int | float) else None)
+        yield Block("output", texts, extra=result.get("extra") or {})
     for reference in references:
-        yield Block("subagent", refers_to=reference)
-
-
-def failure_of(extra: Json, texts: Sequence[Text]) -> str:
-    """Return how an output says that it failed: by its exit code or mark, else by a line that reports an error."""
-    code = extra.get("exit_code")
-    if isinstance(code, int):
-        return f"exit {code}" if code else ""
-    if extra.get("is_error"):
-        return "error"
-    found = (failure_in(text.given) for text in texts if isinstance(text.given, str))
-    return next((error for error in found if error), "")
+        yield Block("subagent", extra=reference)
 
 
 def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> Iterator[Text]:

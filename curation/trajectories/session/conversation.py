@@ -26,6 +26,7 @@ from curation.web.text.transcript import (
     Transcript,
     opening_spans,
     summary_line,
+    trimmed_at,
 )
 from sandbox.agent.pairs import compared
 
@@ -144,11 +145,11 @@ class Conversation(Transcript[Exchange]):
         fields = tuple(
             Field(with_signs(text.name), self.beginning(turn)) for text, turn in zip(block.texts, places, strict=True)
         )
-        facts = [Fact(block.error, "bad")] if block.error else []
+        facts = [Fact(error, "bad")] if (error := block.error) else []
         if block.seconds:
             facts.append(Fact(duration(block.seconds)))
-        found = self._subagent(block.refers_to) if block.kind == "subagent" else None
-        title = found.title if found else str(block.refers_to.get("trajectory_path") or "")
+        found = self._subagent(block.extra) if block.kind == "subagent" else None
+        title = found.title if found else str(block.extra.get("trajectory_path") or "")
         return BlockView(block.kind, with_signs(block.title or title), fields, tuple(facts), found)
 
     def _subagent(self, reference: Json) -> Subagent | None:
@@ -169,7 +170,7 @@ class Conversation(Transcript[Exchange]):
             if step["source"] == "agent":
                 before = calls
             blocks = [block for block, _ in self.blocks[position]]
-            error = next((block.error for block in blocks if block.error), "")
+            error = next(filter(None, (block.error for block in blocks)), "")
             state = self.states[position] if self.states else None
             turn = self.blocks[position][0][1].start
             label, role = state.label if state else "", f"{self.number(position)} {step['source']}"
@@ -185,8 +186,8 @@ class Conversation(Transcript[Exchange]):
         return summary_line(argument[1] if argument[0] == "command" else f"{call.title} {argument[1]}")
 
     def opened_at(self) -> int | None:
-        """Return the position of the step that the page must show."""
-        return None if self.at is None else self._position(self.at.turn)
+        """Return the position of the step that the page must show: the one of a link, or the last before a trim."""
+        return trimmed_at(self.states) if self.at is None else self._position(self.at.turn)
 
     def number(self, position: int) -> int:
         return self.first + position
@@ -199,6 +200,11 @@ class Conversation(Transcript[Exchange]):
     def _position(self, turn: int) -> int | None:
         position = self.turns[turn]["step"] if turn < len(self.turns) else None
         return position if isinstance(position, int) else None
+
+    def start_of(self, number: int) -> Position | None:
+        """Return where the step of this number begins, None if there is none."""
+        turns = self.turns_of(number - self.first) if 0 <= number - self.first < len(self) else ()
+        return Position(turns[0]) if turns else None
 
     def turns_of(self, position: int) -> list[int]:
         return [turn for _, places in self.blocks[position] for turn in places]

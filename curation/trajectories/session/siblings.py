@@ -37,13 +37,14 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Two steps of the same number; None where one of the two has ended."""
+    """Two steps of the same number; None where one of the two has ended. `ended` names it once, at its end."""
 
     template: ClassVar[str] = "trajectories/session/_beside.html"
     mine: Step | Exchange | None
     theirs: Step | Exchange | None
     of_mine: Source | None
     of_theirs: Source | None
+    ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,10 @@ def beside(mine: Shown, theirs: Shown, start: int, end: int, spans: Sequence[tup
     def entry(place: int) -> Beside:
         left = mine.entry(place) if place < len(mine) else None
         right = theirs.entry(place) if place < len(theirs) else None
-        return Beside(left, right, mine.source, theirs.source)
+        ended = (
+            "This one has ended." if place == len(mine) else "The sibling has ended." if place == len(theirs) else ""
+        )
+        return Beside(left, right, mine.source, theirs.source, ended)
 
     query = urlencode({"with": theirs.source.pk if theirs.source else "", "view": mine.view})
     source = mine.source and replace(mine.source, window="trajectory-beside", query=query)

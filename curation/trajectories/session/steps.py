@@ -19,6 +19,7 @@ from curation.web.text.transcript import (
     Transcript,
     opening_spans,
     summary_line,
+    trimmed_at,
 )
 
 # The name of this view in an address.
@@ -111,8 +112,12 @@ class Session(Transcript[Step]):
         return next((place.number for place in self.places if turn in place.turns), None)
 
     def opened_at(self) -> int | None:
-        """Return the step that the page must show."""
-        return None if self.at is None else self.step_of(self.at.turn)
+        """Return the step that the page must show: the one of a link, or that after which the session was trimmed."""
+        return trimmed_at(self.states) if self.at is None else self.step_of(self.at.turn)
+
+    def start_of(self, number: int) -> Position | None:
+        """Return where the step of this number begins, None if there is none."""
+        return Position(self.places[number].turns[0]) if number < len(self) else None
 
     def number(self, place: int) -> int:
         return self.places[place].number

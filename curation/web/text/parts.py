@@ -59,7 +59,7 @@ class Argument(NamedTuple):
 
 
 def as_json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False)
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def form_of(text: str, plain: Form = "terminal") -> Form:
@@ -95,14 +95,15 @@ def arguments_of(function: str, arguments: Mapping[str, object]) -> Iterator[Arg
         rest.pop(name)
         yield Argument(name, "command", command)
     yield from (Argument(name, "text", rest.pop(name)) for name in _PATHS if name in rest)
-    if edits := _edits(rest):
-        yield Argument("edit", "diff", edits)
+    edits = _edits(rest)
     for name, value in rest.items():
         if not isinstance(value, str):
             is_plain = not isinstance(value, Mapping | list)
             yield Argument(name, "text" if is_plain else "json", value)
         else:
             yield Argument(name, "diff" if _DIFF.search(value[:LOOKED_AT]) else "text", value)
+    if edits:
+        yield Argument("edit", "diff", edits)
 
 
 def command_of(function: str, arguments: Mapping[str, object]) -> str | None:

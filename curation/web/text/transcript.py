@@ -378,6 +378,11 @@ def opening_spans(first: int, end: int, around: int | None = None) -> list[tuple
     return spans
 
 
+def trimmed_at(states: Sequence[StepState]) -> int | None:
+    """Return the position of the step after which a session was trimmed."""
+    return next((state.number - 1 for state in states if state.is_end), None)
+
+
 def summary_line(text: str) -> SafeString:
     """The beginning of a text on one line."""
     return visible(" ".join(text[: 2 * LINE].split())[:LINE])

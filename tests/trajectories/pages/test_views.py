@@ -51,7 +51,7 @@ def test_an_imported_run_has_its_source_rewards_and_siblings(client: Client, pro
     other = make_imported(project, called("pwd", "/app\n"), outcome="failed")
     make_imported(project, called("pwd", "/app\n"), task="another")
     shown = page_of(client, row)
-    for wanted in ("jobs.zip", "sum__1", "terminus-2", "reward 1.0", "a.csv", "Step 3: another action.", "Verifier"):
+    for wanted in ("jobs.zip", "sum__1", "terminus-2", "reward 1", "a.csv", "Step 3: another action.", "Verifier"):
         assert wanted in shown, wanted
     of_shells = ("the server decides", "without <code>exit", "the terminal showed", "rollout", "Raw messages", "Replay")
     main = shown.partition("<main")[2].partition("</main>")[0]

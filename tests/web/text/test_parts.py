@@ -67,7 +67,7 @@ def test_other_arguments_are_fields_of_their_own() -> None:
         ("where", "json"),
         ("patch", "diff"),
     ]
-    assert fields[1].text == "3" and fields[2].text == '{\n "lang": "py"\n}'
+    assert fields[1].text == "3" and fields[2].text == '{\n  "lang": "py"\n}'
 
 
 def test_a_diff_has_the_lines_around_a_change() -> None:
