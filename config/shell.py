@@ -96,7 +96,7 @@ SECTIONS = {
         ("scenario-coverage", "Coverage"),
         ("round-list", "Rounds"),
     ),
-    "trajectories": (("trajectory-list", "List"), ("pair-list", "Pairs")),
+    "trajectories": (("trajectory-list", "List"), ("trajectory-tasks", "Tasks"), ("pair-list", "Pairs")),
     "evaluations": (
         ("evaluation-list", "List"),
         ("leaderboard", "Leaderboard"),

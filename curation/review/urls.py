@@ -56,6 +56,7 @@ urlpatterns = [
     path(f"{SAMPLE}panel/", views.sample_panel, name="sample-panel"),
     path(f"{SAMPLE}decide/", actions.sample_decide, name="sample-decide"),
     path(f"{SAMPLE}revise/", actions.sample_revise, name="sample-revise"),
+    path(f"{SAMPLE}marks/", actions.sample_marks, name="sample-marks"),
     path(f"{SAMPLE}clear/", actions.sample_clear, name="sample-clear"),
     path(f"{SAMPLE}draft/", actions.sample_draft, name="sample-draft"),
     path(f"{SAMPLE}labels/", sample_labels, name="sample-labels"),

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 
 from curation.projects.models import Blocker, Project
@@ -66,6 +67,10 @@ class Label(models.TextChoices):
     WRONG = "wrong", "Wrong"
     USELESS = "useless", "Useless"
     RISKY = "risky", "Risky"
+
+    @property
+    def tone(self) -> str:
+        return {"correct": "good", "wrong": "bad", "useless": "borderline"}.get(self.value, "attention")
 
 
 class ReplayState(models.TextChoices):
@@ -365,6 +370,20 @@ class TrajectoryImage(models.Model):
 
     def __str__(self) -> str:
         return f"image of trajectory {self.trajectory_id}"
+
+
+class Marking(models.Model):
+    """One act of marking steps, for its undo. `before` and `after` are marks by position, as in `TrajectoryText`."""
+
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="markings")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="markings")
+    before = models.JSONField()
+    after = models.JSONField()
+    undone = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"marks of {len(self.before)} steps of {self.trajectory_id}"
 
 
 class Replay(DependsOnRun):

@@ -11,6 +11,7 @@ from typing import Any
 from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.session import Step
 from curation.trajectories.recorded import text_of
+from curation.web.text.parts import command_of
 from judging.messages import content_of
 
 Turn = dict[str, Any]
@@ -35,15 +36,35 @@ def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
 
 
 def turns_of(steps: Sequence[Step]) -> list[Turn]:
+    """Return the steps as turns, each with the position of its step."""
     turns: list[Turn] = []
-    for step in steps:
+    for position, step in enumerate(steps):
         if step["source"] == "agent":
-            turns.append({"kind": "action", "text": text_of(messages_of(step)[0])})
+            own = [{"kind": "action", "text": text_of(messages_of(step)[0])}]
         else:
-            turns.append({"kind": "orientation", "text": _text(step["message"]), **_screen(step, "prompt")})
+            own = [{"kind": "orientation", "text": _text(step["message"]), **_screen(step, "prompt")}]
         for result in (step.get("observation") or {}).get("results") or ():
-            turns.append({"kind": "output", "text": _text(result.get("content")), **_screen(result, *_SCREEN)})
+            own.append({"kind": "output", "text": _text(result.get("content")), **_screen(result, *_SCREEN)})
+        turns += [{**turn, "step": position} for turn in own]
     return turns
+
+
+def commands_of(step: Step) -> list[str] | None:
+    """Return the commands that an agent's step runs in a shell, None if it calls anything else. A call without
+    arguments, such as that which ends a task, is its name."""
+    commands: list[str] = []
+    for call in step.get("tool_calls") or ():
+        command = command_of(call["function_name"], call["arguments"])
+        if command is None and call["arguments"]:
+            return None
+        commands.append(call["function_name"] if command is None else command.rstrip("\n"))
+    return commands
+
+
+def is_shell(steps: Sequence[Step]) -> bool:
+    """Whether all that the agent calls are commands of a shell."""
+    calling = [step for step in steps if step["source"] == "agent" and step.get("tool_calls")]
+    return bool(calling) and all(commands_of(step) is not None for step in calling)
 
 
 def _text(content: Any) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox.agent.replay import without_clock
 
@@ -89,8 +89,20 @@ def _acts(step: Step) -> bool:
     return bool(step["source"] == "agent")
 
 
+class Compared(NamedTuple):
+    """The parts of a step by which it is the same as another."""
+
+    source: object
+    action: object
+    observed: object
+
+
+def compared(step: Step) -> Compared:
+    return Compared(step["source"], _action(step), _observed(step))
+
+
 def _is_same(one: Step, other: Step) -> bool:
-    return one["source"] == other["source"] and _action(one) == _action(other) and _observed(one) == _observed(other)
+    return compared(one) == compared(other)
 
 
 def _action(step: Step) -> tuple[object, ...]:

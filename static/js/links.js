@@ -5,7 +5,8 @@
 // An address is that of [data-permalink] around it, else of the page.
 
 const TURN = /^turn-(\d+)(?:-line-(\d+))?$/;
-const KNOWN = { verdict: "This page does not show that verdict. While a sample is pending, its verdicts may be hidden.", decision: "This page does not show that decision.", turn: "This transcript has no such turn." };
+const STEP = /^step-(\d+)$/;
+const KNOWN = { verdict: "This page does not show that verdict. While a sample is pending, its verdicts may be hidden.", decision: "This page does not show that decision.", turn: "This transcript has no such turn.", step: "This session has no such step." };
 let selected = { turn: "", line: 0 };
 
 const say = (text) => document.dispatchEvent(new CustomEvent("say", { detail: { text } }));
@@ -29,10 +30,10 @@ function mark(target) {
   requestAnimationFrame(() => requestAnimationFrame(scroll));
 }
 
-async function load(turn, line) {
+async function load(wanted) {
   const address = document.querySelector("[data-window]")?.dataset.window;
   if (!address) return false;
-  await window.htmx.ajax("GET", `${address}?turn=${turn}${line ? `&line=${line}` : ""}&main=1`, { target: "[data-transcript]", swap: "innerHTML settle:0ms" });
+  await window.htmx.ajax("GET", `${address}?${wanted}&main=1`, { target: "[data-transcript]", swap: "innerHTML settle:0ms" });
   return true;
 }
 
@@ -42,10 +43,12 @@ async function show(id, { mayLoad = true } = {}) {
   const [, turn, line] = TURN.exec(id) ?? [];
   const element = turn && turnElement(turn);
   if (element && (!line || !mayLoad)) return void mark(element);
-  if (turn && mayLoad && await load(turn, line)) return void show(id, { mayLoad: false });
+  const [, step] = STEP.exec(id) ?? [];
+  const wanted = turn ? `turn=${turn}${line ? `&line=${line}` : ""}` : step && `step=${step}`;
+  if (wanted && mayLoad && await load(wanted)) return void show(id, { mayLoad: false });
   if (element) return void mark(element);
   const text = KNOWN[id.split("-")[0]];
-  if (text && /^(turn|verdict|decision)-\d/.test(id)) document.dispatchEvent(new CustomEvent("toast", { detail: { text, tone: "borderline" } }));
+  if (text && /^(turn|step|verdict|decision)-\d/.test(id)) document.dispatchEvent(new CustomEvent("toast", { detail: { text, tone: "borderline" } }));
 }
 
 const fromAddress = () => { if (location.hash.length > 1) show(decodeURIComponent(location.hash.slice(1))); };
@@ -104,12 +107,12 @@ document.addEventListener("click", (event) => {
 }, true);
 document.addEventListener("htmx:load", (event) => {
   const outline = event.detail.elt.closest?.(".outline");
-  if (outline && event.detail.elt.matches(".outline__head") && !outline.contains(document.activeElement)) outline.querySelector("[data-jump] input")?.focus();
+  if (outline && !outline.classList.contains("outline--beside") && event.detail.elt.matches(".outline__head") && !outline.contains(document.activeElement)) outline.querySelector("[data-jump] input")?.focus();
 });
 document.addEventListener("submit", (event) => {
   if (!event.target.matches?.("[data-jump]")) return;
   event.preventDefault();
-  const hash = `#turn-${event.target.querySelector("input").value}`;
+  const hash = `#${event.target.dataset.jump === "step" ? "step" : "turn"}-${event.target.querySelector("input").value}`;
   if (location.hash === hash) fromAddress();
   else location.hash = hash;
 });

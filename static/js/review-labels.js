@@ -51,7 +51,7 @@ document.addEventListener("click", (event) => {
 
 // Runs before htmx.
 document.addEventListener("click", (event) => {
-  const button = event.target.closest?.('#decide [name="action"][value="approve"]');
+  const button = event.target.closest?.('#review [name="action"][value="approve"]');
   const missing = find("#labels")?.dataset.missing;
   const dialog = find("#ask-labels");
   if (!button || !missing || !dialog) return;

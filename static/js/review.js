@@ -147,8 +147,6 @@ document.addEventListener("key:free", (event) => {
 const printedKey = (key) => find(`[data-key="${key}"] kbd`)?.textContent ?? key;
 const decideIt = () => `Press ${printedKey("a")} to approve or ${printedKey("x")} to reject it.`;
 const NOT_HERE = {
-  1: () => `A trajectory has no sides to pick. ${decideIt()}`,
-  2: () => `A trajectory has no sides to pick. ${decideIt()}`,
   0: () => `A trajectory has no sides, so there is no draw. ${decideIt()}`,
   d: () => `There are no two answers to compare. Press ${printedKey("n")} to compare with the next sibling.`,
 };

@@ -17,10 +17,10 @@ from curation.exports.pages.preview import Preview
 from curation.exports.pages.rendered import RenderedRow
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
-from curation.projects.settings.guidelines import guidelines_html
 from curation.runs.models import LIVE
 from curation.samples.models import Sample
 from curation.web.text.figures import counted, percent
+from curation.web.text.markdown import markdown_html
 from judging.contamination.levels import Level
 
 MAX_READ = 400_000
@@ -138,7 +138,7 @@ def export_page(export: Export) -> ExportPage:
         )
         for f in export.files.all()
     ]
-    card = guidelines_html(_text(export, CARD).partition("\n---\n")[2])
+    card = markdown_html(_text(export, CARD).partition("\n---\n")[2])
     manifest = _text(export, MANIFEST)
     duplicates = SkipReason.DUPLICATE.value in export.counts["excluded"]
     contaminated = bool((export.counts.get("contamination") or {}).get("samples"))

@@ -18,13 +18,13 @@ from curation.projects.settings.change import (
     may_create_projects,
 )
 from curation.projects.settings.dependents import Preview, missing_names, preview_change
-from curation.projects.settings.guidelines import guidelines_html
 from curation.projects.settings.pages import settings_context
 from curation.projects.settings.patch import Json
 from curation.projects.settings.toml_file import settings_from_toml
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, NotAllowed
 from curation.web.text.figures import counted
+from curation.web.text.markdown import markdown_html
 from curation.web.text.storable import read_json
 
 
@@ -84,7 +84,7 @@ def settings(request: HttpRequest, access: Access) -> HttpResponse:
                 messages.success(request, "Saved.")
                 return redirect("settings", project.slug)
     context = settings_context(access, "general", f"/api/v1/projects/{project.slug}")
-    context |= {"form": form, "guidelines": guidelines_html(project.guidelines)}
+    context |= {"form": form, "guidelines": markdown_html(project.guidelines)}
     return render(request, "projects/settings/page.html", context, status=form.status)
 
 
@@ -92,7 +92,7 @@ def settings(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.ADMIN)
 def guidelines_preview(request: HttpRequest, access: Access) -> HttpResponse:
     """The Markdown in the field as HTML; nothing is stored."""
-    html = guidelines_html(request.POST.get("guidelines", "")[:MAX_GUIDELINES])
+    html = markdown_html(request.POST.get("guidelines", "")[:MAX_GUIDELINES])
     return render(request, "projects/settings/_guidelines.html", {"guidelines": html})
 
 

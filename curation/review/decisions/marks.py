@@ -10,10 +10,10 @@ from django.db import transaction
 
 from curation.projects import audit
 from curation.projects.access import Access
-from curation.review.decisions.state import change
-from curation.review.queue.lease import lock_sample
+from curation.review.decisions.state import change, refuse_stale_version
+from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Kind, Sample, Status
-from curation.trajectories.models import Label, Trajectory, TrajectoryText
+from curation.trajectories.models import Label, Marking, Trajectory, TrajectoryText
 from curation.web.problems import Conflict, FieldError, Invalid
 
 Marks = dict[str, dict[str, Any]]
@@ -23,14 +23,24 @@ UNMARKED = (("learn", True), ("label", ""))
 
 @transaction.atomic
 def mark_steps(
-    *, access: Access, trajectory: Trajectory, steps: Collection[int], learn: bool | None, label: str | None
+    *,
+    access: Access,
+    trajectory: Trajectory,
+    steps: Collection[int],
+    learn: bool | None,
+    label: str | None,
+    version: int | None = None,
 ) -> Marks:
     """Mark the steps and raise the sample's version; return all marks. None leaves a mark as it is, and an empty label
     takes it away.
 
-    Raises `Invalid` for a step that is not the agent's or an unknown label, `Conflict` for a session that is decided.
+    Raises `Invalid` for a step that is not the agent's or an unknown label, `Conflict` for a session that is decided or
+    that another reviewer has, `Stale` where `version` is not the present one.
     """
     sample = lock_sample(access.project, trajectory.sample_id or 0)
+    refuse_stale_version(sample, version)
+    if (holder := holder_of(sample.pk, other_than=access.user)) is not None:
+        raise held_by_other(sample.pk, holder)
     if sample.status in (Status.APPROVED, Status.REJECTED):
         raise Conflict(f"Sample {sample.pk} is decided: undo the decision before you mark its steps.", code="decided")
     text = TrajectoryText.objects.get(trajectory=trajectory)
@@ -43,11 +53,14 @@ def mark_steps(
     if errors:
         raise Invalid.fields(errors)
     given = {name: value for name, value in (("learn", learn), ("label", label)) if value is not None}
+    before = {str(number - 1): text.marks.get(str(number - 1), {}) for number in steps}
     for number in steps:
         mark = {**text.marks.get(str(number - 1), {}), **given}
         text.marks[str(number - 1)] = {name: value for name, value in mark.items() if (name, value) not in UNMARKED}
     text.marks = {position: mark for position, mark in text.marks.items() if mark}
     text.save(update_fields=["marks"])
+    after = {position: text.marks.get(position, {}) for position in before}
+    Marking.objects.create(trajectory=trajectory, author=access.user, before=before, after=after)
     change(sample)
     audit.record(
         actor=access.user,
@@ -58,6 +71,29 @@ def mark_steps(
     )
     marks: Marks = text.marks
     return marks
+
+
+@transaction.atomic
+def undo_marking(access: Access, marking: Marking) -> None:
+    """Restore the marks of its steps. Raises `Conflict` where somebody has marked them since, or decided the sample."""
+    sample = lock_sample(access.project, marking.trajectory.sample_id or 0)
+    if sample.status in (Status.APPROVED, Status.REJECTED):
+        raise Conflict(f"Sample {sample.pk} is decided: undo the decision first.", code="decided")
+    text = TrajectoryText.objects.get(trajectory__sample=sample)
+    if any(text.marks.get(position, {}) != mark for position, mark in marking.after.items()):
+        raise Conflict(f"The steps of sample {sample.pk} have other marks since.", code="changed_since")
+    if not Marking.objects.filter(pk=marking.pk, undone=False).update(undone=True):
+        raise Conflict(f"The marks of sample {sample.pk} have just been undone.", code="nothing_to_undo")
+    text.marks = {position: mark for position, mark in {**text.marks, **marking.before}.items() if mark}
+    text.save(update_fields=["marks"])
+    change(sample)
+    audit.record(
+        actor=access.user,
+        action="sample.mark_steps",
+        subject=str(sample.pk),
+        project=access.project,
+        data={"steps": [int(position) + 1 for position in marking.before], "undone": marking.pk},
+    )
 
 
 def trim_session(sample: Sample, last: int) -> Marks:

@@ -1,5 +1,5 @@
-"""Steps on the pages of review beside decisions and revisions: labels, cleared findings, resolved flags and requests
-for a second opinion. Undo takes them back too, in the order of time."""
+"""Steps on the pages of review beside decisions and revisions: labels, marks of a session's steps, cleared findings,
+resolved flags and requests for a second opinion. Undo takes them back too, in the order of time."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -14,12 +14,15 @@ from curation.labels.values import words_of
 from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.clear import withdraw
+from curation.review.decisions.marks import undo_marking
 from curation.review.decisions.undo import last_step
 from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.models import Clearance, Decision, FlagResolution, Revision
 from curation.review.queue.lease import lock_sample
 from curation.samples.models import Status
+from curation.trajectories.models import Marking
 from curation.web.problems import Conflict
+from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision |
 
 
 def _latest_step(access: Access) -> Step | None:
-    found = [step for kind in (_label, _clearance, _resolution, _request) if (step := kind(access)) is not None]
+    kinds = (_label, _marking, _clearance, _resolution, _request)
+    found = [step for kind in kinds if (step := kind(access)) is not None]
     return max(found, key=lambda step: step.at, default=None)
 
 
@@ -87,6 +91,16 @@ def _undo_label(access: Access, label: Label) -> None:
             project=access.project,
             data={"questions": [label.question.name], "version": sample.version, "undone": label.pk},
         )
+
+
+def _marking(access: Access) -> Step | None:
+    rows = Marking.objects.filter(author=access.user, trajectory__project=access.project, undone=False)
+    row = rows.select_related("trajectory").order_by("-id").first()
+    if row is None or row.trajectory.sample_id is None:
+        return None
+    marked = f"the marks of {counted(len(row.before), 'step')}"
+    taking_back = partial(undo_marking, access, row)
+    return Step(row.trajectory.sample_id, row.created_at, f"set {marked}", f"Took back {marked} of", taking_back)
 
 
 def _clearance(access: Access) -> Step | None:

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -16,6 +17,7 @@ from curation.review.bulk.undo import BulkUndone, undo_latest
 from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
 from curation.review.decisions.drafts import clear_draft, save_draft
+from curation.review.decisions.marks import mark_steps
 from curation.review.decisions.revise import revise, side_to_revise
 from curation.review.decisions.steps import Step
 from curation.review.models import Action, Decision, Lease, Pick
@@ -23,13 +25,16 @@ from curation.review.pages.views import lease_if_undecided, sample_of
 from curation.review.queue.lease import hold, holder_of, own_lease
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
-from curation.review.workspace.navigation import Location, location_of, queue_url, sample_url
+from curation.review.workspace.navigation import Location, last_done, location_of, queue_url, sample_url
 from curation.review.workspace.responses import announce, show, show_next, toast
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Kind, Status
+from curation.trajectories.models import Trajectory
+from curation.trajectories.session.states import labels_hidden, states_of
 from curation.web.http.etag import posted_version
 from curation.web.ids import number
-from curation.web.problems import Conflict, FieldError, Invalid, Problem, Stale
+from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Problem, Stale
+from curation.web.text.figures import counted
 
 SAID = {
     "approve": "Approved",
@@ -70,6 +75,37 @@ def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     if then != "stay":
         return _after(request, access, pk, then, decision_id)
     return announce(_show_again(request, access, pk), f"Saved the revision of sample {pk}.")
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def sample_marks(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
+    """Mark the agent's steps from `first` to `last`; the answer has their marks for the page and the new version."""
+    sample = sample_of(access, pk)
+    row = Trajectory.objects.with_text().filter(sample=sample).first()
+    if row is None:
+        raise NotFound(f"Sample {pk} has no trajectory.")
+    first, last = sorted(number(request.POST.get(name, "")) or 0 for name in ("first", "last"))
+    steps = [
+        step["step_id"] for step in row.text.steps if step["source"] == "agent" and first <= step["step_id"] <= last
+    ]
+    learn = {"true": True, "false": False}.get(request.POST.get("learn", ""))
+    mark_steps(
+        access=access,
+        trajectory=row,
+        steps=steps or [first],
+        learn=learn,
+        label=request.POST.get("label"),
+        version=posted_version(request),
+    )
+    row.text.refresh_from_db(fields=["marks"])
+    states = states_of(row.text.recorded, labels_hidden(access, row))
+    context = {"states": [states[step - 1] for step in steps], "done": last_done(access), "project": access.project}
+    response = render(request, "review/workspace/_marked.html", context)
+    sample.refresh_from_db(fields=["version"])
+    trigger_client_event(response, "marked", {"version": sample.version})
+    where = f"step {first}" if first == last else f"{counted(len(steps), 'step')} up to {last}"
+    return announce(response, f"Marked {where}.")
 
 
 @require_POST
@@ -205,6 +241,7 @@ def _decide(
         reason=reason or request.POST.get(f"{action}_reason", "").strip(),
         comment=request.POST.get("comment", "").strip(),
         seconds=_seconds(request.POST.get("seconds", "")),
+        trim=number(request.POST.get("trim", "")) if action == Action.APPROVE else None,
     )
     # The comment is in the log now. An edited text is kept for an undo.
     clear_draft(access=access, sample_id=pk)

@@ -60,7 +60,12 @@ def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     """The trajectory beside another one of its scenario; while blind nothing more is revealed."""
     sample = sample_of(access, pk)
     rollout = sibling_of(
-        access, sample, blind=is_blind(access, sample), other_id=request.GET.get("with", ""), at=position_in(request)
+        access,
+        sample,
+        blind=is_blind(access, sample),
+        other_id=request.GET.get("with", ""),
+        view=request.GET.get("view", ""),
+        at=position_in(request),
     )
     return render(
         request, "review/workspace/_session.html", {"rollout": rollout, "sample": sample, "project": access.project}

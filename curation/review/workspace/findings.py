@@ -12,7 +12,9 @@ from curation.projects.access import Access
 from curation.review.decisions.findings import CHALLENGER, Found, findings_of
 from curation.review.workspace.history import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
-from curation.trajectories.session.steps import Session
+from curation.trajectories.session.conversation import Conversation
+from curation.trajectories.session.shown import Shown
+from curation.trajectories.shell import turns_of
 from curation.web.text.markup import Mark, marked
 from judging.scan.rules import CONTROL
 
@@ -33,7 +35,7 @@ class ShownTexts:
     `remarks`, each `comment` or `note` with the id of its decision or revision."""
 
     answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
-    transcript: History | Session | None = None
+    transcript: History | Shown | None = None
     remarks: Collection[tuple[str, int]] = ()
 
 
@@ -91,10 +93,13 @@ class _Places:
 
     def __init__(self, access: Access, sample: Sample, shown: ShownTexts) -> None:
         self._shown = shown
-        name = "sample-sibling" if isinstance(shown.transcript, Session) else "history-window"
+        self._view = "" if shown.transcript is None or isinstance(shown.transcript, History) else shown.transcript.view
+        name = "sample-sibling" if self._view else "history-window"
         self._url = reverse(name, args=[access.project.slug, sample.pk])
         self._marks: dict[tuple[str, int], dict[str, Mark]] = {}
         self._numbers: Counter[tuple[str, int]] = Counter()
+        self._positions: list[int] = []
+        self._used: set[str] = set()
 
     def of(self, found: Found, number: int) -> tuple[str, str, str]:
         """Call it for all findings, in the order of `findings_of`; `number` counts them."""
@@ -119,6 +124,8 @@ class _Places:
             return found.part, "", ""
         if found.part == "tools":
             return "the tools", f"{TOOLS_PREFIX}-{number}", ""
+        if isinstance(transcript, Conversation):
+            return self._in_conversation(transcript, found)
         prefix = transcript.mark_prefix(found.index)
         if key not in self._marks:
             marks = transcript.marks(found.index)
@@ -127,9 +134,26 @@ class _Places:
         words = _words(transcript, found)
         if mark is None:
             return f"{words}, in a field that the page does not show", "", ""
-        query = urlencode({"turn": found.index, "start": mark.start, "main": 1})
-        return words, mark.anchor, f"{self._url}?{query}"
+        return words, mark.anchor, self._load_url(found.index, mark)
+
+    def _in_conversation(self, transcript: Conversation, found: Found) -> tuple[str, str, str]:
+        """Findings name a turn of the terminal view; in a conversation, its step has the value in one of its texts."""
+        if not self._positions:
+            self._positions = [turn["step"] for turn in turns_of(transcript.steps)]
+        position = self._positions[found.index]
+        value = found.text[found.start : found.end]
+        for turn in transcript.turns_of(position):
+            for mark in transcript.marks(turn):
+                is_it = mark.title == found.rule and transcript.text(turn)[mark.start : mark.end] == value
+                if is_it and mark.anchor not in self._used:
+                    self._used.add(mark.anchor)
+                    return f"session, {transcript.role(turn)}", mark.anchor, self._load_url(turn, mark)
+        return f"session, step {transcript.number(position)}, in a field that the page does not show", "", ""
+
+    def _load_url(self, turn: int, mark: Mark) -> str:
+        query: dict[str, object] = {"turn": turn, "start": mark.start, "main": 1}
+        return f"{self._url}?{urlencode(query | ({'view': self._view} if self._view else {}))}"
 
 
-def _words(transcript: History | Session, found: Found) -> str:
+def _words(transcript: History | Shown, found: Found) -> str:
     return f"session, {transcript.role(found.index)}" if found.part == "turn" else f"history, turn {found.index}"

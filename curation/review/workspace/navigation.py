@@ -17,11 +17,13 @@ from curation.web.text.figures import counted
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """In a queue with its query, and there at an earlier decision (`at`), or on the page of one sample."""
+    """In a queue with its query, and there at an earlier decision (`at`), or on the page of one sample. `view` is
+    that of a trajectory."""
 
     queue: bool = False
     query: str = ""
     at: int | None = None
+    view: str = ""
 
     @property
     def looking_back(self) -> bool:
@@ -38,7 +40,8 @@ class Navigation:
 
 def location_of(values: QueryDict) -> Location:
     """`queue` is the queue's query, which may be empty; `at` is the decision that the page looks back at."""
-    return Location("queue" in values, values.get("queue", ""), id_number(values.get("at", "")))
+    at = id_number(values.get("at", ""))
+    return Location("queue" in values, values.get("queue", ""), at, values.get("view", ""))
 
 
 def queue_url(slug: str, query: str) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
@@ -14,8 +15,9 @@ from curation.runs.models import Run
 from curation.samples.blind import hides, look_at
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
+from curation.trajectories.session.conversation import Exchange
+from curation.trajectories.session.shown import TERMINAL, Shown, shown_as, view_named, views_of
 from curation.trajectories.session.siblings import Siblings, compare_siblings
-from curation.trajectories.session.steps import Session
 from curation.web.problems import NotFound
 from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Position, Recorded, Step
@@ -25,13 +27,16 @@ MOST_ATTEMPTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The machine's verdict, hidden until the decision. `model` is the endpoint that acted."""
+    """The verdict of the checker or verifier, hidden until the decision, and the agent and model that acted."""
 
+    agent: str
     model: str
     outcome: Outcome
     keep: bool
     passed: bool | None
     output: SafeString
+    rewards: dict[str, float]
+    exception: SafeString
     replay: ReplayState
 
 
@@ -56,11 +61,16 @@ class Attempt:
 class Rollout:
     """The session with computed facts and its siblings. `pk` is the trajectory's.
 
-    `session` ends where the compared sibling diverges; the comparison has the rest of both.
+    `session` ends where the compared sibling diverges; the comparison has the rest of both. `views` are the names and
+    addresses of its views. `source` is the file of an imported run, whose `task` has no scenario.
     """
 
     pk: int
-    transcript: Session
+    imported: bool
+    source: str
+    task: str
+    transcript: Shown
+    views: list[tuple[str, str]]
     scenario_id: int | None
     scenario: str
     title: str
@@ -70,7 +80,8 @@ class Rollout:
     commands: int
     repeated: int
     longest_repeat: int
-    session: Excerpt[Step]
+    steps: int
+    session: Excerpt[Step] | Excerpt[Exchange]
     siblings: Siblings
     checked: Checked | None
     attempts: list[Attempt]
@@ -83,19 +94,26 @@ class Rollout:
 
 
 def rollout_of(
-    access: Access, sample: Sample, *, blind: bool, other_id: str = "", at: Position | None = None
+    access: Access, sample: Sample, *, blind: bool, other_id: str = "", view: str = "", at: Position | None = None
 ) -> Rollout | None:
     """None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` the part of the session to
     show."""
     row = Trajectory.objects.with_text().select_related("run").filter(sample=sample).first()
     if row is None:
         return None
-    siblings = compare_siblings(access, row, other_id=other_id, blind=blind, at=at)
-    session = Session(row.text.turns, row.pk, at=at)
+    row.sample = sample
+    session = shown_as(access, row, view_named(row, view), at=at)
+    # A conversation is long and wide: it is read alone until somebody compares it.
+    by_default = session.view == TERMINAL and not row.is_imported
+    siblings = compare_siblings(access, row, session, other_id=other_id, blind=blind, by_default=by_default)
     until = siblings.comparison.shared if siblings.comparison else None
     return Rollout(
         pk=row.pk,
+        imported=row.is_imported,
+        source=with_signs(row.source),
+        task=with_signs(row.task),
         transcript=session,
+        views=[(name, _view_url(access, sample, name)) for name in sorted(views_of(row))],
         scenario_id=row.scenario_id,
         scenario=row.scenario_name,
         title=with_signs(row.scenario.title if row.scenario else row.environment),
@@ -105,12 +123,17 @@ def rollout_of(
         commands=row.commands,
         repeated=round(row.repeated_share * 100),
         longest_repeat=row.longest_repeat,
+        steps=row.steps,
         session=session.opening(until=until),
         siblings=siblings,
         checked=None if blind else _checked(row),
         attempts=[] if blind else _attempts(access, sample, row),
         run_again=row.scenario_id is not None and row.run is not None and row.run.kind == "rollout",
     )
+
+
+def _view_url(access: Access, sample: Sample, view: str) -> str:
+    return f"{reverse('sample-sibling', args=[access.project.slug, sample.pk])}?view={view}"
 
 
 def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[Attempt]:
@@ -145,8 +168,10 @@ def turns_of(sample: Sample) -> Sequence[Recorded]:
     return row.text.turns if row else []
 
 
-def sibling_of(access: Access, sample: Sample, *, blind: bool, other_id: str, at: Position | None) -> Rollout:
-    found = rollout_of(access, sample, blind=blind, other_id=other_id, at=at)
+def sibling_of(
+    access: Access, sample: Sample, *, blind: bool, other_id: str, view: str, at: Position | None
+) -> Rollout:
+    found = rollout_of(access, sample, blind=blind, other_id=other_id, view=view, at=at)
     if found is None:
         raise NotFound(f"Sample {sample.pk} has no trajectory.")
     return found
@@ -154,10 +179,13 @@ def sibling_of(access: Access, sample: Sample, *, blind: bool, other_id: str, at
 
 def _checked(row: Trajectory) -> Checked:
     return Checked(
+        agent=with_signs(row.agent),
         model=row.model,
         outcome=Outcome(row.outcome),
         keep=row.keep,
         passed=row.checker_passed,
         output=visible(without_colours(row.text.checker_output).rstrip()),
+        rewards=row.rewards,
+        exception=visible(row.exception),
         replay=ReplayState(row.replay),
     )

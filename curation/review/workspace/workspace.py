@@ -12,7 +12,6 @@ from curation.duels.score.models import Score
 from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.projects.settings.guidelines import guidelines_html
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
@@ -32,6 +31,7 @@ from curation.review.workspace.second_opinions import AskedFor, colleagues_of, r
 from curation.samples.blind import shown_flags
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
+from curation.web.text.markdown import markdown_html
 from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import RUBRIC, Dimension
@@ -216,7 +216,7 @@ def workspace_of(
     rolled_out = sample.kind == Kind.TRAJECTORY
     found = None if rolled_out else detail_of(sample, access.user.pk)
     blind = is_blind(access, sample)
-    rollout = rollout_of(access, sample, blind=blind) if rolled_out else None
+    rollout = rollout_of(access, sample, blind=blind, view=location.view) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
     log = Decision.objects.filter(own_and_settled(access), sample=sample).order_by("-id")
     decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])
@@ -270,7 +270,7 @@ def workspace_of(
             if row.action == Action.FLAG and row.undone_by_id is None and not hasattr(row, "resolution")
         ],
         rubric=RUBRIC,
-        guidelines=guidelines_html(access.project.guidelines),
+        guidelines=markdown_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
         navigation=navigation_of(access, location, sample.pk),

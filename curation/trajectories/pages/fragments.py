@@ -9,38 +9,48 @@ from django.views.decorators.http import require_GET
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import look
-from curation.trajectories.models import TrajectoryText
+from curation.trajectories.models import Trajectory, TrajectoryText
 from curation.trajectories.pages.views import trajectory_of
-from curation.trajectories.session.siblings import compare_siblings
-from curation.trajectories.session.steps import Session
+from curation.trajectories.session.shown import Shown, shown_as, subagent_of, view_named
+from curation.trajectories.session.siblings import beside, compare_siblings
 from curation.web.ids import find
 from curation.web.text.chat import Chat
-from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
-from curation.web.text.transcript import Position, Recorded, Source
+from curation.web.text.responses import (
+    find_response,
+    number_in,
+    piece_response,
+    position_in,
+    raw_response,
+    window_response,
+)
+from curation.web.text.transcript import WINDOW, Position, Recorded, Source
 
 
 @require_GET
 @project_page(Scope.READ)
-def trajectory_steps(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    return window_response(request, _session(access, pk, at=position_in(request)))
+def trajectory_steps(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
+    shown = _shown(access, pk, view, at=position_in(request))
+    if "step" in request.GET:
+        shown.at = shown.start_of(number_in(request, "step"))
+    return window_response(request, shown)
 
 
 @require_GET
 @project_page(Scope.READ)
-def trajectory_turn(request: HttpRequest, access: Access, pk: str, turn: int) -> HttpResponse:
-    return piece_response(request, _session(access, pk), turn)
+def trajectory_turn(request: HttpRequest, access: Access, pk: str, turn: int, view: str) -> HttpResponse:
+    return piece_response(request, _shown(access, pk, view), turn)
 
 
 @require_GET
 @project_page(Scope.READ)
-def trajectory_find(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    return find_response(request, _session(access, pk))
+def trajectory_find(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
+    return find_response(request, _shown(access, pk, view))
 
 
 @require_GET
 @project_page(Scope.READ)
-def trajectory_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    return raw_response(request, _session(access, pk), f"trajectory-{pk}")
+def trajectory_raw(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
+    return raw_response(request, _shown(access, pk, view), f"trajectory-{pk}")
 
 
 @require_GET
@@ -49,9 +59,25 @@ def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpRes
     """The siblings, and this trajectory beside one of them."""
     trajectory = trajectory_of(access, pk)
     look(access, trajectory.sample)
-    siblings = compare_siblings(access, trajectory, other_id=request.GET.get("with", ""))
-    context = {"trajectory": trajectory, "siblings": siblings}
+    shown = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
+    siblings = compare_siblings(access, trajectory, shown, other_id=request.GET.get("with", ""))
+    context = {"trajectory": trajectory, "siblings": siblings, "shown_as": shown.view}
     return render(request, "trajectories/session/_siblings.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def trajectory_beside(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    """More steps of two trajectories beside each other."""
+    trajectory = trajectory_of(access, pk)
+    mine = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
+    other = find(Trajectory.objects.siblings_of(trajectory).with_text(), request.GET.get("with", ""), "sibling")
+    theirs = shown_as(access, other, mine.view)
+    length = max(len(mine), len(theirs))
+    start, end = number_in(request, "start"), min(number_in(request, "end") or length, length)
+    span = (end - WINDOW, end) if "bottom" in request.GET else (start, start + WINDOW)
+    context = {"excerpt": beside(mine, theirs, start, end, [span]), "main": "main" in request.GET}
+    return render(request, "transcript/_excerpt.html", context)
 
 
 @require_GET
@@ -73,9 +99,13 @@ def trajectory_exchange_raw(request: HttpRequest, access: Access, pk: str) -> Ht
     return raw_response(request, _raw_messages(access, pk), f"trajectory-{pk}-exchange")
 
 
-def _session(access: Access, pk: str, *, at: Position | None = None) -> Session:
-    text = _text(access, pk)
-    return Session(text.turns, text.pk, at=at)
+def _shown(access: Access, pk: str, view: str, *, at: Position | None = None) -> Shown:
+    """Return a trajectory in a view; after its id, the places of subagents may follow, as in `12-0`."""
+    trajectory_id, *path = pk.split("-")
+    trajectory = trajectory_of(access, trajectory_id)
+    if path:
+        return subagent_of(trajectory, path, at=at)
+    return shown_as(access, trajectory, view, at=at)
 
 
 def _raw_messages(access: Access, pk: str) -> Chat:

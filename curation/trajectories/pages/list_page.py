@@ -12,6 +12,13 @@ from curation.trajectories.models import Outcome, Trajectory
 from curation.web.lists.pages import Chip, Column, Control, Tab, chips, column, controls, page_urls, tabs
 from curation.web.problems import Problem
 
+# The outcomes of imported runs; `failed` and `error` are also those that say more, which the filter offers.
+TABS = [
+    *((outcome.value, outcome.label) for outcome in (Outcome.SOLVED, Outcome.FAILED)),
+    (Outcome.ERROR.value, "Error"),
+    (Outcome.UNKNOWN.value, Outcome.UNKNOWN.label),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
@@ -48,7 +55,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         api_path=params.url(f"/api/v1/projects/{access.project.slug}/trajectories"),
         query=params.to_query(),
         sort=params.sort or params.sorts[0],
-        tabs=tabs(url, params, "outcome", Outcome.choices),
+        tabs=tabs(url, params, "outcome", TABS),
         controls=controls(params.labels, given if problem else QueryDict(params.to_query()), params.choices),
         chips=chips(url, params, params.labels, params.choices),
         commands=column(url, params, "commands", "Commands"),

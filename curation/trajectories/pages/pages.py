@@ -12,8 +12,9 @@ from curation.projects.access import Access
 from curation.runs.models import Call
 from curation.runs.pages.results import why_hidden
 from curation.trajectories.models import RECORDED, Replay, Trajectory
+from curation.trajectories.session.conversation import Exchange
+from curation.trajectories.session.shown import TERMINAL, Shown, shown_as, view_named, views_of
 from curation.trajectories.session.siblings import Siblings, compare_siblings
-from curation.trajectories.session.steps import Session
 from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Step
 
@@ -49,9 +50,11 @@ class CallCosts:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryView:
-    """`repeated` in percent."""
+    """`repeated` in percent; `views` are the names and addresses of the other views."""
 
-    session: Excerpt[Step]
+    view: str
+    views: list[tuple[str, str]]
+    session: Excerpt[Step] | Excerpt[Exchange]
     repeated: int
     siblings: Siblings
     replay: ReplayView | None
@@ -66,18 +69,21 @@ class TrajectoryView:
 
 
 def trajectory_view(
-    access: Access, trajectory: Trajectory, *, other_id: str = "", step: int | None = None
+    access: Access, trajectory: Trajectory, *, view: str = "", other_id: str = "", step: int | None = None
 ) -> TrajectoryView:
     """Needs `with_text()`; `step` is one that must be shown."""
     slug = access.project.slug
-    session = Session(trajectory.text.turns, trajectory.pk)
+    view = view_named(trajectory, view)
+    session = shown_as(access, trajectory, view)
     ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
     before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()
     return TrajectoryView(
+        view=view,
+        views=[(name, f"?view={name}") for name in sorted(views_of(trajectory))],
         session=session.opening(around=step),
         repeated=round(trajectory.repeated_share * 100),
-        siblings=compare_siblings(access, trajectory, other_id=other_id),
-        replay=_replay(trajectory, session),
+        siblings=compare_siblings(access, trajectory, session, other_id=other_id),
+        replay=_replay(access, trajectory),
         checker=visible(without_colours(trajectory.text.checker_output).rstrip()),
         panic_reason=visible(trajectory.panic_reason),
         previous_url=_page_url(slug, before),
@@ -109,15 +115,16 @@ def _costs(trajectory: Trajectory) -> CallCosts | None:
     return CallCosts(found["calls"], found["known"] or Decimal(0), found["unknown"]) if found["calls"] else None
 
 
-def _replay(trajectory: Trajectory, session: Session) -> ReplayView | None:
+def _replay(access: Access, trajectory: Trajectory) -> ReplayView | None:
     row = Replay.objects.filter(trajectory=trajectory).select_related("run").order_by("-id").first()
     if row is None:
         return None
     kept = row.differences[:DIFFERENCES]
+    session = shown_as(access, trajectory, TERMINAL)  # whose turns a replay names
     return ReplayView(row, [_difference(session, entry) for entry in kept], len(row.differences) - len(kept))
 
 
-def _difference(session: Session, entry: Mapping[str, object]) -> Difference:
+def _difference(session: Shown, entry: Mapping[str, object]) -> Difference:
     turn = entry.get("turn")
     return Difference(
         step=session.step_of(turn) if isinstance(turn, int) else None,

@@ -1,4 +1,4 @@
-"""Tasks by REST: attempts of each, and how many were solved."""
+"""Tasks: attempts of each, and how many were solved, by REST and for a page."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,12 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from curation.projects.access import enter
+from curation.projects.access import Access, enter
 from curation.projects.models import Project, Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
-from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
+from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryQuerySet, meant_by
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 from curation.web.schemas import Page
 from judging.statistics.rates import wilson
@@ -66,10 +67,15 @@ class TaskAttemptsOut(Schema):
 def list_tasks(request: HttpRequest, slug: str, params: Query[TaskList]) -> dict[str, object]:
     """Those who review blind get no pending samples, here as in the list of trajectories."""
     access = enter(request, slug, Scope.READ)
+    page, counts = tasks_of(access, params)
+    return page.response(lambda row: task_out(row.task, counts[row.task], params.k))
+
+
+def tasks_of(access: Access, params: TaskList) -> tuple[KeysetPage[Trajectory], dict[str, dict[str, int]]]:
+    """Return the first trajectory of each task of the page, and the outcomes of each task by their number."""
     rows = without_pending(access, params.apply(access.project), "sample")
     page = params.page(first_of_tasks(rows, access.project))
-    counts = count_outcomes(rows, [row.task for row in page.rows])
-    return page.response(lambda row: task_out(row.task, counts[row.task], params.k))
+    return page, count_outcomes(rows, [row.task for row in page.rows])
 
 
 def first_of_tasks(rows: TrajectoryQuerySet, project: Project) -> TrajectoryQuerySet:

@@ -1,6 +1,7 @@
 """Pages of trajectories: the list, one trajectory, the pairs."""
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -17,9 +18,11 @@ from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.list_page import list_page
 from curation.trajectories.pages.pages import trajectory_view
+from curation.trajectories.pages.tasks import TaskList, task_out, tasks_of
 from curation.trajectories.replay.stage import replay_refusal, start_replay
 from curation.web.ids import find, number
 from curation.web.lists.pages import list_context
+from curation.web.text.markup import with_signs
 
 
 @require_GET
@@ -38,6 +41,7 @@ def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     view = trajectory_view(
         access,
         trajectory,
+        view=request.GET.get("view", ""),
         other_id=request.GET.get("with", ""),
         step=number(request.GET.get("step", "")),
     )
@@ -54,7 +58,7 @@ def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpRespon
 
 
 def _next_steps(access: Access, trajectory: Trajectory) -> list[tuple[str, str]]:
-    """The review of its sample while nobody has decided it, then the trajectories of its scenario."""
+    """The review of its sample while nobody has decided it, then the trajectories of its scenario or task."""
     slug, sample = access.project.slug, trajectory.sample
     steps = []
     if sample is not None and sample.status == Status.PENDING and access.may(Scope.REVIEW):
@@ -62,7 +66,23 @@ def _next_steps(access: Access, trajectory: Trajectory) -> list[tuple[str, str]]
     if trajectory.scenario_id is not None:
         listed = f"{reverse('trajectory-list', args=[slug])}?scenario={trajectory.scenario_id}"
         steps.append(("Other trajectories of the scenario", listed))
+    elif trajectory.task:
+        listed = f"{reverse('trajectory-list', args=[slug])}?{urlencode({'task': trajectory.task})}"
+        steps.append(("Other runs of the task", listed))
     return open_to(access, [*steps, ("Launch pairs", f"{reverse('run-new', args=[slug])}?kind=pairs")])
+
+
+@require_GET
+@project_page(Scope.READ)
+def trajectory_tasks(request: HttpRequest, access: Access) -> HttpResponse:
+    """A line for each task, as REST counts them."""
+    params = TaskList.from_query(request.GET)
+    page, counts = tasks_of(access, params)
+    context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/tasks")
+    rows = [task_out(row.task, counts[row.task], params.k) for row in page.rows]
+    context["rows"] = [row | {"name": with_signs(str(row["task"]))} for row in rows]
+    context["leaves_out_pending"] = reviews_blind(access)
+    return render(request, "trajectories/tasks.html", context)
 
 
 @require_POST

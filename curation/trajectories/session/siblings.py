@@ -1,15 +1,19 @@
-"""Two trajectories of a scenario side by side: the steps that both share, and where they diverge."""
+"""Two trajectories of a scenario or task side by side: the steps that both share, and where they diverge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import ClassVar
+from urllib.parse import urlencode
 
 from curation.projects.access import Access
 from curation.samples.blind import hides, look_at
-from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
-from curation.trajectories.session.steps import Session
+from curation.trajectories.models import Outcome, Trajectory
+from curation.trajectories.session.conversation import Exchange
+from curation.trajectories.session.shown import TERMINAL, Shown, shown_as
 from curation.web.ids import find
-from curation.web.text.transcript import Excerpt, Position, Step
+from curation.web.text.figures import counted
+from curation.web.text.transcript import Excerpt, Source, Step, opening_spans, parts_of
 
 # A page lists this many siblings; the list of trajectories has all.
 MOST = 40
@@ -17,7 +21,7 @@ MOST = 40
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Another trajectory of the scenario. `outcome`, `tone` and `model` are empty where they are hidden.
+    """Another trajectory of the scenario or task. `outcome`, `tone` and `model` are empty where they are hidden.
 
     `other_bundle`: the scenario was edited between the two rollouts. `current`: it is the one compared with.
     """
@@ -32,14 +36,25 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Two steps of the same number; None where one of the two has ended. `ended` names it once, at its end."""
+
+    template: ClassVar[str] = "trajectories/session/_beside.html"
+    mine: Step | Exchange | None
+    theirs: Step | Exchange | None
+    of_mine: Source | None
+    of_theirs: Source | None
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """The first `shared` steps are equal; `divergence` says what differs next, `mine` and `theirs` are the rest."""
+    """The first `shared` steps are equal; `divergence` says what differs next, `rest` has the steps from there on."""
 
     other: Sibling
     shared: int
     divergence: str
-    mine: Excerpt[Step]
-    theirs: Excerpt[Step]
+    rest: Excerpt[Beside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +67,15 @@ class Siblings:
 
 
 def compare_siblings(
-    access: Access, trajectory: Trajectory, *, other_id: str = "", blind: bool = False, at: Position | None = None
+    access: Access,
+    trajectory: Trajectory,
+    mine: Shown,
+    *,
+    other_id: str = "",
+    blind: bool = False,
+    by_default: bool = True,
 ) -> Siblings:
-    """Compare with `other_id`, or with a default, and show `at` of this trajectory. Needs `trajectory.text`.
+    """Compare with `other_id`, or `by_default` with a sibling that we choose. `mine` is the trajectory as it is shown.
 
     While the page of this trajectory is `blind`, the outcomes of all siblings are hidden; else those of siblings whose
     own samples hide them from the reader.
@@ -62,35 +83,56 @@ def compare_siblings(
     rows = Trajectory.objects.siblings_of(trajectory).select_related("sample")
     siblings = list(rows[:MOST])
     known = [] if blind else [row for row in siblings if row.sample is None or not hides(access, row.sample)]
-    other = find(rows, other_id, "sibling") if other_id else _default_sibling(trajectory, siblings, known)
-    if other is None:
-        return Siblings([], None, None)
+    if other_id:
+        other: Trajectory | None = find(rows, other_id, "sibling")
+    else:
+        other = _default_sibling(trajectory, siblings, known) if by_default else None
     if not blind:
-        look_at(access, [row.sample_id for row in (*siblings, other)])
+        look_at(access, [row.sample_id for row in (*siblings, *filter(None, [other]))])
     told = {row.pk for row in known}
-    if not blind and (other.sample is None or not hides(access, other.sample)):
+    if other is not None and not blind and (other.sample is None or not hides(access, other.sample)):
         told.add(other.pk)
     shown = [_sibling(row, trajectory, other, hidden=row.pk not in told) for row in siblings]
-    theirs = Session(TrajectoryText.objects.only("steps").get(pk=other.pk).turns, other.pk)
-    mine = Session(trajectory.text.turns, trajectory.pk, at=at)
     current = next((place for place, row in enumerate(shown) if row.current), -1)
-    return Siblings(
-        all=shown,
-        comparison=compare(mine, theirs, _sibling(other, trajectory, other, hidden=other.pk not in told)),
-        next=shown[(current + 1) % len(shown)] if len(shown) > 1 else None,
-    )
+    following = shown[(current + 1) % len(shown)] if shown else None
+    comparison = None
+    if other is not None:
+        theirs = shown_as(access, Trajectory.objects.with_text().get(pk=other.pk), mine.view)
+        comparison = compare(mine, theirs, _sibling(other, trajectory, other, hidden=other.pk not in told))
+    return Siblings(shown, comparison, None if following and following.current else following)
 
 
-def compare(mine: Session, theirs: Session, other: Sibling) -> Comparison:
-    both = range(min(len(mine), len(theirs)))
-    shared = sum(1 for _ in takewhile(lambda number: mine.texts(number) == theirs.texts(number), both))
+def compare(mine: Shown, theirs: Shown, other: Sibling) -> Comparison:
+    shared = shared_steps(mine, theirs)
+    end = max(len(mine), len(theirs))
     return Comparison(
         other=other,
         shared=shared,
         divergence=_divergence(mine, theirs, shared),
-        mine=mine.opening(first=shared),
-        theirs=theirs.opening(first=shared),
+        rest=beside(mine, theirs, shared, end, opening_spans(shared, end, mine.opened_at())),
     )
+
+
+def shared_steps(mine: Shown, theirs: Shown) -> int:
+    """Return how many of the first steps are equal."""
+    both = range(min(len(mine), len(theirs)))
+    return sum(1 for _ in takewhile(lambda place: mine.done_and_seen(place) == theirs.done_and_seen(place), both))
+
+
+def beside(mine: Shown, theirs: Shown, start: int, end: int, spans: Sequence[tuple[int, int]]) -> Excerpt[Beside]:
+    """Return the steps of both from `start` to `end` that are in one of the spans, by their number."""
+
+    def entry(place: int) -> Beside:
+        left = mine.entry(place) if place < len(mine) else None
+        right = theirs.entry(place) if place < len(theirs) else None
+        ended = (
+            "This one has ended." if place == len(mine) else "The sibling has ended." if place == len(theirs) else ""
+        )
+        return Beside(left, right, mine.source, theirs.source, ended)
+
+    query = urlencode({"with": theirs.source.pk if theirs.source else "", "view": mine.view})
+    source = mine.source and replace(mine.source, window="trajectory-beside", query=query)
+    return Excerpt(parts_of(start, end, spans, entry), max(len(mine), len(theirs)), 0, source)
 
 
 def _default_sibling(
@@ -107,7 +149,7 @@ def _default_sibling(
     return next((row for row in siblings if row.pk > trajectory.pk), siblings[0] if siblings else None)
 
 
-def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory, *, hidden: bool) -> Sibling:
+def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory | None, *, hidden: bool) -> Sibling:
     outcome = Outcome(row.outcome)
     return Sibling(
         pk=row.pk,
@@ -116,19 +158,18 @@ def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory, *, hidd
         outcome="" if hidden else outcome.label,
         tone="" if hidden else outcome.tone,
         other_bundle=row.bundle_sha256 != trajectory.bundle_sha256,
-        current=row.pk == other.pk,
+        current=other is not None and row.pk == other.pk,
     )
 
 
-def _divergence(mine: Session, theirs: Session, at: int) -> str:
+def _divergence(mine: Shown, theirs: Shown, at: int) -> str:
     if at == len(mine) == len(theirs):
         return "Both took the same steps to the end."
     if at == len(mine) or at == len(theirs):
-        steps = f"{at - 1} {'step' if at == 2 else 'steps'}"
+        steps = counted(at - (mine.view == TERMINAL), "step")  # an orientation is none
         return f"After {steps} {'this one' if at == len(mine) else 'the sibling'} has ended."
-    if at == 0:
+    if at == 0 and mine.view == TERMINAL:
         return "The two sessions began with different orientations."
-    one, two = mine.places[at].action, theirs.places[at].action
-    if one is not None and two is not None and mine.raw_text(one) == theirs.raw_text(two):
-        return f"Step {at}: the same command, another output."
-    return f"Step {at}: another command."
+    action, result = mine.words(at)
+    is_same = mine.done_and_seen(at)[0] == theirs.done_and_seen(at)[0]
+    return f"Step {mine.number(at)}: {f'the same {action}, another {result}' if is_same else f'another {action}'}."

@@ -1,32 +1,31 @@
 """A recorded trajectory as terminal steps: a command and its output."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from curation.web.text.markup import code_html, marked, without_colours
+from curation.web.text.markup import code_html, without_colours
+from curation.web.text.parts import Form, is_edit, is_test
 from curation.web.text.transcript import (
-    WINDOW,
     Excerpt,
     Fact,
-    Form,
     Landmark,
     Piece,
     Position,
     Recorded,
     Source,
     Step,
+    StepState,
     Transcript,
+    opening_spans,
     summary_line,
+    trimmed_at,
 )
 
-# A session with no more steps than this is shown whole.
-WHOLE = 60
-# The first and the last steps of a longer one.
-HEAD, TAIL = 30, 10
+# The name of this view in an address.
+TERMINAL = "terminal"
 # Commands of the terminal and not of its shell.
 ENDINGS = ("exit", "panic")
-# A text with no more characters and lines is shown whole; of a longer one, half as many lines.
-FIRST, FIRST_LINES = 4_000, 60
 # Seconds; shorter commands show no time.
 SLOW = 0.1
 
@@ -48,56 +47,89 @@ class Place:
 class Session(Transcript[Step]):
     """The turns of a trajectory in deploy format, as `TrajectoryText` keeps them; `pk` is the trajectory's."""
 
-    def __init__(self, turns: Sequence[Recorded], pk: int, *, at: Position | None = None) -> None:
-        urls = ("trajectory-steps", "trajectory-turn", "trajectory-find", "trajectory-raw")
-        super().__init__(turns, Source(pk, "step", *urls), at=at)
+    view: ClassVar = TERMINAL
+    urls: ClassVar = ("trajectory-steps", "trajectory-turn", "trajectory-find", "trajectory-raw")
+
+    def __init__(
+        self,
+        turns: Sequence[Recorded],
+        pk: int,
+        *,
+        at: Position | None = None,
+        states: Sequence[StepState] = (),
+        commands: Mapping[int, str] | None = None,
+    ) -> None:
+        """`states` are by the position of a step, as `commands`: what steps show that call tools."""
+        super().__init__(turns, Source(pk, "step", *self.urls), at=at)
         self.places = places_of(turns)
+        self.states = states
+        self.commands = commands or {}
 
     def __len__(self) -> int:
         return len(self.places)
 
     def opening(self, *, first: int = 0, until: int | None = None, around: int | None = None) -> Excerpt[Step]:
         """Return the steps `first` to `until`: all, or the first, the last and those near `around` or `at`."""
-        if around is None and self.at is not None:
-            around = self.step_of(self.at.turn)
+        around = self.opened_at() if around is None else around
         end = len(self) if until is None else min(until, len(self))
-        if end - first <= WHOLE:
-            return self.excerpt(first, end, [(first, end)])
-        spans = [(first, first + HEAD), (end - TAIL, end)]
-        if around is not None:
-            spans.append((min(around - WINDOW // 2, end), min(around + WINDOW // 2, end)))
-        return self.excerpt(first, end, spans)
+        return self.excerpt(first, end, opening_spans(first, end, around))
 
     def entry(self, place: int, *, opened: bool = True) -> Step:
         step = self.places[place]
-        command = None if step.action is None else self._beginning(step.action)
-        output = self._beginning(step.output) if step.output is not None and self.text(step.output) else None
+        command = None if step.action is None else self.beginning(step.action)
+        output = self.beginning(step.output) if step.output is not None and self.text(step.output) else None
         return Step(
             number=step.number,
             turns=" ".join(map(str, step.turns)),
             prompt=step.prompt,
             command=command,
             output=output,
-            note="what the terminal showed first" if output else "nothing but the prompt to begin with",
+            note="" if self.commands else "what the terminal showed first" if output else "no banner",
             facts=() if step.output is None else _facts(self.turns[step.output]),
+            state=self.entry_state(place),
         )
 
+    def entry_state(self, place: int) -> StepState | None:
+        position = self.turns[self.places[place].turns[0]].get("step")
+        return self.states[position] if self.states and isinstance(position, int) else None
+
     def landmarks(self) -> Iterator[Landmark]:
-        for step in self.places:
+        before = ""
+        for number, step in enumerate(self.places):
             shown = self.text(step.turns[0])
             failed = (
                 [fact.text for fact in _facts(self.turns[step.output]) if fact.tone] if step.output is not None else []
             )
-            is_command = step.action is not None
-            yield Landmark(step.turns[0], f"step {step.number}", summary_line(shown), is_command, ", ".join(failed))
+            signs = {"edit": is_edit("bash", {"command": shown}), "test": is_test(shown), "loop": shown == before}
+            marks = ("command", *(sign for sign, found in signs.items() if found)) if step.action is not None else ()
+            before = shown if step.action is not None else before
+            state = self.entry_state(number)
+            label = state.label if state else ""
+            yield Landmark(step.turns[0], f"step {step.number}", summary_line(shown), marks, ", ".join(failed), label)
 
     def step_of(self, turn: int) -> int | None:
         """Return the number of the step that contains this turn."""
         return next((place.number for place in self.places if turn in place.turns), None)
 
-    def texts(self, number: int) -> list[tuple[object, object]]:
-        """Return the texts of a step, by which steps are equal: command and output, without exit codes and times."""
-        return [(self.turns[index].get("kind"), self.turns[index].get("text")) for index in self.places[number].turns]
+    def opened_at(self) -> int | None:
+        """Return the step that the page must show: the one of a link, or that after which the session was trimmed."""
+        return trimmed_at(self.states) if self.at is None else self.step_of(self.at.turn)
+
+    def start_of(self, number: int) -> Position | None:
+        """Return where the step of this number begins, None if there is none."""
+        return Position(self.places[number].turns[0]) if number < len(self) else None
+
+    def number(self, place: int) -> int:
+        return self.places[place].number
+
+    def done_and_seen(self, place: int) -> tuple[object, object]:
+        """Return the texts by which steps are equal: command and output, without exit codes and times."""
+        step = self.places[place]
+        texts = [None if turn is None else self.raw_text(turn) for turn in (step.action, step.output)]
+        return texts[0], texts[1]
+
+    def words(self, place: int) -> tuple[str, str]:
+        return "command", "output"
 
     def role(self, turn: int) -> str:
         return f"step {self.step_of(turn)}"
@@ -112,7 +144,8 @@ class Session(Transcript[Step]):
         """Without colours, and without the prompt, which is shown before the next command."""
         text = self.raw_text(turn)
         if self.turns[turn].get("kind") == "action":
-            return text
+            position = self.turns[turn].get("step")
+            return self.commands.get(position, text) if isinstance(position, int) else text
         return without_colours(text.removesuffix(str(self.turns[turn].get("prompt") or "")))
 
     def raw(self) -> str:
@@ -120,17 +153,14 @@ class Session(Transcript[Step]):
         ends = ("\n" if turn.get("kind") == "action" else "" for turn in self.turns)
         return "".join(self.raw_text(index) + end for index, end in enumerate(ends))
 
-    def _beginning(self, turn: int) -> Piece:
-        """The whole text, or the first lines of a long one, cut at the end of a line."""
+    def beginning(self, turn: int) -> Piece:
+        """As of any transcript; a command that is shown whole is highlighted."""
+        piece = super().beginning(turn)
         text = self.text(turn)
-        if len(text) <= FIRST and text.count("\n") <= FIRST_LINES:
-            is_shell = self.turns[turn].get("kind") == "action" and text.partition(" ")[0] not in ENDINGS
-            marks = self.marks(turn)
-            return Piece(turn, code_html(text, marks) if is_shell else marked(text.rstrip("\n"), marks))
-        if self.at and self.at.turn == turn:
-            return self.piece(turn)
-        lines = text[:FIRST].splitlines(keepends=True)[: FIRST_LINES // 2]
-        return self.cut(turn, 0, max(sum(map(len, lines)), 1))
+        is_shell = self.turns[turn].get("kind") == "action" and text.partition(" ")[0] not in ENDINGS
+        if not is_shell or piece.start or piece.left:
+            return piece
+        return Piece(turn, code_html(text, self.marks(turn)))
 
 
 def places_of(turns: Sequence[Recorded]) -> list[Place]:

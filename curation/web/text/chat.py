@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from curation.web.text.markup import without_colours
+from curation.web.text.parts import LOOKED_AT, Form, form_of
 from curation.web.text.transcript import (
     Excerpt,
-    Form,
     Landmark,
     Position,
     Recorded,
@@ -71,7 +71,9 @@ class Chat(Transcript[Turn]):
         return "task" if turn == self._task else "output"
 
     def form(self, turn: int) -> Form:
-        return "blocks" if self.role(turn) == "assistant" else "terminal" if self.role(turn) == "output" else "text"
+        if self.role(turn) == "output":
+            return form_of(self.text(turn))
+        return "blocks" if self.role(turn) == "assistant" else "text"
 
     def raw_text(self, turn: int) -> str:
         """The text with tool calls as JSON below it."""
@@ -104,7 +106,8 @@ class Chat(Transcript[Turn]):
             shown = blocks[0].script.strip() or text if blocks else _TAGS.sub(" ", text[:1000])
             calls = bool(self.turns[index].get("tool_calls"))
             error = failure_in(text) if role in ("output", "tool") else ""
-            yield Landmark(index, role, summary_line(shown), bool(blocks) or calls, error)
+            marks = ("command",) if blocks or calls else ()
+            yield Landmark(index, role, summary_line(shown), marks, error)
 
     def complete(self) -> list[Turn]:
         """All turns with their whole texts, for pages that load nothing; the last two are opened unless long."""
@@ -117,6 +120,8 @@ class Chat(Transcript[Turn]):
 
 def failure_in(output: str) -> str:
     """Return how a command's output says that it failed: by its exit code, else by a line that reports an error."""
+    if len(output) > 2 * LOOKED_AT:
+        output = f"{output[:LOOKED_AT]}\n{output[-LOOKED_AT:]}"
     returned = _RETURNED.search(output)
     if returned is not None:
         code = int(returned[1] or returned[2])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
+from pygments.lexer import Lexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES
 
@@ -135,11 +136,14 @@ def marked(text: str, spans: Spans, name: str = "leak") -> SafeString:
 
 def code_html(script: str, spans: Spans = ()) -> SafeString:
     """A shell script with Pygments' class names, and the spans marked."""
-    script = script.rstrip("\n")
-    if len(script) > HIGHLIGHT_UP_TO:
-        return marked(script, spans)
+    return highlighted(script.rstrip("\n"), _BASH, spans)
+
+
+def highlighted(text: str, lexer: Lexer, spans: Spans = ()) -> SafeString:
+    if len(text) > HIGHLIGHT_UP_TO:
+        return marked(text, spans)
     parts: list[SafeString] = []
-    for offset, kind, value in _BASH.get_tokens_unprocessed(script):
+    for offset, kind, value in lexer.get_tokens_unprocessed(text):
         name = STANDARD_TYPES.get(kind, "")
         for piece, mark in _cut(value, offset, spans):
             html = _wrapped(piece, mark)

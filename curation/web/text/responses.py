@@ -52,9 +52,13 @@ def _outline_response(request: HttpRequest, transcript: Transcript[Entry]) -> Ht
     lines = list(transcript.landmarks())
     kinds = {
         "turns": lines,
-        "commands": [line for line in lines if line.is_command],
+        "commands": [line for line in lines if "command" in line.marks],
         "errors": [line for line in lines if line.error],
+        "labels": [line for line in lines if line.label],
     }
+    kinds |= {f"{mark}s": [line for line in lines if mark in line.marks] for mark in ("edit", "test", "loop")}
+    # The kinds that only sessions have are offered where there are some.
+    kinds = {kind: found for kind, found in kinds.items() if found or kind in ("turns", "commands", "errors")}
     which = request.GET["outline"] if request.GET["outline"] in kinds else "turns"
     start = number_in(request, "start")
     context = {
@@ -71,9 +75,12 @@ def _outline_response(request: HttpRequest, transcript: Transcript[Entry]) -> Ht
 
 
 def raw_response(request: HttpRequest, transcript: Transcript[Entry], name: str) -> HttpResponse:
-    """The transcript, or one `turn` of it, as a plain text file."""
+    """The transcript, or one `turn` of it, as a plain text file; a turn that is an image as that."""
     turn = request.GET.get("turn", "")
     if turn and number_in(request, "turn") < len(transcript.turns):
+        image = transcript.image(number_in(request, "turn"))
+        if image is not None and image.data:
+            return HttpResponse(image.data, content_type=image.media_type)
         text, name = transcript.raw_text(number_in(request, "turn")), f"{name}-turn-{turn}"
     else:
         text = transcript.raw()

@@ -5,27 +5,33 @@ terminal step, which is a command and its output. The templates are in `template
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from django.utils.safestring import SafeString
 
-from curation.web.text.markup import Mark, found_spans, marked, render_text, shifted, visible
+from curation.web.text.markup import Mark, found_spans, shifted, visible
+from curation.web.text.parts import WHOLE, Form, part_html
 from curation.web.text.scan_marks import scan_marks
 
 # Entries that one press of a gap's button loads.
 WINDOW = 40
 # Characters of one text that a page draws at once.
 CHUNK = 16_000
+# Of a session: one with no more steps than this is shown whole, else its first and last ones.
+WHOLE_SESSION, HEAD, TAIL = 60, 30, 10
+# A text of a session with no more characters and lines is shown whole; of a longer one, half as many lines.
+FIRST, FIRST_LINES = 4_000, 60
 # Characters of a text's summary line, and of the text before the first match.
 LINE, BEFORE = 160, 400
 MOST_FOUND = 50
+# Characters after a part of a text that are scanned with it, so that what begins in the part is found whole.
+SCANNED_BEYOND = 4_000
 TONES = {"task": "user", "user": "user", "system": "system", "assistant": "assistant"}
 
 Recorded = Mapping[str, object]
 Entry = TypeVar("Entry")
-Form = Literal["blocks", "text", "terminal", "screen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +45,22 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a page loads the rest of a transcript: the URL names of its fragments, called with project and `pk`."""
+    """Where a page loads the rest of a transcript: the URL names of its fragments, called with project and `pk`.
+    `query` is added to that of `window`."""
 
-    pk: int
+    pk: int | str
     noun: str
     window: str
     turn: str
     find: str
     raw: str
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of one turn's text, from character `start`. `next_start` is None for the last part; `left` in characters.
-
-    `form`: an answer's `blocks`, plain `text`, a `terminal` box, or the `screen` of a session, which has no box.
-    `line` is the number of its first line.
-    """
+    """A part of one turn's text, from character `start`. `next_start` is None for the last part; `left` in characters;
+    `line` is the number of its first line."""
 
     turn: int
     html: SafeString
@@ -71,6 +76,7 @@ class Turn:
     """A chat message or a search result. `body` is None if it loads when the turn is opened; `size` in characters;
     `note` is shown beside the role. Of a search result, `first` is the character of the first of its `matches`."""
 
+    template: ClassVar[str] = "transcript/_turn.html"
     index: int
     role: str
     line: SafeString
@@ -98,8 +104,9 @@ class Fact:
 @dataclass(frozen=True, slots=True)
 class Step:
     """A command in a terminal and its output. `note` is shown where there is no command; `turns` are the indexes of the
-    recorded texts, with spaces between."""
+    recorded texts, with spaces between. `state` is that of a trajectory's step."""
 
+    template: ClassVar[str] = "transcript/_step.html"
     number: int
     command: Piece | None
     output: Piece | None
@@ -109,11 +116,30 @@ class Step:
     error: SafeString | None = None
     details: tuple[tuple[str, SafeString], ...] = ()
     turns: str = ""
+    state: "StepState | None" = None
 
     @property
     def link(self) -> str:
         """The turn by which links name the step."""
         return self.turns.partition(" ")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StepState:
+    """What people and the source say of a step of a trajectory. `number` is its `step_id`.
+
+    `learn`: a model may learn from it. `why_not` is the reason, `label` a process label. `may_mark`: it is the agent's.
+    `is_end`: the session was trimmed after it. `is_cut`: it comes after that.
+    """
+
+    number: int
+    learn: bool
+    why_not: str = ""
+    label: str = ""
+    label_tone: str = ""
+    may_mark: bool = False
+    is_end: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +179,24 @@ class Excerpt(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Landmark:
-    """One line of an outline: a turn, its type, and whether it is a command or an error."""
+    """One line of an outline: a turn, its type, and its marks: `command`, `edit`, `test`, `loop`, or a label. `error`
+    says how it failed."""
 
     turn: int
     role: str
     line: SafeString
-    is_command: bool = False
+    marks: tuple[str, ...] = ()
     error: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture in a transcript. `data` is empty if the transcript has its `address` only."""
+
+    media_type: str
+    data: bytes
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,16 +260,7 @@ class Transcript(ABC, Generic[Entry]):
         self, start: int, end: int, spans: Iterable[tuple[int, int]], *, opened: bool = False
     ) -> Excerpt[Entry]:
         """Return the entries of `start` to `end` that are in one of the spans, with gaps for the others."""
-        parts: list[Part[Entry]] = []
-        at = start
-        for low, high in [*sorted(spans), (end, end)]:
-            first, last = max(low, at), min(high, end)
-            if first > at:
-                parts.append(Part(gap=Gap(at, min(first, end))))
-                at = min(first, end)
-            if first < last:
-                parts.append(Part(tuple(self.entry(place, opened=opened) for place in range(first, last))))
-                at = last
+        parts = parts_of(start, end, spans, lambda place: self.entry(place, opened=opened))
         size = sum(len(self.raw_text(turn)) for turn in range(len(self.turns)))
         return Excerpt(parts, len(self), size, self.source)
 
@@ -252,30 +280,51 @@ class Transcript(ABC, Generic[Entry]):
 
     def cut(self, turn: int, start: int, end: int, *, wanted: str = "") -> Piece:
         """Return a turn's text from `start` to `end`, with the matches of `wanted` or the findings of the scan marked.
-        An answer is rendered only as a whole and without matches."""
+        Some forms are rendered only as a whole and without matches."""
         text, form = self.text(turn), self.form(turn)
-        marks = [] if wanted else self.marks(turn)
         end = min(end, len(text))
+        marks = [] if wanted else self.marks(turn, end)
         left = len(text) - end
-        if form == "blocks":
-            if not (start or left or wanted):
-                return Piece(turn, render_text(text, marks), "blocks")
-            form = "text"
-        part = text[start:end]
+        if form in WHOLE and (start or left or wanted or (marks and form == "markdown")):
+            form = WHOLE[form]
+        part = text[start:end] if left else text[start:].rstrip("\n")
         spans = found_spans(part, wanted) if wanted else shifted(marks, start)
+        html = part_html(form, part, spans, "found" if wanted else "")
         line = text.count("\n", 0, start) + 1
-        return Piece(turn, marked(part, spans, "found"), form, start, end if left else None, left, line)
+        return Piece(turn, html, form, start, end if left else None, left, line)
 
-    def marks(self, turn: int) -> list[Mark]:
-        """Return the findings of the scan in a turn and the line of a link, in characters of its text. A transcript
-        without a source is shown beside others, and its marks would have the ids of theirs."""
+    def beginning(self, turn: int) -> Piece:
+        """Return the whole text, or the first lines of a long one, cut at the end of a line."""
+        text = self.text(turn)
+        if len(text) <= FIRST and text.count("\n") <= FIRST_LINES:
+            return self.cut(turn, 0, len(text))
+        if self.at and self.at.turn == turn:
+            return self.piece(turn)
+        lines = text[:FIRST].splitlines(keepends=True)[: FIRST_LINES // 2]
+        return self.cut(turn, 0, max(sum(map(len, lines)), 1))
+
+    def image(self, turn: int) -> Image | None:
+        """Return the image that a turn is, None if it is a text."""
+        return None
+
+    def marks(self, turn: int, until: int | None = None) -> list[Mark]:
+        """Return the findings of the scan in a turn and the line of a link, in characters of its text; those before the
+        character `until` at least. A transcript without a source is shown beside others, and its marks would have the
+        ids of theirs."""
         if self.source is None:
             return []
-        found = scan_marks(self.turns[turn], self.text(turn), self.mark_prefix(turn))
+        scanned, text = self.scanned(turn), self.text(turn)
+        if until is not None and isinstance(scanned, str):
+            scanned = text = text[: until + SCANNED_BEYOND]
+        found = scan_marks(scanned, text, self.mark_prefix(turn))
         if self.at is None or self.at.turn != turn or not self.at.line:
             return found
         start, end = line_span(self.text(turn), self.at.line)
         return sorted([*found, *_around(found, Mark(start, end, "linked", f"turn-{turn}-line-{self.at.line}"))])
+
+    def scanned(self, turn: int) -> object:
+        """Return the JSON value of a turn in which the scan finds what `marks` shows."""
+        return self.turns[turn]
 
     def _shown_from(self, turn: int, text: str) -> int:
         """Return the character of a turn that must be shown."""
@@ -299,6 +348,39 @@ class Transcript(ABC, Generic[Entry]):
         at = max(spans[0][0] - LINE // 4, 0) if spans else 0
         first = spans[0][0] if spans else 0
         return Turn(turn, self.role(turn), summary_line(text[at:]), len(text), matches=len(spans), first=first)
+
+
+def parts_of(
+    start: int, end: int, spans: Iterable[tuple[int, int]], entry: Callable[[int], Entry]
+) -> list[Part[Entry]]:
+    """Return the entries of `start` to `end` that are in one of the spans, with gaps for the others."""
+    parts: list[Part[Entry]] = []
+    at = start
+    for low, high in [*sorted(spans), (end, end)]:
+        first, last = max(low, at), min(high, end)
+        if first > at:
+            parts.append(Part(gap=Gap(at, min(first, end))))
+            at = min(first, end)
+        if first < last:
+            parts.append(Part(tuple(entry(place) for place in range(first, last))))
+            at = last
+    return parts
+
+
+def opening_spans(first: int, end: int, around: int | None = None) -> list[tuple[int, int]]:
+    """Return the spans of a session's steps from `first` to `end` that a page opens with: all of them, or the first,
+    the last, and those near `around`."""
+    if end - first <= WHOLE_SESSION:
+        return [(first, end)]
+    spans = [(first, first + HEAD), (end - TAIL, end)]
+    if around is not None:
+        spans.append((min(around - WINDOW // 2, end), min(around + WINDOW // 2, end)))
+    return spans
+
+
+def trimmed_at(states: Sequence[StepState]) -> int | None:
+    """Return the position of the step after which a session was trimmed."""
+    return next((state.number - 1 for state in states if state.is_end), None)
 
 
 def summary_line(text: str) -> SafeString:

@@ -57,7 +57,7 @@ def test_the_queue_shows_the_session_and_hides_the_verdict(client: Client, me: A
     assert "leave a greeting" in page and "loop" in page and "shown after the decision" in page
     assert [word for word in TELLING if word in page] == []
     assert Lease.objects.get().sample_id == row.sample_id
-    assert 'data-key="e"' in page and "Needs a new rollout" in page
+    assert 'data-key="e"' in page and "To be re-run" in page
     assert 'data-key="d"' not in page and "Pick left" not in page and "Find in the history" not in page
 
 

@@ -51,9 +51,11 @@ def test_an_imported_run_has_its_source_rewards_and_siblings(client: Client, pro
     other = make_imported(project, called("pwd", "/app\n"), outcome="failed")
     make_imported(project, called("pwd", "/app\n"), task="another")
     shown = page_of(client, row)
-    for wanted in ("jobs.zip", "sum__1", "terminus-2", "reward 1.0", "a.csv", "Step 2: another command."):
+    for wanted in ("jobs.zip", "sum__1", "terminus-2", "reward 1", "a.csv", "Step 3: another action.", "Verifier"):
         assert wanted in shown, wanted
-    assert "the server decides" not in shown and "without <code>exit" not in shown
+    of_shells = ("the server decides", "without <code>exit", "the terminal showed", "rollout", "Raw messages", "Replay")
+    main = shown.partition("<main")[2].partition("</main>")[0]
+    assert [words for words in of_shells if words in main] == []
     assert f'id="sibling-{other.pk}"' in shown and shown.count('class="chip" id="sibling-') == 1
     assert html(client, "trajectories/?agent=terminus-2&task=sum").count("data-row-focus") == 2
     assert client.get(f"/p/acme/samples/{row.sample_id}/").status_code == 200
@@ -66,7 +68,7 @@ def test_a_tab_keeps_the_other_filters(client: Client, project: Project) -> None
     make_trajectory(project, make_scenario(project, "from elsewhere"))
     shown = html(client, f"trajectories/?run={run.pk}&outcome=solved")
     assert "the best" in shown and "the lost" not in shown and "from elsewhere" not in shown
-    assert f'href="/p/acme/trajectories/?outcome=checker_failed&amp;run={run.pk}"' in shown
+    assert f'href="/p/acme/trajectories/?outcome=failed&amp;run={run.pk}"' in shown
     assert f'href="/p/acme/trajectories/?outcome=solved&amp;run={run.pk}" aria-current="page"' in shown
     assert f"/api/v1/projects/acme/trajectories?outcome=solved&amp;run={run.pk}" in shown
 
@@ -251,3 +253,79 @@ def test_another_projects_trajectory_is_not_found(client: Client, project: Proje
 def test_the_new_rollout_form_is_filled_from_its_link(client: Client, project: Project) -> None:
     shown = html(client, "runs/new/?kind=rollout&filter=%7B%22id%22%3A%20%2231%22%7D&samples=5")
     assert 'name="filter.id" value="31"' in shown and 'value="5"' in shown
+
+
+IMAGE = {"type": "image", "source": {"media_type": "image/png", "path": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+def test_an_imported_run_is_a_conversation_and_a_shell_agents_a_terminal_too(client: Client, project: Project) -> None:
+    row = make_imported(project, called("ls -la", "a.csv\n"), called("rm x", "no", 2, reasoning_content="Maybe so."))
+    shown = page_of(client, row)
+    assert "exchange--agent" in shown and "Maybe so." in shown and 'aria-label="Outline"' in shown
+    assert 'href="?view=terminal"' in shown and "step__command" not in shown
+    terminal = page_of(client, row, "?view=terminal")
+    assert "step__command" in terminal and "ls" in terminal and "tool call" not in terminal
+    edit = {"tool_call_id": "e", "function_name": "edit", "arguments": {"path": "a", "old_str": "1", "new_str": "2"}}
+    other = make_imported(project, {"source": "agent", "message": "", "tool_calls": [edit]}, task="edits")
+    shown = page_of(client, other, "?view=terminal")
+    assert "view=terminal" not in shown and "diff__line--add" in shown
+    rollout = make_trajectory(project)
+    assert "step__command" in page_of(client, rollout) and "exchange--agent" in page_of(
+        client, rollout, "?view=conversation"
+    )
+
+
+def test_parts_of_a_conversation_load_by_themselves(client: Client, project: Project) -> None:
+    big = called("cat big", "x" * 5_000_000)
+    row = make_imported(
+        project, {"source": "agent", "message": [IMAGE]}, big, *(called(f"echo {n}", "") for n in range(90))
+    )
+    shown = page_of(client, row)
+    assert len(shown) < 200_000 and "iVBOR" not in shown
+    assert "Step 94" in shown and "Step 55" not in shown
+    at = f"/p/acme/trajectories/{row.pk}/conversation"
+    picture = client.get(f"{at}/raw/?turn=2")
+    assert (picture["Content-Type"], picture.content) == ("image/png", b"\x89PNG\r\n\x1a\n")
+    assert len(client.get(f"{at}/turns/4/?start=16000").content) < 20_000
+    assert "Step 55" in client.get(f"{at}/steps/?start=50&end=60").content.decode()
+    assert "Step 55" in client.get(f"{at}/steps/?turn=55").content.decode()
+    outline = client.get(f"{at}/find/?outline=turns").content.decode()
+    assert "echo 50" in outline and "94 steps" in outline
+
+
+def test_a_subagent_opens_in_place(client: Client, project: Project) -> None:
+    inner = {
+        "trajectory_id": "s",
+        "agent": {"name": "helper"},
+        "steps": [{"step_id": 1, "source": "agent", "message": "in"}],
+    }
+    step = {
+        "source": "agent",
+        "message": "",
+        "observation": {"results": [{"subagent_trajectory_ref": [{"trajectory_id": "s"}]}]},
+    }
+    row = make_imported(project, step)
+    row.text.document |= {"subagents": [{"document": inner}]}
+    row.text.save()
+    url = f"/p/acme/trajectories/{row.pk}-0/conversation/steps/"
+    assert f'hx-get="{url}"' in page_of(client, row)
+    assert "Step 1, agent" in client.get(url).content.decode()
+    assert client.get(url.replace("-0/", "-1/")).status_code == client.get(url.replace("-0/", "-x/")).status_code == 404
+
+
+def test_runs_of_one_task_stand_beside_each_other_step_by_step(client: Client, project: Project) -> None:
+    row = make_imported(project, *(called(f"echo {n}", "") for n in range(100)))
+    other = make_imported(project, *(called(f"true {n}", "") for n in range(40)))
+    shown = page_of(client, row, f"?with={other.pk}")
+    gap = re.search(r'hx-get="([^"]*beside/[^"]*)"', shown)
+    assert gap
+    part = re.sub(r"<[^>]+>", "", client.get(gap[1].replace("&amp;", "&"), headers=HTMX).content.decode())
+    assert "echo 35" in part and "true 35" in part and "The sibling has ended." in part
+
+
+def test_each_task_has_a_line_with_its_pass_rates(client: Client, project: Project) -> None:
+    for outcome in ("solved", "failed", "failed", "error"):
+        make_imported(project, outcome=outcome, task="sum-orders")
+    shown = html(client, "trajectories/tasks/")
+    assert "sum-orders" in shown and "33 %" in shown and "k = 3" in shown and "100 %" in shown
+    assert "No tasks yet" in html(client, "trajectories/tasks/?task=other")

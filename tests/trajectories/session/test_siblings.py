@@ -7,10 +7,12 @@ import pytest
 from curation.projects.access import Access
 from curation.projects.models import Role, Scope
 from curation.trajectories.models import Trajectory
-from curation.trajectories.session.siblings import Siblings, compare_siblings
+from curation.trajectories.session.conversation import Exchange
+from curation.trajectories.session.shown import shown_as, views_of
+from curation.trajectories.session.siblings import Beside, Siblings, compare_siblings
 from curation.web.problems import NotFound
 from curation.web.text.transcript import Excerpt, Step
-from tests.factories import make_project, make_scenario, make_trajectory, make_turns, make_user
+from tests.factories import called, make_imported, make_project, make_scenario, make_trajectory, make_turns, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -18,11 +20,20 @@ pytestmark = pytest.mark.django_db
 def siblings(row: Trajectory, **values: Any) -> Siblings:
     """As a viewer sees them, from whom nothing is hidden."""
     access = Access(make_user(), row.project, Role.VIEWER, frozenset({Scope.READ}))
-    return compare_siblings(access, row, **values)
+    return compare_siblings(access, row, shown_as(access, row, views_of(row)[0]), **values)
 
 
-def commands(excerpt: Excerpt[Step]) -> list[str]:
-    return [step.command.html for part in excerpt.parts for step in part.entries if step.command]
+def rows_of(excerpt: Excerpt[Beside]) -> list[Beside]:
+    return [row for part in excerpt.parts for row in part.entries]
+
+
+def commands(excerpt: Excerpt[Beside]) -> list[tuple[str, str]]:
+    """The commands of both sides, by step; an ended side has none."""
+    return [(typed(row.mine), typed(row.theirs)) for row in rows_of(excerpt)]
+
+
+def typed(step: Step | Exchange | None) -> str:
+    return str(step.command.html) if isinstance(step, Step) and step.command else ""
 
 
 def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Siblings:
@@ -35,7 +46,7 @@ def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Sibli
 def test_they_diverge_at_the_first_other_command() -> None:
     found = pair(("ls", "pwd"), ("ls", "id")).comparison
     assert found and found.shared == 2 and found.divergence == "Step 2: another command."
-    assert commands(found.mine) == ["pwd", "exit"] and commands(found.theirs) == ["id", "exit"]
+    assert commands(found.rest) == [("pwd", "id"), ("exit", "exit")]
 
 
 def test_the_same_command_with_another_output_is_a_divergence() -> None:
@@ -46,16 +57,13 @@ def test_the_same_command_with_another_output_is_a_divergence() -> None:
 
 def test_one_may_end_before_the_other() -> None:
     shorter = pair(("ls",), ("ls",), turns=make_turns("ls", terminal="")).comparison
-    assert shorter and shorter.divergence == "After 1 step the sibling has ended." and commands(shorter.theirs) == []
+    assert shorter and shorter.divergence == "After 1 step the sibling has ended."
+    assert commands(shorter.rest) == [("exit", "")] and rows_of(shorter.rest)[0].theirs is None
 
 
 def test_equal_sessions_do_not_diverge() -> None:
     same = pair(("ls",), ("ls",)).comparison
-    assert (
-        same
-        and same.divergence == "Both took the same steps to the end."
-        and same.mine.parts == same.theirs.parts == []
-    )
+    assert same and same.divergence == "Both took the same steps to the end." and same.rest.parts == []
 
 
 def test_another_orientation_is_the_first_difference() -> None:
@@ -107,3 +115,21 @@ def test_a_sibling_of_an_edited_scenario_is_marked() -> None:
     new = make_trajectory(scenario.project, scenario)
     assert [one.other_bundle for one in siblings(old).all] == [True]
     assert siblings(new).all[0].other_bundle
+
+
+def test_imported_runs_diverge_at_a_step_whatever_the_machine_was_called() -> None:
+    project = make_project()
+    one = make_imported(project, called("ls", "root@aef06a978b50:/app# ls"), called("pwd", "/app"), called("id", ""))
+    make_imported(project, called("ls", "root@0d1f6a978b51:/app# ls"), called("uname", "Linux"))
+    found = siblings(one).comparison
+    assert found and found.shared == 3 and found.divergence == "Step 4: another action."
+    assert [row.mine.number if row.mine else 0 for row in rows_of(found.rest)] == [4, 5]
+    assert [row.theirs.number if row.theirs else 0 for row in rows_of(found.rest)] == [4, 0]
+
+
+def test_the_same_action_with_another_result_is_a_divergence() -> None:
+    project = make_project()
+    one = make_imported(project, called("ls", "a.csv"))
+    make_imported(project, called("ls", "b.csv"))
+    found = siblings(one).comparison
+    assert found and found.divergence == "Step 3: the same action, another result."

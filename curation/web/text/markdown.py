@@ -1,4 +1,4 @@
-"""Render a project's guidelines: Markdown by its members, as safe HTML."""
+"""Render Markdown that people or models wrote as safe HTML."""
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -23,7 +23,7 @@ TAGS = {
 ATTRIBUTES = {"a": {"href", "title"}}
 
 
-def guidelines_html(text: str) -> SafeString:
+def markdown_html(text: str) -> SafeString:
     """CommonMark with tables; raw HTML is shown as text, links are http, https or mailto and get `rel=noopener`."""
     html = nh3.clean(
         _markdown.render(text),

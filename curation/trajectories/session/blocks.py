@@ -1,0 +1,133 @@
+"""The blocks of a step: its reasoning, its message, each call with its arguments, and what it observed."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from curation.imports.layouts.session import Json, Step
+from curation.web.text.chat import failure_in
+from curation.web.text.markup import without_colours
+from curation.web.text.parts import Argument, Form, arguments_of, as_json, form_of
+from curation.web.text.transcript import Image
+
+Kind = Literal["reasoning", "message", "call", "output", "subagent"]
+# Pictures that a browser draws without running anything in them.
+DRAWN = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One text or picture of a step, named by its argument. `given` is as recorded. A `form` of None is decided by the
+    content, and is `plain` for a text that is nothing special."""
+
+    given: object
+    form: Form | None = "text"
+    name: str = ""
+    plain: Form = "terminal"
+
+    def shown(self) -> tuple[Form, str]:
+        """Return the form and the text as pages show it."""
+        if isinstance(self.given, Argument):
+            return self.given.form, self.given.text
+        if self.form == "image":
+            source = self.given if isinstance(self.given, Mapping) else {}
+            address = str(source.get("path") or "")
+            return "image", "" if address.startswith("data:") else address
+        text = str(self.given)
+        if self.form is not None:
+            return self.form, text
+        text = without_colours(text)
+        form = form_of(text, self.plain)
+        return form, as_json(json.loads(text)) if form == "json" else text
+
+    def raw(self) -> str:
+        """Return the text as recorded."""
+        given = self.given.value if isinstance(self.given, Argument) else self.given
+        return given if isinstance(given, str) else as_json(given)
+
+    def image(self) -> Image | None:
+        if self.form != "image" or not isinstance(self.given, Mapping):
+            return None
+        address, media_type = str(self.given.get("path") or ""), str(self.given.get("media_type") or "")
+        head, _, data = address.partition(",")
+        if not head.startswith("data:") or not head.endswith(";base64") or media_type not in DRAWN:
+            return Image(media_type, b"", "" if head.startswith("data:") else address)
+        try:
+            return Image(media_type, base64.b64decode(data, validate=True), "")
+        except binascii.Error:
+            return Image(media_type, b"", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`title` is the function of a call. `extra` is that of an output, or what names a subagent."""
+
+    kind: Kind
+    texts: Sequence[Text] = ()
+    title: str = ""
+    extra: Json = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float | None:
+        seconds = self.extra.get("seconds")
+        return seconds if isinstance(seconds, int | float) else None
+
+    @property
+    def error(self) -> str:
+        """How an output says that it failed: by its exit code or mark, else by a line that reports an error."""
+        if self.kind != "output":
+            return ""
+        code = self.extra.get("exit_code")
+        if isinstance(code, int):
+            return f"exit {code}" if code else ""
+        if self.extra.get("is_error"):
+            return "error"
+        found = (failure_in(text.given) for text in self.texts if isinstance(text.given, str))
+        return next((error for error in found if error), "")
+
+
+def blocks_of(step: Step) -> Iterator[Block]:
+    """Yield the blocks in the order in which they happened: each call is followed by its results."""
+    if reasoning := step.get("reasoning_content"):
+        yield Block("reasoning", [Text(reasoning)])
+    is_agent = step["source"] == "agent"
+    message = list(_texts_of(step["message"], "blocks" if is_agent else None, "text"))
+    results = list((step.get("observation") or {}).get("results") or ())
+    calls = step.get("tool_calls") or ()
+    if message or not (calls or results or reasoning):
+        yield Block("message", message or [Text("")])
+    for call in calls:
+        fields = [Text(one, one.form, one.name) for one in arguments_of(call["function_name"], call["arguments"])]
+        yield Block("call", fields, call["function_name"])
+        for result in [one for one in results if one.get("source_call_id") == call["tool_call_id"]]:
+            results.remove(result)
+            yield from _observed(result)
+    for result in results:
+        yield from _observed(result)
+
+
+def _observed(result: Json) -> Iterator[Block]:
+    texts = list(_texts_of(result.get("content") or "", None))
+    references = result.get("subagent_trajectory_ref") or ()
+    if texts or not references:
+        yield Block("output", texts, extra=result.get("extra") or {})
+    for reference in references:
+        yield Block("subagent", extra=reference)
+
+
+def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> Iterator[Text]:
+    """Yield the texts and pictures of a content."""
+    if isinstance(content, str):
+        if content:
+            yield Text(content, form, plain=plain)
+        return
+    for part in content:
+        if part["type"] == "text":
+            yield Text(part["text"], form, plain=plain)
+        elif part["type"] == "image":
+            yield Text(part["source"], "image")
+        else:
+            yield Text(as_json(part), "json")
