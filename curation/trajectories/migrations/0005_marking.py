@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('trajectories', '0003_imported'),
+        ('trajectories', '0004_images_and_metadata'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
