@@ -221,5 +221,5 @@ def test_a_benchmark_of_any_layout_becomes_a_split(row: Given, expected: str) ->
 def test_rows_of_other_layouts_are_only_a_split_where_a_person_says_so() -> None:
     project = make_project()
     rows = [Row(0, {"prompt": "What?", "completion": "This."}, Position(1, 1))]
-    assert choose_kind(project, "", rows) == "samples"
-    assert choose_kind(project, "eval_rows", rows) == "eval_rows"
+    assert choose_kind(project, "", rows, {}) == "samples"
+    assert choose_kind(project, "eval_rows", rows, {}) == "eval_rows"
