@@ -21,8 +21,9 @@ from curation.trajectories.models import Pair, Strategy, Trajectory
 from tests.factories import make_duel, make_trajectory, make_user
 
 
-def approve(sample: Sample, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
+def approve(sample: Sample | None, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
     """Approve a sample as the review does."""
+    assert sample is not None
     # A revision, which the review would have counted as a version, may have been made by hand.
     sample.version += sample.revisions.count()
     line = Decision(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
@@ -35,8 +36,9 @@ def approve(sample: Sample, *, by: User, pick: str = Pick.CHALLENGER, **values: 
     return sample
 
 
-def reject(sample: Sample, *, by: User) -> Sample:
+def reject(sample: Sample | None, *, by: User) -> Sample:
     """Reject a sample as the review does."""
+    assert sample is not None
     Decision.objects.create(sample=sample, reviewer=by, action=Action.REJECT, version=sample.version)
     sample.status, sample.version = Status.REJECTED, sample.version + 1
     sample.save()
@@ -45,9 +47,7 @@ def reject(sample: Sample, *, by: User) -> Sample:
 
 def make_rejected(project: Project, *, by: User | None = None, **values: Any) -> Sample:
     """A duel's sample that a person rejected; `values` go to `make_duel`."""
-    sample = make_duel(project, **values).sample
-    assert sample is not None
-    return reject(sample, by=by or make_user())
+    return reject(make_duel(project, **values).sample, by=by or make_user())
 
 
 def same_prompt(*samples: Sample) -> None:
@@ -63,9 +63,7 @@ def same_prompt(*samples: Sample) -> None:
 
 def make_approved(project: Project, *, by: User | None = None, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
     """A duel's sample that a person approved; `values` go to `make_duel`."""
-    sample = make_duel(project, **values).sample
-    assert sample is not None
-    return approve(sample, by=by or make_user(), pick=pick)
+    return approve(make_duel(project, **values).sample, by=by or make_user(), pick=pick)
 
 
 def make_kept(
@@ -73,7 +71,6 @@ def make_kept(
 ) -> Trajectory:
     """A trajectory whose sample a person approved; `values` go to `make_trajectory`."""
     trajectory = make_trajectory(project, scenario, **values)
-    assert trajectory.sample is not None
     approve(trajectory.sample, by=by or make_user())
     return trajectory
 

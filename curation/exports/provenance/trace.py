@@ -150,8 +150,8 @@ def _duel_steps(entry: Mapping[str, Any]) -> Iterator[Step]:
 
 def _rejected_steps(sample_id: str | None) -> Iterator[Step]:
     """Yield the answer of another sample that a person rejected."""
-    answers = Answer.objects.filter(duels_as_challenger__sample=sample_id) if sample_id else Answer.objects.none()
-    for answer in answers.select_related("call"):
+    duels = Duel.objects.filter(sample=int(sample_id)) if sample_id else Duel.objects.none()
+    for answer in (duel.challenger for duel in duels.select_related("challenger__call")):
         yield Step("answer", str(answer.pk), f"Rejected answer by {answer.model}", _attempts(answer.call))
 
 

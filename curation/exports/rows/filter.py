@@ -1,6 +1,5 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from curation.exports.rows.examples import RejectedAnswer, rejected_answer, sess
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length
+from curation.exports.rows.metadata import METADATA, metadata_of
 from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel_texts, read_rollouts
 from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
@@ -43,19 +43,14 @@ from curation.review.decisions.outcome import (
     prompt_sha256,
 )
 from curation.review.models import Decision, Pick
-from curation.samples.models import UNSCORED, Kind, Sample
+from curation.samples.models import Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document
 from curation.trajectories.imported.images import with_data
-from curation.trajectories.imported.save import main_reward
-from curation.trajectories.models import RECORDED
 from curation.web.lists.id_list import IdList
 from judging.scan.scan import rule_set_version
 
 _TRAJECTORY = Kind.TRAJECTORY.value
 _LINE = orjson.OPT_APPEND_NEWLINE
-# Of an axis with a reward of an imported row.
-REWARD = "reward."
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 # Returns the frozen samples among some ids, in the order of their ids.
 ReadFrozen = Callable[[Sequence[int]], Sequence[FrozenSample]]
 
@@ -288,7 +283,9 @@ class ExportFilter:
         if self._labels is None:
             return _Target(split, {})
         labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
-        metadata = _metadata(filtered, reviewers, data.axes.get(sample.sample_id, {})) | labels
+        kept = data.axes.get(sample.sample_id, {})
+        guarantee = None if filtered.approval is None else filtered.approval.guarantee_id
+        metadata = metadata_of(sample, reviewers, filtered.rollout, kept, guarantee) | labels
         return _Target(split, data.screen(filtered).metadata(metadata))
 
     def _add_rows(
@@ -342,55 +339,6 @@ def _document(rollout: Rollout, project_id: int) -> dict[str, object]:
         document = with_data(project_id, document)
     facts = {"sample": str(rollout.sample_id), "decision": "approved", "outcome": rollout.outcome}
     return with_review(document, rollout.recorded, {**facts, "rewards": rollout.rewards})
-
-
-def _metadata(filtered: FilteredSample, reviewers: Sequence[str], kept: Mapping[str, str]) -> dict[str, object]:
-    """Return the columns of `metadata: true`. `kept` are the axes of the sample: the outcome, the rewards and the
-    metadata of an imported row among them. Text that does not apply is empty and a missing score is -1, because a
-    column of nulls has no type."""
-    sample, rollout, approval = filtered.sample, filtered.rollout, filtered.approval
-    guarantee = None if approval is None else approval.guarantee_id
-    axes = rollout.labels if rollout is not None else {}
-    rewards = {name.removeprefix(REWARD): float(value) for name, value in kept.items() if _is_reward(name, value)}
-    others = {name: value for name, value in kept.items() if name != "outcome" and not _is_reward(name, value)}
-    return {
-        "id": str(sample.sample_id),
-        "source": sample.source,
-        "instance_id": sample.instance_id if rollout is None or rollout.is_imported else "",
-        "scenario": "" if rollout is None or rollout.is_imported else sample.instance_id,
-        "repo": sample.repo,
-        "tier": str(axes.get("tier", axes.get("difficulty", ""))),
-        "task": "" if rollout is None else rollout.task,
-        **{name: str(axes.get(name, "")) for name in RECORDED},
-        "score": UNSCORED if sample.score is None else float(sample.score),
-        "bucket": sample.bucket,
-        "reviewers": list(reviewers),
-        "guarantee": "" if guarantee is None else str(guarantee),
-        "run": "" if sample.run_id is None else str(sample.run_id),
-        "outcome": kept.get("outcome", "") if rollout is None else rollout.outcome,
-        "reward": main_reward(rewards) if rollout is None else rollout.reward,
-        "rewards": rewards if rollout is None else rollout.rewards,
-        "metadata": others if rollout is None else {**others, **rollout.metadata},
-    }
-
-
-def _is_reward(name: str, value: str) -> bool:
-    return name.startswith(REWARD) and _NUMBER.fullmatch(value) is not None
-
-
-# Beside these, a row has the columns of the project's questions (`LabelColumns`).
-METADATA: Columns = {
-    **dict.fromkeys(("id", "source", "instance_id", "scenario", "repo", "tier", "task", *RECORDED), "string"),
-    "score": "float64",
-    "bucket": "string",
-    "reviewers": ["string"],
-    "guarantee": "string",
-    "run": "string",
-    "outcome": "string",
-    "reward": "float64",
-    "rewards": "json",
-    "metadata": "json",
-}
 
 
 class _ChunkData:

@@ -33,7 +33,7 @@ def has_approved_rival() -> Exists:
 
 
 def rejected_rivals(sample_ids: Sequence[int]) -> Mapping[int, Sequence[int]]:
-    """Return the rejected samples that answer the prompt of each sample, by id. Two queries."""
+    """Return the rejected samples that answer the prompt of each sample, by id. Three queries at most."""
     return _answering_the_same(sample_ids, Q(sample__status=Status.REJECTED))
 
 
@@ -49,10 +49,12 @@ def _answering_the_same(sample_ids: Sequence[int], which: Q) -> dict[int, list[i
         return {}
     ids = sorted({answer.prompt for answer in own if isinstance(answer.prompt, int)})
     keys = sorted({answer.prompt for answer in own if isinstance(answer.prompt, str)})
-    imported = Q(challenger__model=MODEL, challenger__fingerprint__in=KeyList(keys))
-    same = Q(prompt_id__in=IdList(ids)) | imported if keys else Q(prompt_id__in=IdList(ids))
+    # Not as one condition: an index finds each of them, and none finds both.
+    same = _answering(Q(prompt_id__in=IdList(ids)) & which) if ids else []
+    if keys:
+        same += _answering(Q(challenger__model=MODEL, challenger__fingerprint__in=KeyList(keys)) & which)
     others: dict[tuple[int, PromptKey], list[int]] = defaultdict(list)
-    for answer in _answering(same & which):
+    for answer in same:
         others[answer[1:]].append(answer.sample_id)
     found = {answer.sample_id: [pk for pk in others[answer[1:]] if pk != answer.sample_id] for answer in own}
     return {pk: rivals for pk, rivals in found.items() if rivals}

@@ -36,7 +36,7 @@ def without_review(document: Any) -> Any:
     return document
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(documents(), st.data())
 def test_any_document_comes_back_the_same_but_for_the_marks(document: Any, data: st.DataObject) -> None:
     for part in [document, *document["steps"]]:  # an extra that is there, but empty, is one afterwards

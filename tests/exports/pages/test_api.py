@@ -78,7 +78,7 @@ def test_the_same_idempotency_key_starts_one_export() -> None:
         ({**RECIPE, "splits": {"train": 0.5}}, "recipe.splits", "sum to 0.5"),
         ({**RECIPE, "splits": {"Test set": 1.0}}, "recipe.splits", "'Test set' is not a valid name"),
         ({**RECIPE, "splits": {"train": 1.5, "val": -0.5}}, "recipe.splits.train", "less than or equal to 1"),
-        ({**RECIPE, "sources": ["dreams"]}, "recipe.sources.0", "'duels', 'revisions' or 'scenarios'"),
+        ({**RECIPE, "sources": ["dreams"]}, "recipe.sources.0", "'duels', 'revisions', 'scenarios' or 'decisions'"),
         ({**RECIPE, "max_tokens": 0}, "recipe.max_tokens", "greater than or equal to 1"),
         ("weekly", "recipe", "no saved recipe 'weekly'"),
     ],

@@ -125,7 +125,7 @@ def test_page_and_api_compare_with_the_last_export_of_the_recipe() -> None:
     assert client.get(f"/api/v1/exports/{last.pk}/preview").json()["changes"] == found
     assert client.post(url, {"recipe": {"formats": ["kto"]}}, "application/json").json()["changes"] is None
     form: dict[str, Any] = {"formats": "sft-messages", "train": "1", "seed": "0", "group_by": "auto"}
-    form |= {"sources": ["duels", "scenarios"], "near_duplicates": "0.85"}
+    form |= {"sources": ["duels", "scenarios", "decisions"], "near_duplicates": "0.85"}
     fragment = client.post(f"/p/{project.slug}/exports/preview/", form).content.decode()
     assert f"export {last.pk}</a>" in fragment
     assert "A person rejected the sample." in fragment

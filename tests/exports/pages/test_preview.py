@@ -13,6 +13,7 @@ from curation.exports.pages.preview import preview
 from curation.exports.pages.rendered import RenderedRow
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Role
+from curation.trajectories.models import TrajectoryText
 from tests.exports.exporting import make_approved, make_kept, run_export
 from tests.exports.pages.test_views import FORM
 from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project
@@ -30,15 +31,29 @@ def rows_of(recipe: dict[str, Any]) -> dict[str, list[RenderedRow]]:
 
 
 def test_every_format_shows_its_rows_with_what_is_learned_and_what_is_rejected() -> None:
-    found = rows_of({"formats": list(FORMATS)})
+    names = [name for name, form in FORMATS.items() if form.chat]
+    found = rows_of({"formats": names})
 
-    assert set(found) == set(FORMATS)
+    assert set(found) == set(names)
     for name, rows in found.items():
         parts = rows[0].parts
         assert [part.role for part in parts][:2] == ["system", "user"], name
         assert [part.text for part in parts if part.use == "learned"] == [CHALLENGER], name
         rejected = [part.text for row in rows for part in row.parts if part.use == "rejected"]
         assert rejected == ([KING] if FORMATS[name].pairs else []), name
+
+
+def test_labelled_steps_and_documents_are_shown_as_sessions() -> None:
+    project = make_project()
+    trajectory = make_kept(project, commands=("todo", "ls"))
+    TrajectoryText.objects.filter(trajectory=trajectory).update(
+        marks={"1": {"label": "correct"}, "3": {"label": "useless"}}
+    )
+    recipe = Recipe.model_validate({"formats": ["stepwise", "atif"]})
+    steps, document = preview(project=project, recipe=recipe).rows
+
+    assert [part.text for part in steps.parts if part.use == "learned"] == ["todo"]
+    assert [part.text for part in document.parts if part.use == "learned"] == ["todo", "ls", "exit"]
 
 
 def test_all_commands_of_a_session_are_learned_where_the_row_says_so() -> None:

@@ -98,7 +98,8 @@ def test_outcome_rewards_and_metadata_of_an_imported_row_are_columns() -> None:
     with NamedTemporaryFile(suffix=".parquet") as file:
         file.write(content(export, "sft-messages.train.parquet"))
         file.flush()
-        (found,) = duckdb.sql(f"SELECT {columns} FROM '{file.name}'").fetchall()  # noqa: S608 - names of our own
+        query = f"SELECT {columns} FROM read_parquet(?)"  # noqa: S608 - names of our own
+        (found,) = duckdb.connect().execute(query, [file.name]).fetchall()
     outcome, reward, *texts = found
     assert (outcome, reward) == ("failed", 0.0)
     assert list(map(json.loads, texts)) == [{"resolved": 0.0}, {"lang": "bash", "reward.note": "none"}]

@@ -4,18 +4,18 @@ A text of our own exports has all messages of its step, each below a line with i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.rows.columns import Columns
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
-from judging.messages import Message, message_text, split_calls
+from judging.messages import message_text, split_calls
 
 _HEADING = re.compile(r"(?:\A|\n\n)\[(system|user|assistant|tool)\]\n")
 
 
-def write_text(messages: Sequence[Message]) -> str:
+def write_text(messages: Sequence[Mapping[str, object]]) -> str:
     """Return messages as one text, which `read_text` takes apart again."""
     return "\n\n".join(f"[{message['role']}]\n{message_text(message)}" for message in messages)
 
