@@ -36,8 +36,8 @@ def metadata_of(
     guarantee: int | None,
 ) -> dict[str, object]:
     """Return the columns of `metadata: true`. `kept` are the axes of the sample: the outcome, the rewards and the
-    metadata of an imported row among them. `guarantee` is the one that approved the sample. Text that does not apply is empty and a missing score is -1, because a
-    column of nulls has no type."""
+    metadata of an imported row among them. `guarantee` is the one that approved the sample. Text that does not apply is
+    empty and a missing score is -1, because a column of nulls has no type."""
     axes = rollout.labels if rollout is not None else {}
     rewards = {name.removeprefix(REWARD): float(value) for name, value in kept.items() if _is_reward(name, value)}
     others = {name: value for name, value in kept.items() if name != "outcome" and not _is_reward(name, value)}
