@@ -79,9 +79,11 @@ class Case:
         return tuple((self.answer[start:end], start) for span in spans for start, end in self._parameters(span))
 
     def _parameters(self, span: Span) -> Iterator[Span]:
-        """Yield the parameters of a tool call in tags; a block or another call is a script as a whole."""
+        """Yield the parameters of a tool call in tags; a block or another call is a script as a whole, as is a call
+        with lines of the file that another parameter names."""
         found = [match.span(1) for match in _PARAMETER.finditer(self.answer, *span)]
-        yield from found or [span]
+        has_lines = any(_LINES.fullmatch(self.answer, *each) for each in found)
+        yield from [span] if has_lines or not found else found
 
     @cached_property
     def programs(self) -> tuple[tuple[list[str], Span], ...]:
@@ -141,6 +143,7 @@ _NESTED = re.compile(r"\w\s+\S|[$<>]\(")
 _UNWRAPPED = re.compile(r"^[$<>]\(|\)$")
 _DEEPEST = 2
 _PARAMETER = re.compile(r"<parameter=\w{1,40}>([^<]*(?:<(?!/?parameter)[^<]*)*)</parameter>")
+_LINES = re.compile(r"\s*\[?\s*\d{1,7}(?:\s*[,-]\s*\d{1,7})?\s*\]?\s*")
 _CALL = re.compile(r"(?m)^\[tool call[^\]\n]*\][^\n]*|<function=[^>\n]{1,60}>(?s:.*?)(?:</function>|\Z)")
 _TEST_NAME = re.compile(
     r"tests?_(\w+?)(?:\.\w+)?|(\w+?)_(?:tests?|spec)(?:\.\w+)?|([\w-]+?)\.(?:tests?|spec)\.\w+|Tests?([A-Z]\w*?)(?:\.\w+)?"

@@ -47,6 +47,7 @@ RULES = {
     "leak_reader": "meaning of the record, found by the second reader",
 }
 _FURTHER: tuple[Callable[[Case], Iterable[Found]], ...] = (
+    names.find_imports,
     copies.find,
     values.find,
     titles.find,

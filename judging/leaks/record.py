@@ -28,9 +28,9 @@ _PLAIN_ROOTS = word_set(
 )
 # How texts refer to issues and pull requests: `#12`, `!12`, `GH-12`, `pull/12`, `bug 12`, "closes 12".
 REFERENCE = re.compile(
-    r"(?:[#!]|\bgh\b|\b(?:issue|pull|pull request|merge request|pr|mr|bug|ticket|number|fix|fixes|fixed|fixing|close|"
-    r"closes|closed|closing|resolve|resolves|resolved|solves|refs?|see|cf|supersedes|wip|related to)s?\b)"
-    r"[\s/_:#!.-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![\w]|\.\d)",
+    r"(?:[#!]|\bgh(?![a-z])|\b(?:issue|pull|pull request|merge request|pr|mr|bug|ticket|number|fix|fixes|fixed|fixing|"
+    r"close|closes|closed|closing|resolve|resolves|resolved|solves|refs?|see|cf|supersedes|wip|related to)s?(?![a-z]))"
+    r"[\s/_:#!.-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![^\W_]|\.\d)",
     re.IGNORECASE,
 )
 COMMIT = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")

@@ -7,6 +7,8 @@ from judging.scan.placeholders import is_trivial_password
 
 # A word of a shell, in quotes or bare.
 _WORD = r"(?:\"(?P<{0}a>[^\"\n]{{3,200}})\"|'(?P<{0}b>[^'\n]{{3,200}})'|(?P<{0}c>[^\s\"'|;&<>()`]{{3,200}}))"
+# Programs that read a password from their input.
+_READS = r"(?:sudo\s+-\w*S\b|(?:docker|podman)\s+login|passwd\b(?!\s+-(?!-stdin))|gh\s+auth\s+login|kinit\b|su\s)"
 _BETWEEN = r"[^\n|;&]{0,200}?\s"
 
 
@@ -17,7 +19,7 @@ def _option(programs: str, options: str, name: str) -> str:
 
 # After user and colon, or user and percent sign.
 _USER = re.compile(
-    r"\b(?:curl|wget|http|https|xh)\b[^\n|;&]{0,200}?\s(?:-u|--user|--proxy-user|-U|-a|--auth)[\s=]{0,3}(?P<quote>[\"'])?"
+    r"\b(?:curl|wget|http|https|xh)\b[^\n|;&]{0,200}?\s(?:-[a-zA-Z]{0,6}[uUa]|--user|--proxy-user|--auth)[\s=]{0,3}(?P<quote>[\"'])?"
     r"(?P<user>[^\s:\"'$<>]{1,100}):(?P<value>(?(quote)[^\"'\n]{3,200}|[^\s\"'|;&<>]{3,200}))"
     r"|\b(?:smbclient|rpcclient|net|cadaver|lftp)\b[^\n|;&]{0,200}?\s(?:-U|--user|-u)[\s=]{0,3}[\"']?"
     r"[^\s%,\"'$<>]{1,100}[%,](?P<after>[^\s\"'|;&<>]{3,200})"
@@ -30,24 +32,25 @@ _OPTIONS = re.compile(
             _option(r"mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump", r"-p(?![\s=])|--password=", "m"),
             _option(r"7z|7za|7zr|rar|unrar", r"-p(?![\s=])|-hp(?![\s=])", "z"),
             _option(r"sshpass", r"-p\s*", "s"),
-            _option(r"redis-cli", r"-a\s+|--pass\s+", "r"),
-            _option(
-                r"mongo|mongosh|mongodump|mongorestore|docker\s+login|podman\s+login|helm\s+registry\s+login|az\s+login",
-                r"-p\s+",
-                "d",
-            ),
+            _option(r"redis-cli", r"-a\s+|--pass\s+|AUTH\s+", "r"),
             _option(r"ldapsearch|ldapmodify|ldapadd|ldapwhoami", r"-w\s+", "l"),
-            _option(r"sqlcmd|bcp", r"-P\s*", "q"),
-            _option(r"zip|unzip", r"-P\s+", "p"),
+            _option(r"zip|unzip", r"-P\s*", "p"),
             _option(r"openssl", r"(?:-passin|-passout|-pass)\s+pass:|-k\s+", "o"),
             _option(r"keytool", r"-(?:storepass|keypass)\s+", "k"),
             _option(r"htpasswd", r"-\w*b\w*\s+\S+\s+\S+\s+", "h"),
             rf"\bmachine\s+\S{{1,200}}\s+login\s+\S{{1,100}}\s+password\s+{_WORD.format('n')}",
-            rf"\becho\s+(?:-n\s+)?{_WORD.format('e')}\s*\|\s*(?:sudo\s+-S\b|docker\s+login|passwd\s+--stdin|gh\s+auth\s+login)",
-            rf"\s--(?:http-|ftp-|db-|admin-)?(?:password|passwd|passphrase|pass)(?:=|\s+){_WORD.format('w')}",
+            rf"\b(?:echo|printf)\s+(?:-\w+\s+)?{_WORD.format('e')}\s*\|\s*(?:sudo\s+)?{_READS}",
+            rf"\b{_READS}[^\n|;&<]{{0,200}}<<<\s*{_WORD.format('i')}",
+            rf"\s--?(?:[a-z]{{2,10}}-)?(?:password|passwd|passphrase|pass)(?:=|\s+){_WORD.format('w')}",
         )
     )
 )
+# A user and, at once after it, a password. After the `-p` of MySQL's programs and a blank comes a database.
+_PAIR = re.compile(
+    r"(?<!\S)(?:-u|-U|--user(?:name)?|/u:|-l|--login)[\s=]{0,3}[\"']?[\w.@\\-]{1,100}[\"']?\s+(?:-p\s*|-P\s*|/p:)"
+    + _WORD.format("q")
+)
+_NO_PASSWORD = re.compile(r"\b(?:mysql|mariadb)\w*\b[^\n|;&]{0,200}\Z")
 _VARIABLES = re.compile(
     r"(?<![\w$])(?:PGPASSWORD|MYSQL_PWD|MYSQL_ROOT_PASSWORD|MYSQL_PASSWORD|POSTGRES_PASSWORD|SSHPASS|REDISCLI_AUTH"
     rf"|LDAPPASSWD|SQLCMDPASSWORD|MONGO_INITDB_ROOT_PASSWORD|RSYNC_PASSWORD|BORG_PASSPHRASE|RESTIC_PASSWORD)={_WORD.format('v')}"
@@ -67,8 +70,22 @@ _ANCHORS = (
         "mysql",
         "mariadb",
     ),
-    *("sshpass", "redis-cli", "mongo", " login", "ldap", "sqlcmd", "bcp ", "zip ", "7z", "rar ", "openssl", "keytool"),
-    *("htpasswd", "sudo -S", "--stdin", "--pass", "-password", "PGPASSWORD", "MYSQL_", "POSTGRES_PASSWORD", "SSHPASS"),
+    *("sshpass", "redis-cli", " login", "ldap", "zip ", "7z", "rar ", "openssl", "keytool"),
+    *(
+        "htpasswd",
+        "sudo -",
+        "passwd",
+        "kinit",
+        "--pass",
+        "-pass",
+        " -p",
+        " -P",
+        "/p:",
+        "PGPASSWORD",
+        "MYSQL_",
+        "POSTGRES_PASSWORD",
+        "SSHPASS",
+    ),
     *("REDISCLI_AUTH", "LDAPPASSWD", "SQLCMDPASSWORD", "_PASSPHRASE", "C_PASSWORD", "_ROOT_PASSWORD"),
 )
 _BESIDE = ("quote", "user")
@@ -88,6 +105,13 @@ def find_command_passwords(text: str) -> Iterator[tuple[int, int]]:
                 value = match[name]
                 if not value.startswith(_FILLED_LATER) and not is_trivial_password(value) and "$(" not in value:
                     found[match.span(name)] = None
+        for match in _PAIR.finditer(text, start, end):
+            value = match["qa"] or match["qb"] or match["qc"]
+            is_port = ":" in value or not any(c.isalpha() for c in value)
+            if is_port or value.startswith(_FILLED_LATER) or is_trivial_password(value):
+                continue
+            if _NO_PASSWORD.search(text, start, match.start()) is None:
+                found[match.span(match.lastgroup or 0)] = None
     return iter(found)
 
 

@@ -7,12 +7,26 @@ from collections.abc import Iterator
 _TOKEN = re.compile(
     r"<[|｜]/?[A-Za-z_▁][\w▁./:-]{1,60}(?:[ ][\w▁]{1,20}){0,2}[|｜]>"
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\]|<</?SYS>>"
-    r"|</?(?:start_of_turn|end_of_turn|start_of_image|bos|eos|unused\d{1,3}|tool_call|tool_response|seed:\w{1,20})>"
+    r"|</?(?:(?:start|end)_of_\w{1,20}|bos|eos|unused\d{1,3}|extra_id_\d{1,3}|fim_\w{1,10}|seed:\w{1,20}"
+    r"|(?:\w{1,20}:)?(?:tool|function)_(?:calls?|responses?))>"
     r"|\]~!?b\[|\]~b\]|\[e~\[|◁/?think▷"
 )
 _ANCHORS = (
-    *("<|", "<｜", "INST]", "TOOL", "SYSTEM_PROMPT]", "SYS>>", "_of_", "<bos>", "<eos>", "<unused", "tool_call>"),
-    *("tool_response>", "seed:", "~b]", "[e~[", "think▷"),
+    *(
+        "<|",
+        "<｜",
+        "INST]",
+        "TOOL",
+        "SYSTEM_PROMPT]",
+        "SYS>>",
+        "_of_",
+        "<bos>",
+        "<eos>",
+        "<unused",
+        "extra_id_",
+        "fim_",
+    ),
+    *("tool_", "function_", "seed:", "~b]", "[e~[", "think▷"),
 )
 # Characters of terminals: escape, its 8-bit form, bell and backspace.
 _TERMINAL = re.compile("[\x1b\x9b](?:\\[[0-9;?]{0,20}[A-Za-z])?|[\x07\x08]")

@@ -1,14 +1,18 @@
 """Read a text without what hides values in it: escapes, encodings, joined strings and invisible characters."""
 
+import base64
 import binascii
 import html
 import re
 import unicodedata
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
+
+from judging.leaks.rules.encoded import plain_letters
 
 # An encoding in an encoding in an encoding: more rounds than a person needs.
 ROUNDS = 3
@@ -120,13 +124,27 @@ _BACKSLASH = re.compile(
 _ONE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _PERCENT = re.compile(r"%[2-7][0-9a-fA-F](?:%[2-7][0-9a-fA-F])*")
 _ENTITY = re.compile(r"&(?:#\d{2,7}|#[xX][0-9a-fA-F]{2,6}|commat|colon|sol|equals|lowbar|period|amp);")
-# Two strings side by side, or with a sign of joining between them.
-_JOIN = re.compile(r"[\"'](?<=[\w/+=.@:-].)\s{0,40}(?:[+.&]\s{0,40}|\\\r?\n\s{0,40})?[frbu]?[\"'](?=[\w/+=.@:-])")
+# Lines that end in a sign of the shells of Windows, and the soft ends of mails.
+_CONTINUED = re.compile(r"(?<=\w)[\^`]\r?\n(?=\w)")
+_SOFT = re.compile(r"=(?:3D|\r?\n)")
+# Two strings side by side, with a sign of joining between them, or with `name +=`.
+_JOIN = re.compile(
+    r"[\"'`](?<=[\w/+=.@:-].)(?:\s{0,40}(?:\+|\.{1,2}|&|~|\|\||\\|\}\$\{)?(?:\s{0,4}`\r?\n)?|;?\s{1,40}[\w.$]{1,60}\s?[+.]=)"
+    r"\s{0,40}[frbu]?[\"'`](?=[\w/+=.@:-])"
+)
 _LIST_JOIN = re.compile(r"[\"'](?<=\w.)\s{0,40},\s{0,40}[\"'](?=[\w/+=.@:-])")
-# Two quotes of a shell inside a word.
+_JOINS_LISTS = re.compile(r"\b(?:join|concat\w{0,6}|strcat|format|paste0?)\b", re.IGNORECASE)
+# Two quotes of a shell inside a word, and a part of a word in quotes.
 _EMPTY = re.compile(r"[\"'](?<=\w.)(?:(?<=\").|(?<=').)(?<=\"\"|'')(?=\w)")
+_IN_WORD = re.compile(r"([\"'])(?<=[\w.+/=-].)(?P<inner>[\w.+/=-]{2,200})\1(?=\w)")
+_ASSIGNED = re.compile(
+    r"(?<![\w$-])(?P<name>[A-Za-z_]\w{0,60})\s?=\s?(?P<quote>[\"'`]?)(?P<value>[\w./+=-]{2,4000})(?P=quote)"
+)
+_VARIABLES = re.compile(r"(?:\$?\{[A-Za-z_]\w{0,60}\}|\$[A-Za-z_]\w{0,60}){2,8}")
+_VARIABLE = re.compile(r"\w+")
 _UNSEEN = re.compile(
-    "[\u00ad\u034f\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\U000e0100-\U000e01ef]+"
     "|[\uff01-\uff5e\U0001d400-\U0001d7ff\u2460-\u24ff\u2070-\u209f]+|[\U000e0020-\U000e007e]+"
 )
 
@@ -139,15 +157,23 @@ def _parts(text: str) -> list[_Part]:
         parts += _found(_PERCENT, text, lambda match: unquote(match[0], errors="replace"))
     if "&" in text:
         parts += _found(_ENTITY, text, lambda match: html.unescape(match[0]))
-    if '"' in text or "'" in text:
+    if "^\n" in text or "`\n" in text or "^\r" in text or "`\r" in text:
+        parts += _found(_CONTINUED, text, lambda _: "")
+    if "=3D" in text:
+        parts += _found(_SOFT, text, lambda match: "=" if match[0] == "=3D" else "")
+    if any(quote in text for quote in "\"'`"):
         parts += _found(_JOIN, text, lambda _: "")
+        parts += _found(_IN_WORD, text, lambda match: match["inner"])
         if '""' in text or "''" in text:
             parts += _found(_EMPTY, text, lambda _: "")
-        if "join(" in text:
+        if _JOINS_LISTS.search(text):
             parts += _found(_LIST_JOIN, text, lambda _: "")
+    if "$" in text or "}{" in text:
+        parts += _variables(text)
     if not text.isascii():
         parts += _found(_UNSEEN, text, _seen)
-    for find in (_base64_blocks, _hex_blocks):
+        parts += _lookalikes(text)
+    for find in (_base64_blocks, _base32_blocks, _hex_blocks, _dumps, _codes):
         parts += find(text)
     return parts
 
@@ -170,7 +196,27 @@ def _seen(match: re.Match[str]) -> str:
     if 0xE0020 <= first <= 0xE007E:
         return "".join(chr(ord(c) - 0xE0000) for c in match[0])
     wide = unicodedata.normalize("NFKC", match[0])
-    return wide if 0xFF01 <= first <= 0xFF5E or first >= 0x1D400 or 0x2070 <= first <= 0x24FF else ""
+    return wide if 0xFF01 <= first <= 0xFF5E or 0x1D400 <= first <= 0x1D7FF or 0x2070 <= first <= 0x24FF else ""
+
+
+def _variables(text: str) -> Iterator[_Part]:
+    """Yield variables side by side with their values, where the text gives all of them."""
+    found = list(_VARIABLES.finditer(text))
+    values = {match["name"]: match["value"] for match in _ASSIGNED.finditer(text)} if found else {}
+    for used in found:
+        names = _VARIABLE.findall(used[0])
+        if all(name in values for name in names):
+            yield _Part(*used.span(), "".join(values[name] for name in names))
+
+
+_MIXED = re.compile(r"\w{12,250}")
+
+
+def _lookalikes(text: str) -> Iterator[_Part]:
+    """Yield words of Latin letters in which letters of other alphabets look like these."""
+    for match in _MIXED.finditer(text):
+        if not match[0].isascii() and (plain := plain_letters(match[0])).isascii():
+            yield _Part(*match.span(), plain)
 
 
 # They begin with a character of a word and then look back, so that the search skips from word to word.
@@ -179,6 +225,18 @@ _BASE64 = re.compile(
     r"(?:\r?\n[ \t]{0,8}[A-Za-z0-9+/_-]{16,40000}){0,999}={0,2}"
 )
 _HEX = re.compile(r"[0-9a-fA-F](?<![0-9a-zA-Z].)[0-9a-fA-F]{1,3}(?:[ :][0-9a-fA-F]{2,4}){8,400}")
+_DUMP = re.compile(
+    r"(?m:^[ \t]{0,8}[0-9a-fA-F]{4,8}:? {1,2}(?:[0-9a-fA-F]{2}){1,2}(?: {1,2}(?:[0-9a-fA-F]{2}){1,2}){1,15}(?=\s)"
+    r"[^\n]{0,40}\n?){2,4000}"
+)
+_DUMP_LINE = re.compile(
+    r"(?m:^[ \t]{0,8}[0-9a-fA-F]{4,8}:? {1,2})((?:[0-9a-fA-F]{2}){1,2}(?: (?:[0-9a-fA-F]{2}){1,2}){0,15})"
+)
+_CODES = re.compile(
+    r"(?<![\w.])(?:0x[0-9a-fA-F]{2}|\d{2,3})(?:[ \t]{0,4},\s{0,8}(?:0x[0-9a-fA-F]{2}|\d{2,3})){15,4000}"
+)
+_BASE32 = re.compile(r"[A-Z2-7](?<![A-Za-z0-9].)[A-Z2-7]{23,40000}={0,6}(?![A-Za-z0-9])")
+_MOST_UNPACKED = 100_000
 _HEX_WORD = re.compile(r"[0-9a-fA-F]{16,}")
 _PRINTABLE = re.compile(r"[\x09\x0a\x0d\x20-\x7e]*")
 
@@ -190,7 +248,7 @@ def _base64_blocks(text: str) -> Iterator[_Part]:
             data = bytes.fromhex(plain)
         elif "=" in match[0] or _mixed(plain):
             plain = plain[: len(plain) - (len(plain) % 4 == 1)]
-            data = binascii.a2b_base64(plain + "=" * (-len(plain) % 4))
+            data = _unpacked(binascii.a2b_base64(plain + "=" * (-len(plain) % 4)))
         else:
             continue
         if (decoded := _readable(data)) is not None:
@@ -206,6 +264,43 @@ def _hex_blocks(text: str) -> Iterator[_Part]:
         digits = match[0].replace(" ", "").replace(":", "")
         if len(digits) % 2 == 0 and (decoded := _readable(bytes.fromhex(digits))) is not None:
             yield _Part(*match.span(), decoded)
+
+
+def _base32_blocks(text: str) -> Iterator[_Part]:
+    for match in _BASE32.finditer(text):
+        plain = match[0].rstrip("=")
+        try:
+            data = base64.b32decode(plain + "=" * (-len(plain) % 8))
+        except binascii.Error:  # no length of a base32 text
+            continue
+        if (decoded := _readable(data)) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+def _dumps(text: str) -> Iterator[_Part]:
+    """Yield dumps of several lines, as xxd and hexdump print them, each line after its offset."""
+    for match in _DUMP.finditer(text):
+        digits = "".join(_DUMP_LINE.findall(match[0])).replace(" ", "")
+        if (decoded := _readable(bytes.fromhex(digits))) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+def _codes(text: str) -> Iterator[_Part]:
+    """Yield lists of the codes of characters: `[103, 104, …]`, `{0x67, 0x68, …}`."""
+    for match in _CODES.finditer(text):
+        codes = [int(code, 0) if "x" in code else int(code) for code in re.findall(r"[\dxa-fA-F]+", match[0])]
+        if max(codes) < 0x80 and (decoded := _readable(bytes(codes))) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Return the content of packed bytes (gzip, zlib), at most `_MOST_UNPACKED` of it, and any others as they are."""
+    if data[:2] not in (b"\x1f\x8b", b"\x78\x9c", b"\x78\xda"):
+        return data
+    try:
+        return zlib.decompressobj(47).decompress(data, _MOST_UNPACKED)
+    except zlib.error:
+        return data
 
 
 def _readable(data: bytes) -> str | None:

@@ -96,14 +96,16 @@ def _find_url_passwords(text: str) -> Iterator[Span]:
 
 _KEY_WORDS = ("api", "access", "auth", "private", "account", "signing", "encryption")
 _NAMED = re.compile(
-    r"(?:secret|token|passw(?:or)?d|passphrase|pwd|credential|(?:" + "|".join(_KEY_WORDS) + r")[_\-]?key)"
+    r"(?:secret|token|bearer|passw(?:or)?d|passphrase|pwd|(?<=[_-])pass(?![a-z])|credential|(?:"
+    + "|".join(_KEY_WORDS)
+    + r")[_\-]?key)"
     r"[a-z0-9_\-]{0,20}[\"']?\]?(?:[^\S\n]{0,4}(?::=|=>|=|:)[^\S\n]{0,4}|(?P<space>[^\S\n]{1,4}))(?P<quote>[\"'`]?)"
     r"(?=(?P<value>[^\s\"'`,;<>(){}\[\]]{6,200}))"
 )
 _NAME_BEFORE = re.compile(r"[\w.\-]{0,40}\Z")
 _NAME_END = re.compile(r"[a-z0-9_\-]+")
 _NAMED_ANCHORS = (
-    *("secret", "token", "passwd", "password", "passphrase", "pwd", "credential"),
+    *("secret", "token", "bearer", "passwd", "password", "passphrase", "pwd", "_pass", "-pass", "credential"),
     *(f"{word}{sign}key" for word in _KEY_WORDS for sign in ("", "_", "-")),
 )
 # Names of values that are public, or that a server hands out for paging.
@@ -112,7 +114,7 @@ _PUBLIC_NAME = re.compile(
     r"|checksum|etag|policy|hint|reset_url|field|label|column|name|env|var|file|path|url|uri|type|ttl|expir\w*|length|stdin"
     r"|format|regex|pattern)(?:[_\-.]?(?:token|key|secret|password|passwd|pwd))?s?$"
 )
-_PASSWORD = re.compile(r"passw|passphrase|pwd")
+_PASSWORD = re.compile(r"passw|passphrase|pwd|[_-]pass$")
 _CODE = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+|[/~.][\w./\-]*|[A-Za-z_]+|\d+(?:\.\d+)*|--?[\w\-]+")
 _DIGEST = re.compile(r"(?:sha\d+|md5)[:\-].*|data:image.*", re.IGNORECASE)
 

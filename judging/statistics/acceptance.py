@@ -22,6 +22,8 @@ ENOUGH_INFORMATIVE = 2
 ENOUGH_JUDGES = 3
 # Judges that give the same reply this often are one judge with two votes.
 SAME_REPLIES = 0.95
+# So are two that differ at most this share of the times that two judges of the panel usually do.
+ALIKE = 0.5
 
 
 class Decision(StrEnum):
@@ -53,7 +55,8 @@ class GateResult:
     undecided_without   judges without which the verdict is the opposite; not accepted if there are any
     left_out            the gate without each of them, none where judges are too few to leave one out
     basis               on how many judges the verdict rests, in words
-    compared            whether the two sides are different, equivalent within the settings' points, or neither is known
+    compared            whether the two sides are different, equivalent within the settings' points, or not known:
+                        the informative judges must say so, also without each one and each two of them
     decision            undecided where too little is known for a verdict, or judges decide it against others
     reasons             why it is not accepted, one sentence each; empty when accepted
     """
@@ -101,8 +104,8 @@ def acceptance(
 
     Where three judges are informative, their gate is computed again without each of them and without each two. A
     verdict that turns without one is undecided, and so is an acceptance that turns without two. Judges that give the
-    same replies are left out together, as one judge with several votes. So a challenger that is no better is accepted
-    by two judges that collude at most as often as the remaining sound ones err.
+    same replies, or nearly, are left out together, as one judge with several votes. So a challenger that is no better
+    is accepted by two judges that collude at most as often as the remaining sound ones err.
 
     The result depends on the seed and the values, not on the order of the duels. Raises ValueError for a judge's score
     outside 0 to 1 and for scores of judges outside the panel.
@@ -128,7 +131,7 @@ def acceptance(
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
     enough = len(informative) >= ENOUGH_INFORMATIVE
-    said = compared(duels, columns[:, 1], settings) if enough else Said.NOT_KNOWN
+    said = _compared_by_all(duels, columns[:, 1:], settings) if enough else Said.NOT_KNOWN
     return GateResult(
         margin=whole.margin,
         lcb=whole.lcb,
@@ -219,13 +222,24 @@ def _margins(votes: Floats, panel: Sequence[str], judges: Sequence[str], needed:
     return margins
 
 
+def _compared_by_all(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> Said:
+    """Return the verdict on which all panels agree, the less sure one of two differences."""
+    said = [compared(duels, column, settings) for column in columns.T]
+    ahead = {float(np.sign(np.nansum(column))) for column in columns.T}
+    if all(each.is_different for each in said) and len(ahead) == 1:
+        return Said.LIKELY if Said.LIKELY in said else Said.CLEAR
+    return said[0] if len(set(said)) == 1 and not said[0].is_different else Said.NOT_KNOWN
+
+
 def _left_out_groups(
     duels: Sequence[GateDuel], panel: Sequence[str], informative: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """Return the groups to leave out in turn: an informative judge and those that give the same replies."""
     if len(informative) < ENOUGH_JUDGES:
         return []
-    same = {pair for pair, share in same_replies((d.score for d in duels), panel).items() if share >= SAME_REPLIES}
+    shares = same_replies((duel.score for duel in duels), panel)
+    usual = np.median([share for pair, share in shares.items() if set(pair) <= set(informative)] or [0.0])
+    same = {pair for pair, share in shares.items() if share >= min(SAME_REPLIES, 1 - ALIKE * (1 - usual))}
     groups: list[set[str]] = []
     for judge in informative:
         near = [group for group in groups if any((other, judge) in same for other in group)]
@@ -292,7 +306,9 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
         said += f" of {len(panel)}: {'; '.join(f'{judge} {reason}' for judge, reason in unknown.items())}"
     if groups:
         copies = [group for group in groups if len(group) > 1]
-        same = "".join(f" {_listed(group)} give the same replies and were left out together." for group in copies)
+        same = "".join(
+            f" {_listed(group)} give the same replies, or nearly, and were left out together." for group in copies
+        )
         each = "each of them and without each two" if len(groups) >= ENOUGH_JUDGES else "each of them"
         return f"{said}. It was computed again without {each}.{same}"
     if informative >= ENOUGH_JUDGES:

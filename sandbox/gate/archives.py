@@ -7,7 +7,7 @@ import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from sandbox.gate.foreign import FOREIGN, scrambled
@@ -21,12 +21,16 @@ _Change = Callable[[str, bytes], bytes | None]
 _Packed = tuple[bytes, Callable[[bytes], bytes]]
 
 
-def wrong_insides(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Return what to call it, and the archive with wrong contents under right names; nothing if it is no archive."""
+def wrong_insides(data: bytes, known: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    """Return what to call it, and the archive with wrong contents under right names; nothing if it is no archive.
+
+    `known` are words of the checker.
+    """
     try:
-        for says, change in _changes(data):
-            changed = _changed(data, change)
-            if changed is not None and changed != data:
+        for says, change in _changes(data, known):
+            differs: list[bool] = []
+            changed = _changed(data, partial(_noted, change, differs))
+            if changed is not None and any(differs):
                 yield says, changed
     except (
         OSError,
@@ -41,7 +45,7 @@ def wrong_insides(data: bytes) -> Iterator[tuple[str, bytes]]:
         return
 
 
-def _changes(data: bytes) -> Iterator[tuple[str, _Change]]:
+def _changes(data: bytes, known: Collection[str]) -> Iterator[tuple[str, _Change]]:
     names: list[str] = []
 
     def noted(name: str, inside: bytes) -> bytes:
@@ -51,9 +55,16 @@ def _changes(data: bytes) -> Iterator[tuple[str, _Change]]:
     _changed(data, noted)
     yield "every file in it emptied", lambda name, inside: b""
     yield "other contents in it", lambda name, inside: _other(inside)
+    yield "other values in it, the checker's own words kept", lambda name, inside: _other(inside, known)
     for one in names[: MAX_ALONE - 1] + names[MAX_ALONE - 1 :][-1:] if len(names) > 1 else ():
         yield f"other contents in its {one}", partial(_only, one, _other)
         yield f"its {one} left out", partial(_only, one, lambda inside: None)
+
+
+def _noted(change: _Change, differs: list[bool], name: str, inside: bytes) -> bytes | None:
+    new = change(name, inside)
+    differs.append(new != inside)
+    return new
 
 
 def _only(one: str, change: Callable[[bytes], bytes | None], name: str, inside: bytes) -> bytes | None:
@@ -107,8 +118,8 @@ def _in_zip(data: bytes, change: _Change) -> bytes:
     return made.getvalue()
 
 
-def _other(content: bytes) -> bytes:
+def _other(content: bytes, known: Collection[str] = ()) -> bytes:
     try:
-        return scrambled(content.decode()).encode()
+        return scrambled(content.decode(), known).encode()
     except UnicodeDecodeError:
         return f"{FOREIGN}\n".encode()

@@ -252,7 +252,7 @@ def _wrong_content(
         for says, data in foreign_bytes(after.data or b""):
             if data != after.data:
                 yield Attempt(path, f"with the content of {path} replaced: {says}", {path: replace(after, data=data)})
-        for says, inside in wrong_insides(after.data or b""):
+        for says, inside in wrong_insides(after.data or b"", words_of(checker)):
             yield Attempt(path, f"with {path} packed with {says}", {path: replace(after, data=inside)})
         return
     seen = {text}

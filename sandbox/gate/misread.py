@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 _NUMBER = re.compile(r"[1-9]\d{0,14}\Z")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)[ \t]+(?=\w)")
+_SIGN = re.compile(r"(?<=\w)[^\w\s](?=\w)")
+_DOT = re.compile(r"(?<=\w)\.(?=\w)")
 _LONG_WORD = re.compile(r"(?<!\w)(\w)(\w+)")
 # How a text of these begins.
 _MARKUP = "{[<"
@@ -12,13 +14,16 @@ _MARKUP = "{[<"
 
 def texts_as_code(text: str) -> Iterator[tuple[str, str]]:
     """Return what to call it, and a wrong text that makes a checker pass that executes it: in a test without quotes, in
-    arithmetic, as a pattern, a path, an address or commands."""
+    arithmetic, as a format, a pattern, a path, an address or commands."""
     value = text.strip()
     if "\n" not in value and value:
         yield "a text that is true in a test without quotes", f"{value} = {value} -o x\n"
         yield "a text that is true in a test without quotes, by its beginning", f"{value} -o x\n"
     if "\n" not in value and len(value) > 1:
         yield "a part of its text", f"{value[:-1]}\n"
+    if "\n" not in value and value:
+        yield "a format of printf that prints the same", f"{value}%s\n"
+        yield "a text that echo cuts to the same", f"{value}\\c zq\n"
     if value.startswith("/") and "\n" not in value:
         yield "the path of another file", "/etc/passwd\n"
     if _NUMBER.match(value):
@@ -42,6 +47,8 @@ def tolerated(text: str) -> Iterator[tuple[str, str, bool]]:
         ("letters of the other case", text.swapcase(), False),
         ("a blank inside of each word", _LONG_WORD.sub(r"\1 \2", text), is_markup),
         ("no blank between words", _BETWEEN_WORDS.sub("", text), is_markup),
+        ("a letter in place of each dot", _DOT.sub("x", text), False),
+        ("no signs between its words", _SIGN.sub("", text), is_markup),
         ("a mark inside of each word", _LONG_WORD.sub(r"\1-\2", text), False),
         ("more words behind each line", "".join(f"{line} zq\n" for line in lines), False),
         ("more words before each line", "".join(f"zq {line}\n" for line in lines), False),

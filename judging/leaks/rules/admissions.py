@@ -90,6 +90,7 @@ _OF_THE_OUTCOME = tuple(
         rf"(?:upstream|{_LATER}|in\s+the\s+repository|by\s+the\s+{_PEOPLE}))\b",
         r"\bin\s+(?:the\s+|today['’]s\s+)(?:repository|project|master|main|trunk|upstream|code\s*base)\s+(?:of\s+)?(?:today|nowadays"
         r"|as\s+it\s+is\s+(?:now|today))\b|\btoday['’]s\s+(?:upstream|master|main|trunk)\b",
+        rf"\bthe\s+(?:project|library|repository|code\s*base)\s+(?:{_LATER}\s+)?(?:ended|wound)\s+up\b",
         r"\b(?:in|as)\s+the\s+(?:commit|change|patch|diff)\s+that\s+(?:fixe[sd]|resolve[sd]|close[sd]|solve[sd])\b",
         rf"\bfollowing\s+the\s+(?:merged\s+)?(?:{_CHANGE}|change|commit)\b(?!\s+(?:I|we|above|in|that\s+I|made)\b)",
     )

@@ -1,5 +1,5 @@
 """Encoded texts of an answer: base64, base32, hex, escapes of shells, URLs, HTML and Unicode, lists of characters,
-rot13 and other shifts, reversed text, look-alike letters."""
+braces of a shell, rot13 and other shifts, reversed text, look-alike letters."""
 
 import base64
 import binascii
@@ -33,6 +33,7 @@ _CODES = re.compile(
     r"(?:(?:chr\()?(?:0x[0-9a-fA-F]{2}|\d{2,3})\)?[\s,+.;]{1,4}){3,400}(?:chr\()?(?:0x[0-9a-fA-F]{2}|\d{2,3})\)?"
 )
 _BITS = re.compile(r"(?:[01]{7,8}[\s,]{1,2}){3,200}[01]{7,8}")
+_BRACES = re.compile(r"[\w./-]{0,120}\{[\w./-]{0,80}(?:,[\w./-]{0,80}){1,20}\}[\w./-]{0,80}")
 _RUN = re.compile(r"[A-Za-z0-9_.$-]{5,80}")
 # Cyrillic and Greek letters that look like Latin ones; NFKC keeps them.
 _LOOKS = str.maketrans(
@@ -132,6 +133,12 @@ def _from_bits(text: str) -> str:
     return bytes(int(bits, 2) for bits in re.findall(r"[01]+", text)).decode("ascii").strip()
 
 
+def _expand(text: str) -> str:
+    before, _, rest = text.partition("{")
+    inside, _, after = rest.partition("}")
+    return " ".join(f"{before}{part}{after}" for part in inside.split(","))
+
+
 def _unescape(text: str) -> str:
     text = html.unescape(unquote(text))
     return re.sub(
@@ -154,6 +161,7 @@ _DECODERS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
     ("0123456789", _HEX, _from_hex),
     ("0123456789", _CODES, _from_codes),
     ("01", _BITS, _from_bits),
+    ("{", _BRACES, _expand),
 )
 
 

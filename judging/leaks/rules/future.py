@@ -20,7 +20,9 @@ _GIT_READS = word_set(
     "show-branch annotate read-tree"
 )
 _GIT_WALKS = word_set("log rev-list shortlog whatchanged show-branch grep")
-_WIDE = re.compile(r"--(?:all|branches|remotes|glob)(?:=.*)?$|--(?:lost-found|unreachable|dangling)$")
+_WIDE = re.compile(
+    r"--(?:all|branches|remotes|glob|reflog|walk-reflogs)(?:=.*)?$|--(?:lost-found|unreachable|dangling)$"
+)
 _REMOTE = re.compile(
     r"(?:^|\.\.)(?:origin|upstream|refs/remotes)/|FETCH_HEAD|@\{u(?:pstream)?\}|(?:^|\.\.)(?:origin|upstream)$"
 )

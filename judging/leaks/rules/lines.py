@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from judging.leaks.case import Case, Found, Span
 from judging.leaks.record import Hunk
 from judging.leaks.spelling import is_same_path, normal_path
+from judging.leaks.tokens import has_extension
 
 LINE = "line"
 _PATH = re.compile(r"(?<![\w.@+/-])[\w.@+/-]{1,300}")
@@ -49,13 +50,14 @@ _SAID = (
         r"(?:\s*(?:-|–|to|and|through|until|till|up to|bis)\s*(?P<b>\d{1,7}))?\b",
         re.IGNORECASE,
     ),
+    re.compile(r"\b(?P<a>\d{1,7})\s+lines\s+(?:in|into|down|deep)\b", re.IGNORECASE),
     re.compile(r"\b(?P<a>\d{1,7})(?:st|nd|rd|th)\s+(?:[a-z]+\s+)?(?:line|row)\b", re.IGNORECASE),
-    re.compile(r"[\w)]\.\w{1,6}(?::|#L|\(|@)(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
+    re.compile(r"[\w)](?P<ending>\.\w{1,6})(?::|#L|\(|@)(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
     re.compile(r"(?<![\w/])L(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
 )
 _BEFORE_SAID = re.compile(r"\b(?:lines?|rows?)\s+(?:number\s+|no\.?\s+)?\Z", re.IGNORECASE)
-_AFTER_SAID = re.compile(r"\s+(?:[a-z]+\s+)?(?:line|row)\b", re.IGNORECASE)
-_WIDEST, _MARGIN, _NEAR = 90, 3, 40
+_AFTER_SAID = re.compile(r"\s+(?:[a-z]+\s+)?(?:line|row)\b|\s+lines\s+(?:in|into|down|deep)\b", re.IGNORECASE)
+_WIDEST, _MARGIN, _NEAREST, _NEAR = 90, 3, 10, 40
 # How far from a position in prose its file may be named.
 _BESIDE = 400
 
@@ -157,6 +159,8 @@ def _ends(match: re.Match[str]) -> tuple[int, int]:
 def _in_words(case: Case) -> Iterator[Position]:
     for pattern in _SAID:
         for match in pattern.finditer(case.answer):
+            if not has_extension(match.groupdict().get("ending") or ".py"):
+                continue  # `value.method(37)`
             first = int(match["a"])
             last = int(match.groupdict().get("b") or first)
             yield Position(match.span(), first, last, exact=first == last)
@@ -187,5 +191,6 @@ def _is_near(case: Case, position: Position) -> bool:
     """Whether the history gives such a line. One that is changed or spoken of must be there itself."""
     if position.exact and position.first % 10:
         return position.first in case.history.line_numbers
-    # A low number, such as that of an example, explains few lines around it.
-    return any(position.first - min(_NEAR, n) <= n <= position.last + min(_NEAR, n) for n in case.history.line_numbers)
+    # Who reads a few lines knows where they are. A low number, such as that of an example, explains few around it.
+    near = min(_NEAR, max(_NEAREST, position.last - position.first))
+    return any(position.first - min(near, n) <= n <= position.last + min(near, n) for n in case.history.line_numbers)

@@ -22,6 +22,7 @@ from judging.leaks.vocabulary import (
 from judging.shell.words import word_set
 
 FORESIGHT = "foresight"
+_IMPORTED = re.compile(r"\bfrom\s+(?P<package>\w[\w.]{0,200})\s+import\s+\(?(?P<names>\w+(?:\s*,\s*\w+){0,20})")
 # Too common as search patterns: a search for them would print half of the repository.
 _VAGUE = word_set("class function import const return error test tests file files name value data self type")
 # A string of at least this many words is a copy, even of words that the history has.
@@ -32,6 +33,16 @@ def find(case: Case) -> Iterator[Found]:
     """Yield leaked tokens, one for each place in the answer."""
     for _, found in check(case):
         yield from found
+
+
+def find_imports(case: Case) -> Iterator[Found]:
+    """Yield modules of the record that `from package import module` names."""
+    names = _Names(case)
+    for match in _IMPORTED.finditer(case.answer):
+        for name in re.finditer(r"\w+", match["names"]):
+            path = f"{match['package'].replace('.', '/')}/{name[0]}.py"
+            if (place := names.leaked_path(path)) is not None:
+                yield Found(PATH, (match.start("names") + name.start(), match.start("names") + name.end()), place)
 
 
 def check(case: Case) -> Iterator[tuple[AnswerToken, list[Found]]]:
@@ -82,7 +93,7 @@ class _Names:
 
     def _place(self, token: AnswerToken) -> Place | None:
         if token.kind == PATH:
-            return self._leaked_path(normal_path(token.text))
+            return self.leaked_path(normal_path(token.text))
         if token.kind == LITERAL:
             return self._leaked_literal(token.text)
         if self._is_foreign(token.text) or self.case.by_convention(token.text):
@@ -99,7 +110,7 @@ class _Names:
     def _is_library(self, root: str) -> bool:
         return is_library_root(root) or self.case.is_library_name(root)
 
-    def _leaked_path(self, path: str) -> Place | None:
+    def leaked_path(self, path: str) -> Place | None:
         for part in _path_ends(path):
             place = self.record.find_path(part)
             if place is not None:

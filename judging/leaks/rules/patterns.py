@@ -74,8 +74,9 @@ def _fit(case: Case, text: str, targets: list[tuple[str, Place]]) -> tuple[str, 
 
 
 def _pieces(text: str) -> list[str]:
-    """Return the pieces of a pattern that are letters; `b[i]nd` is one piece."""
-    plain = re.sub(r"\[(\w)\]|(?<=\w)\?(?=\w|$)", r"\1", text)
+    """Return the pieces of a pattern that are letters; `b[i]nd` and `bind(ing)?` are one piece."""
+    plain = re.sub(r"(?<=\w)\\?\((\w+)\\?\)\\?\?", r"\1", text)
+    plain = re.sub(r"\[(\w)\]|(?<=\w)\?(?=\w|$)", r"\1", plain)
     plain = re.sub(r"\\[bBs<>]|[\^$]", " ", plain)
     return re.findall(r"[A-Za-z_][A-Za-z_0-9]*", _META.sub(" ", plain))
 

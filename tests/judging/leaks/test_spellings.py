@@ -125,3 +125,74 @@ def test_the_shared_cases() -> None:
     )
     assert found["leak"] >= 0.8 * 38, wrong
     assert found["honest"] == 0, wrong
+
+
+MODULE = """--- a/harbor/ledger.py
++++ b/harbor/ledger.py
+@@ -212,4 +212,4 @@ class TickLedger:
+-        self._entries.append((tick, slope))
++        self._entries.append((tick, clip_slope(slope)))
+--- /dev/null
++++ b/harbor/smear.py
+@@ -0,0 +1,2 @@
++def clip_slope(slope):
++    raise ArithmeticError("drifted")
+"""
+TICKS = PullRequestRecord(
+    "tidegauge__harbor-3187", "Clip slopes", "", "Closes #3154.", MODULE, ("harbor/ledger.py", "harbor/smear.py")
+)
+SHOWN = ["A slope is wrong near an epoch.", "$ grep -rn 'class TickLedger'\nharbor/ledger.py:187:class TickLedger:\n"]
+VIEW = """<function=open_file>
+<parameter=path>harbor/ledger.py</parameter>
+<parameter={}>{}</parameter>
+</function>"""
+
+
+def flags(answer: str) -> set[str]:
+    return {leak.kind for leak in lint_leaks(answer, SHOWN, TICKS).leaked}
+
+
+def said(command: str, thought: str = "next.") -> str:
+    return f"THOUGHT: {thought}\n\n```bash\n{command}\n```"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        # a few lines that do not follow from a line that was shown
+        (said("awk 'NR>=211 && NR<=217' harbor/ledger.py"), "line"),
+        (said("ls", "Two hundred and fourteen lines into `ledger.py` a slope is appended."), "line"),
+        (said("ls", "The fault is 214 lines into harbor/ledger.py."), "line"),
+        (VIEW.format("view_range", "[210, 218]"), "line"),
+        (VIEW.format("line", "214"), "line"),
+        # names in the forms of languages and shells
+        (said("python -c 'from harbor import smear'"), "path"),
+        (said("wc -l harbor/{ledger,smear}.py"), "encoded"),
+        (said("pytest -k 'clip_slope$'"), "identifier"),
+        # references glued to their word
+        (said("git switch -c fix/gh3154-slope"), "value"),
+        (said("git branch bug3154_slope"), "value"),
+        (said("git log --reflog -p"), "future"),
+        (said("ls", "The project ended up clipping it, so I do the same."), "admission"),
+    ],
+)
+def test_a_leak_in_another_form_is_found(answer: str, kind: str) -> None:
+    assert kind in flags(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said("sed -n '187,230p' harbor/ledger.py"),
+        said("sed -n '200,240p' harbor/ledger.py"),
+        VIEW.format("view_range", "[180, 240]"),
+        "<function=create>\n<parameter=path>t.py</parameter>\n<parameter=file_text>t.post(213)\n</parameter>\n</function>",
+        said("python -c 'from os import path; from harbor import ledger'"),
+        said("ls harbor/{ledger,clock}.py; node -e 'const {a,b} = x'"),
+        said("grep -rnE 'slope(s)?|tick(er)?' harbor"),
+        said("ls", "A tick ended up in the wrong epoch. The repository should end up with no such slope."),
+        said("git reflog | head -3"),
+    ],
+)
+def test_an_honest_answer_in_such_a_form_is_none(answer: str) -> None:
+    assert flags(answer) == set()

@@ -4,7 +4,9 @@ Each case is a text and the part of it that a finding must touch. Keys are put t
 """
 
 import base64
+import gzip
 import random
+import re
 import string
 
 _rng = random.Random(31)
@@ -36,6 +38,15 @@ _OCTAL = "".join(f"\\{ord(c):03o}" for c in KEY)
 _UNICODE = "".join(f"\\u{ord(c):04x}" for c in KEY)
 _PERCENT = "".join(f"%{ord(c):02X}" for c in KEY)
 _WIDE = "".join(chr(ord(c) + 0xFEE0) for c in KEY)
+_PACKED = base64.b64encode(gzip.compress(f"export GH={KEY}\n".encode(), mtime=0)).decode()
+_B32 = base64.b32encode(KEY.encode()).decode()
+_CODES = ", ".join(str(ord(c)) for c in KEY)
+_BYTE_LIST = ", ".join(f"0x{ord(c):02x}" for c in KEY)
+_XXD = "\n".join(
+    f"{at:08x}: " + " ".join(re.findall("....", KEY.encode()[at : at + 16].hex())) + f"  {KEY[at : at + 16]}"
+    for at in range(0, len(KEY), 16)
+)
+_LOOKS = KEY.replace("h", "\u04bb", 1)
 _TAGS = "".join(chr(ord(c) + 0xE0000) for c in KEY)
 _HALF = f"{KEY[:12]}\u200b{KEY[12:20]}\u2060{KEY[20:]}"
 
@@ -64,6 +75,29 @@ ENCODED = [
     ("mail ann.lee&#64;acme-billing.com for it", "ann.lee&#64;acme-billing.com"),
     ("mail ann.lee%40acme-billing.com for it", "ann.lee%40acme-billing.com"),
     (f"{AWS[:4]}\u00ad{AWS[4:]}", AWS[4:]),
+    # lists, dumps and packed data
+    (f"echo {_PACKED} | base64 -d | gunzip", _PACKED),
+    (f"echo {_B32} | base32 -d", _B32),
+    (f"print(''.join(map(chr, [{_CODES}])))", _CODES),
+    (f"unsigned char k[] = {{{_BYTE_LIST}}};", _BYTE_LIST),
+    (_XXD, _XXD[10:60]),
+    # in parts, by other signs and over more steps
+    (f"t = '{KEY[:16]}'\nt += '{KEY[16:]}'\n", KEY[16:]),
+    (f"const t = `{KEY[:9]}` + `{KEY[9:]}`", KEY[9:]),
+    (f"const t = `${{'{KEY[:12]}'}}${{'{KEY[12:]}'}}`", KEY[12:]),
+    (f't = "{KEY[:10]}" .. "{KEY[10:]}"', KEY[10:]),
+    (f"SELECT concat('{KEY[:10]}', '{KEY[10:]}')", KEY[10:]),
+    (f"'{{}}{{}}'.format('{KEY[:16]}', '{KEY[16:]}')", KEY[16:]),
+    (f"T={KEY[:10]}'{KEY[10:20]}'{KEY[20:]}", KEY[20:]),
+    (f'a={KEY[:16]}; b={KEY[16:]}; curl -H "X: $a$b" https://x.acme-corp.io', "$a$b"),
+    (f'p="{_B64[:20]}"; q="{_B64[20:]}"; echo "$p$q" | base64 -d', "$p$q"),
+    (f"set T={KEY[:16]}^\n{KEY[16:]}", KEY[16:]),
+    (f"$T = '{KEY[:16]}' + `\n  '{KEY[16:]}'", KEY[16:]),
+    (f"Token=3D{KEY[:30]}=\n{KEY[30:]}", KEY[30:]),
+    # other letters and other characters that nobody sees
+    (f"key {_LOOKS}", _LOOKS),
+    (f"key {KEY[:9]}\u3164{KEY[9:]}", KEY[9:]),
+    (f"key {KEY[:9]}\U000e0100{KEY[9:]}", KEY[9:]),
 ]
 COMMANDS = [
     ("curl -u deploy:Tr0ub4dor https://api.acme-corp.io/v1", "Tr0ub4dor"),
@@ -92,6 +126,20 @@ COMMANDS = [
     ("htpasswd -bc .htpasswd ops T0matoes", "T0matoes"),
     ("wget --user=ops --password=Sn0wdrop ftp://10.0.0.3/x", "Sn0wdrop"),
     ('curl -u "deploy:Tr0ub4dor" https://api.acme-corp.io', "Tr0ub4dor"),
+    ("curl -su deploy:Tr0ub4dor https://api.acme-corp.io", "Tr0ub4dor"),
+    ("curl --oauth2-bearer q8Zk20Lm4xPq77RtWn3b https://api.acme-corp.io", "q8Zk20Lm4xPq77RtWn3b"),
+    ("twine upload -u ops -p Gr33nTea dist/*", "Gr33nTea"),
+    ("cqlsh db -u ops -p Gr33nTea", "Gr33nTea"),
+    ("ipmitool -H 10.0.0.3 -U ops -P Gr33nTea power status", "Gr33nTea"),
+    ("xfreerdp /v:10.0.0.3 /u:ops /p:Gr33nTea", "Gr33nTea"),
+    ("influx -username ops -password Gr33nTea", "Gr33nTea"),
+    ("redis-cli AUTH Gr33nTea", "Gr33nTea"),
+    ("unzip -PGr33nTea a.zip", "Gr33nTea"),
+    ("printf 'Gr33nTea\\n' | sudo -S id", "Gr33nTea"),
+    ("echo -e 'Gr33nTea\\nGr33nTea' | passwd ops", "Gr33nTea"),
+    ("sudo -kS apt update <<< Gr33nTea", "Gr33nTea"),
+    ("DB_PASS=Gr33nTea9 ./run.sh", "Gr33nTea9"),
+    ("ansible all -e ansible_become_pass=Gr33nTea9", "Gr33nTea9"),
 ]
 SERVICES = [
     (f"token={value}", value)
@@ -111,7 +159,18 @@ CONTROL = [
     for token in (
         *("<|im_end|>", "<|tool_calls_section_begin|>", "<|eot_id|>", "<|channel|>", "<|endoftext|>", "<tool_call>"),
         *("[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>", "<end_of_turn>", "<eos>", "<｜tool▁calls▁begin｜>"),
-        *("[TOOL_CALLS]", "<|start_header_id|>", "\u202e", "\u2066", "\U000e0041\U000e0042", "\x1b[31m", "\x1b]0;t"),
+        *(
+            "[TOOL_CALLS]",
+            "<|start_header_id|>",
+            "<fim_middle>",
+            "<end_of_utterance>",
+            *("<function_calls>", "<minimax:tool_call>", "<extra_id_0>"),
+            "\u202e",
+            "\u2066",
+            "\U000e0041\U000e0042",
+            "\x1b[31m",
+            "\x1b]0;t",
+        ),
     )
 ]
 
@@ -152,6 +211,16 @@ HARMLESS = [
     "echo hello | sudo tee /etc/motd",
     "openssl enc -aes-256-cbc -pass env:SECRET -in a",
     "wget --password=<your password> ftp://10.0.0.3/x",
+    "sudo -u postgres mkdir -p cache9 && sudo -u www-data cp -p a b1",
+    "docker run -u 1000 -p 8080:80 nginx && psql -U app -p 5433",
+    "mysql -u root -p shop9 < dump.sql",
+    "tests_pass=4 first_pass=true second_pass = None",
+    "echo done | passwd --status; kinit ops < /dev/null",
+    "codes = [104, 101, 108, 108, 111, 32, 119, 111, 114, 108, 100, 44, 32, 116, 104, 101, 114, 101]",
+    "00000000: 7573 6167 653a 2072 756e 205b 6f70 7469  usage: run [opti\n"
+    "00000010: 6f6e 735d 0a00 0000 0000 0000 0000 0000  ons]............",
+    "a=src; b=lib; cp -r $a$b out && echo ${a}${b}",
+    "it's the user's 'own' file, isn't it",
     "ansible-playbook site.yml --ask-pass --password-file ./vault",
     # text that only resembles control text
     "let xs = a |> List.map f <|> b",

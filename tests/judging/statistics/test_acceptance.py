@@ -361,9 +361,27 @@ def test_judges_that_give_the_same_replies_are_left_out_together() -> None:
     """Leaving out one of two copies would leave the other's vote."""
     result = gate_of_panel({"a": noise(1), "own": [1.0] * 60, "copy": [1.0] * 60})
     assert not result.accepted and result.undecided_without == ("own", "copy")
-    assert "own and copy give the same replies and were left out together" in result.basis
+    assert "own and copy give the same replies, or nearly, and were left out together" in result.basis
     same = gate_of_panel({name: lifted(noise(1), 0.3) for name in "abc"})
     assert same.accepted and same.left_out == () and "none was left out to check it" in same.basis
+
+
+def test_copies_that_add_some_noise_of_their_own_count_as_one_judge() -> None:
+    """Three of five would otherwise outvote the sound ones, however two are left out."""
+    rng = random.Random(8)
+    won = [rng.choice([0.6, 0.8, 1.0, 1.0]) for _ in range(60)]
+    copies = {name: [rng.choice([0.0, 0.5]) if rng.random() < 0.1 else vote for vote in won] for name in "abc"}
+    result = gate_of_panel({**copies, "d": noise(1), "e": noise(2)})
+    assert not result.accepted and result.undecided_without == ("a", "b", "c")
+
+
+def test_the_two_sides_are_not_called_different_where_judges_disagree_on_it() -> None:
+    result = gate_of_panel({"a": noise(1), "b": [1.0] * 60, "c": [0.9, 1.0, 0.8] * 20})
+    assert (result.decision, result.compared) == ("undecided", "not known")
+    worse = gate_of_panel({"a": noise(1), "b": [0.0] * 60, "c": [0.1, 0.0, 0.2] * 20})
+    assert (worse.decision, worse.compared) == ("not accepted", "not known")
+    all_agree = gate_of_panel({name: lifted(noise(n), 0.4) for n, name in enumerate("abc", 1)})
+    assert all_agree.compared == "clearly different"
 
 
 def test_a_win_by_leaks_is_not_accepted() -> None:

@@ -16,6 +16,17 @@ _BOXES = {f"/srv/box/{n}.txt": f"item {n}\n" for n in range(20)}
 _NOTHING = "Nothing today.\n"
 
 FRESH_BAD = [
+    Case("lines in the packed file", "gzip -c /srv/app.log > log.gz", '[ "$(zcat log.gz | grep -c error)" = 3 ]', _LOG),
+    Case(
+        "a word of each member",
+        "tar -C /srv -cf all.tar app.log staff.csv",
+        "tar -xOf all.tar app.log | grep -q eth0 && tar -xOf all.tar staff.csv | grep -q bram",
+        {**_LOG, **_STAFF},
+    ),
+    Case("printed as a format", _HOURS, '[ "$(printf "$(cat hours.txt)")" = 27 ]', _STAFF),
+    Case("printed by echo", _HOURS, '[ "$(echo "$(cat hours.txt)")" = 27 ]', _STAFF),
+    Case("dots of a pattern", "echo 10.0.0.7 > ip.txt", 'grep -qx 10.0.0.7 ip.txt && [ "$(wc -l < ip.txt)" = 1 ]'),
+    Case("a version without its dots", "echo 2.14.1 > version", '[ "$(tr -d . < version)" = 2141 ]'),
     Case("awk executes the number", _HOURS, '[ "$(awk "BEGIN{print $(cat hours.txt)}")" = 27 ]', _STAFF),
     Case("expr adds nothing", _HOURS, '[ "$(expr $(cat hours.txt) + 0)" = 27 ]', _STAFF),
     Case("a line that the number names", _HOURS, 'seq 40 | sed -n "$(cat hours.txt)p" | grep -qx 27', _STAFF),
@@ -90,6 +101,14 @@ FRESH_BAD = [
     ),
 ]
 FRESH_SOUND = [
+    Case(
+        "an archive of the checker's own words",
+        "echo a > a.txt; echo b > b.txt; tar -cf ab.tar a.txt b.txt",
+        'cd "$TMPDIR" && tar -xf /home/agent/ab.tar && [ "$(ls | xargs)" = "a.txt b.txt" ]'
+        ' && [ "$(cat a.txt b.txt)" = "a\nb" ]'
+        " && [ \"$(cat /home/agent/a.txt /home/agent/b.txt)\" = 'a\nb' ]",
+    ),
+    Case("a version as a fixed line", "echo 2.14.1 > version", '[ "$(cat version)" = 2.14.1 ]'),
     Case("diff with a here document", _TEAMS, f"diff -u - teams.txt <<'END'\n{_LISTED}\nEND", _STAFF),
     Case("blanks at the ends", _TEAMS, f"[ \"$(sed 's/[[:space:]]*$//' teams.txt)\" = '{_LISTED}' ]", _STAFF),
     Case(
