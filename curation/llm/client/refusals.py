@@ -30,7 +30,7 @@ QUOTA_WORDS = re.compile(
 )
 OK, PAYMENT_REQUIRED = 200, 402
 MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
-MOST_TEXT, LONGEST_TEXT = 20_000, 400
+MOST_TEXT, LONGEST_TEXT = 5_000, 400
 # 34s, 1m30s, 350ms: Google's delays, and resets of limits.
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 UNITS = (3600.0, 60.0, 1.0, 0.001)

@@ -97,7 +97,7 @@ class _ToolCall(BaseModel):
 
 
 class _Delta(BaseModel):
-    content: str | list[dict[str, JsonValue]] | None = None
+    content: str | list[JsonValue] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
