@@ -1,23 +1,27 @@
 """The form of a server's actions, from its JSON schema: how a model is asked for one, and how its reply is read."""
 
 import json
+import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import cast
 
+from sandbox.agent.json_schema import Schema, alternatives, example, mapping_in, plain_schema
 from sandbox.errors import UnknownAction
 
-Schema = Mapping[str, object]
 COMMAND_FIELDS = ("command", "action", "message", "text")
 # Parts of names of fields that take a command, and of fields that take code.
 COMMANDS = frozenset({*COMMAND_FIELDS, "commands", "cmd", "cli", "shell", "bash", "script", "terminal", "input"})
 CODE = frozenset({"code", "source", "program", "snippet", "python", "cell", "sql"})
 LEGAL = re.compile(r"(legal|valid|available|possible|allowed)_(action|move|command|choice)s?(_ids)?$", re.IGNORECASE)
-FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-WORD_LENGTH, LONGEST_REPLY, MOST_OBJECTS, MOST_PARTS, DEEPEST = 64, 200_000, 20, 5_000, 8
+OPENING, CLOSING = re.compile(r"[ \t]*(`{3,}|~{3,})[^`]*"), re.compile(r"[ \t]*(`{3,}|~{3,})[ \t\r]*")
+NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+MENTIONED = re.compile(rf"(?<![\w.,+-]){NUMBER.pattern}(?![\w,]|\.\w)")
+WORD_LENGTH, LONGEST_REPLY, MOST_OBJECTS = 64, 200_000, 20
 TRUE, FALSE = ("true", "yes"), ("false", "no")
 
 
@@ -80,13 +84,13 @@ class ActionForm:
         if self.kind in (Kind.OBJECT, Kind.TOOLS):
             return None
         if self.kind == Kind.VALUE:
-            fenced = FENCED.search(text)
-            value = value_in(fenced[2] if fenced else text, self.fields[self.main])
+            blocks, _ = _fenced(text)
+            value = value_in(blocks[0] if blocks else text, self.fields[self.main])
             return None if value is None else value if isinstance(value, str) else json.dumps(value)
-        if tagged := re.findall(rf"<{re.escape(self.main)}>(.*?)</{re.escape(self.main)}>", text, re.DOTALL):
-            text = str(tagged[-1]).strip()
-        blocks = [found[2] for found in FENCED.finditer(text)]
-        if blocks and (self.kind == Kind.CODE or FENCED.sub("", text).strip() == ""):
+        _, opening, last = text.rpartition(f"</{self.main}>")[0].rpartition(f"<{self.main}>")
+        text = last.strip() if opening else text
+        blocks, outside = _fenced(text)
+        if blocks and (self.kind == Kind.CODE or not outside.strip()):
             return "\n".join(block.rstrip("\n") for block in blocks) or None
         return text or None
 
@@ -130,24 +134,18 @@ class ActionForm:
             yield {"type": "list_tools"}
         else:
             names = self.required or ((self.main,) if self.main else ())
-            yield {**self.constants, **{name: _example(self.fields[name]) for name in names}}
+            given = (
+                mapping_in(example(self.whole)) if self.whole else {name: example(self.fields[name]) for name in names}
+            )
+            yield {**self.constants, **given}
 
     def _object(self, text: str) -> dict[str, object] | None:
         """The first JSON object in the text that has this form."""
         whole = self._fitting(_json(text))
         if whole or self.kind in (Kind.TEXT, Kind.CODE):
-            return whole or next(
-                filter(None, (self._fitting(_json(found[2])) for found in FENCED.finditer(text))), None
-            )
-        decoder = json.JSONDecoder()
-        for start in [found.start() for found in re.finditer(r"\{", text)][:MOST_OBJECTS]:
-            try:
-                value, _ = decoder.raw_decode(text, start)
-            except (ValueError, RecursionError):
-                continue
-            if found := self._fitting(value):
-                return found
-        return None
+            blocks, _ = _fenced(text)
+            return whole or next(filter(None, (self._fitting(_json(block)) for block in blocks)), None)
+        return next(filter(None, map(self._fitting, _objects(text))), None)
 
     def _fitting(self, value: object) -> dict[str, object] | None:
         """`value` as the fields of an action, if it has names of these fields and all that are required. A tool call
@@ -156,10 +154,7 @@ class ActionForm:
             return None
         found = {name: inner for name, inner in value.items() if name not in self.constants}
         if self.kind == Kind.TOOLS:
-            name = found.get("tool_name") or found.get("name") or found.get("tool")
-            given: object = next((found[key] for key in ("arguments", "parameters", "args") if key in found), {})
-            parsed = _json(given) if isinstance(given, str) else given
-            return {"tool_name": name, "arguments": parsed} if isinstance(name, str) else None
+            return _tool_call(found)
         fits = found and found.keys() <= self.fields.keys() and found.keys() >= set(self.required)
         return found if fits else None
 
@@ -167,19 +162,33 @@ class ActionForm:
         return self.whole or {"type": "object", "properties": self.fields, "required": list(self.required)}
 
 
+def _tool_call(found: Mapping[str, object]) -> dict[str, object] | None:
+    """A call of a tool, under any of the names that model APIs use. An object with other fields than these and without
+    arguments is none: they would be lost."""
+    if isinstance(inner := found.get("function"), Mapping):
+        return _tool_call(inner)
+    name = next((key for key in ("tool_name", "name", "tool") if isinstance(found.get(key), str)), "")
+    given = next((key for key in ("arguments", "parameters", "args", "input") if key in found), "")
+    if not name or not (given or found.keys() <= {name}):
+        return None
+    arguments = found.get(given)
+    parsed = _json(arguments) if isinstance(arguments, str) else {} if arguments is None else arguments
+    return {"tool_name": found[name], "arguments": parsed} if isinstance(parsed, dict) else None
+
+
 def form_of(schema: Schema, named: str = "") -> ActionForm:
     """Return the form of a server's actions. `named` is the field that a person named. Raise `UnknownAction` if there
     is no such field."""
-    resolver = _Resolver({**_mapping(schema.get("$defs")), **_mapping(schema.get("definitions"))})
-    whole = resolver.resolved(schema, DEEPEST)
-    if alternatives := next((whole[name] for name in ("oneOf", "anyOf") if isinstance(whole.get(name), list)), None):
-        return _one_of([resolver.resolved(_mapping(one), DEEPEST) for one in cast("list[object]", alternatives)])
-    every = {name: _mapping(value) for name, value in _mapping(whole.get("properties")).items()}
-    every.pop("metadata", None)  # of every OpenEnv action, and for none of an agent's purposes
+    whole = plain_schema(schema)
+    every = _properties(whole)
+    if kinds := [one for one in alternatives(whole) if _properties(one)]:
+        for one in kinds:
+            every |= _properties(one)
+        return ActionForm(Kind.OBJECT, every, whole=whole)
     constants = {name: value["const"] for name, value in every.items() if "const" in value}
     fields = {name: value for name, value in every.items() if name not in constants}
     stated = whole.get("required")
-    required = tuple(name for name in stated if name in fields) if isinstance(stated, list) else ()
+    required = tuple(name for name in fields if name in stated) if isinstance(stated, list) else ()
     about = " ".join(str(schema.get("description") or "").split())
     if named:
         if named not in fields:
@@ -194,13 +203,10 @@ def form_of(schema: Schema, named: str = "") -> ActionForm:
     return ActionForm(_kind_of(single[0], fields[single[0]]), fields, required, constants, single[0], about)
 
 
-def _one_of(kinds: Sequence[Schema]) -> ActionForm:
-    """The form of a server that takes one of several kinds of actions: an object with the fields of one of them."""
-    fields: dict[str, Schema] = {}
-    for kind in kinds:
-        fields |= {name: _mapping(value) for name, value in _mapping(kind.get("properties")).items()}
-    fields.pop("metadata", None)
-    return ActionForm(Kind.OBJECT, fields, whole={"oneOf": kinds})
+def _properties(schema: Schema) -> dict[str, Schema]:
+    """The fields of an action, without `metadata`: every OpenEnv action has it, for none of an agent's purposes."""
+    found = mapping_in(schema.get("properties"))
+    return {name: mapping_in(value) for name, value in found.items() if name != "metadata"}
 
 
 def unknown_form(named: str = "") -> ActionForm:
@@ -233,9 +239,52 @@ def _value(text: str, field: Schema) -> object:
     if kind in ("integer", "number"):
         if not NUMBER.fullmatch(text):
             return None
-        return int(text) if "." not in text else float(text)
+        number = float(text)
+        if not math.isfinite(number):
+            return None
+        return number if re.search(r"[.eE]", text) else int(text)
     found = _json(text)
     return found if isinstance(found, dict | list) else None
+
+
+def _fenced(text: str) -> tuple[list[str], str]:
+    """The closed fenced blocks of a reply, and the text outside of them. A fence that is never closed is text."""
+    lines = text.split("\n")
+    closings: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        if closing := CLOSING.fullmatch(line):
+            closings.setdefault(closing[1], []).append(number)
+    blocks, outside = list[str](), list[str]()
+    after = 0
+    for number, line in enumerate(lines):
+        if number < after:
+            continue
+        opening = OPENING.fullmatch(line)
+        ends = closings.get(opening[1], []) if opening else []
+        if (place := bisect_right(ends, number)) < len(ends):
+            blocks.append("\n".join(lines[number + 1 : ends[place]]) + "\n")
+            after = ends[place] + 1
+        else:
+            outside.append(line)
+    return blocks, "\n".join(outside)
+
+
+def _documents(text: str) -> list[object]:
+    """The JSON objects and lists in the text that are not part of another one."""
+    decoder, found, end = json.JSONDecoder(), list[object](), 0
+    for start in [match.start() for match in re.finditer(r"[{\[]", text)][:MOST_OBJECTS]:
+        if start >= end:
+            with suppress(ValueError, RecursionError):
+                value, end = decoder.raw_decode(text, start)
+                found.append(value)
+    return found
+
+
+def _objects(text: str) -> Iterator[object]:
+    """The JSON objects in the text, and those just inside an object or a list."""
+    for document in _documents(text):
+        yield document
+        yield from document.values() if isinstance(document, dict) else cast("list[object]", document)
 
 
 def _mentioned(text: str, field: Schema) -> list[object]:
@@ -245,45 +294,11 @@ def _mentioned(text: str, field: Schema) -> list[object]:
         words = set(re.findall(r"[\w-]+", text))
         return [choice for choice in choices if str(choice) in words]
     if kind in ("integer", "number"):
-        return list(
-            dict.fromkeys(_value(found, field) for found in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])", text))
-        )
-    return []
-
-
-@dataclass(slots=True)
-class _Resolver:
-    """Replaces references, at most `left` parts of a schema: small schemas can refer to themselves many times."""
-
-    definitions: Mapping[str, object]
-    left: int = MOST_PARTS
-
-    def resolved(self, schema: Schema, depth: int) -> Schema:
-        """The schema without references, and without the alternative `null`."""
-        self.left -= 1
-        if not depth or self.left < 0:
-            return {}
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            target = _mapping(self.definitions.get(reference.rsplit("/", 1)[-1]))
-            beside = {name: value for name, value in schema.items() if name != "$ref"}
-            return {**self.resolved(target, depth - 1), **beside}
-        for name in ("allOf", "anyOf", "oneOf"):
-            options = schema.get(name)
-            if isinstance(options, list):
-                known = [self.resolved(_mapping(option), depth - 1) for option in options]
-                known = [option for option in known if option.get("type") != "null"]
-                if len(known) == 1:
-                    return {**known[0], **{key: value for key, value in schema.items() if key != name}}
-        enum = schema.get("enum")
-        if isinstance(enum, list) and len(enum) == 1:
-            return {**schema, "const": enum[0]}
-        found = {name: value for name, value in schema.items() if name not in ("$defs", "definitions")}
-        if isinstance(properties := schema.get("properties"), Mapping):
-            found["properties"] = {key: self.resolved(_mapping(inner), depth - 1) for key, inner in properties.items()}
-        if isinstance(items := schema.get("items"), Mapping):
-            found["items"] = self.resolved(items, depth - 1)
-        return found
+        return list(dict.fromkeys(_value(found[0], field) for found in MENTIONED.finditer(text)))
+    if kind == "boolean":
+        words = set(re.findall(r"\w+", text.casefold()))
+        return [value for value, word in ((True, TRUE[0]), (False, FALSE[0])) if word in words]
+    return _documents(text)[:1]
 
 
 def _kind_of(name: str, field: Schema) -> Kind:
@@ -297,6 +312,8 @@ def _takes(field: Schema, name: str = "") -> str:
     choices, kind = field.get("enum"), field.get("type", "string")
     if isinstance(choices, list):
         return f"one of {', '.join(map(str, choices))}"
+    if kinds := list(dict.fromkeys(_takes(one) for one in alternatives(field))):
+        return "text" if "text" in kinds else " or ".join(kinds)
     if kind == "string":
         is_code = _parts(name) & CODE
         return ("code in a fenced block" if is_code else "a text") if name else "text"
@@ -312,21 +329,6 @@ def _parts(name: str) -> set[str]:
     return set(name.casefold().split("_"))
 
 
-def _example(field: Schema) -> object:
-    """A value that the schema allows."""
-    choices, kind = field.get("enum"), field.get("type", "string")
-    if isinstance(choices, list) and choices:
-        return choices[0]
-    if "default" in field:
-        return field["default"]
-    if kind == "object":
-        names = field.get("required")
-        inner = _mapping(field.get("properties"))
-        return {name: _example(_mapping(inner.get(name))) for name in names} if isinstance(names, list) else {}
-    values = {"integer": field.get("minimum", 0), "number": field.get("minimum", 0.0), "boolean": False, "array": []}
-    return values.get(str(kind), "help")
-
-
 def _json(text: object) -> object:
     try:
         return json.loads(text) if isinstance(text, str) else None
@@ -336,7 +338,3 @@ def _json(text: object) -> object:
 
 def _dumps(schema: object) -> str:
     return json.dumps(schema, ensure_ascii=False)
-
-
-def _mapping(value: object) -> Schema:
-    return cast("Schema", value) if isinstance(value, Mapping) else {}

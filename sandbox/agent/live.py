@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sandbox.agent.environment import Environment, Observation, Step
 from sandbox.agent.episode import Complete
-from sandbox.agent.openenv import tool_result, visible, visible_text
+from sandbox.agent.openenv import HIGHEST_REWARD, tool_result, visible, visible_text
 from sandbox.agent.played import (
     TASK,
     TASK_TEXT,
@@ -266,7 +266,7 @@ def _more_hints(before: object, after: object) -> bool:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, int | float) and abs(value) <= HIGHEST_REWARD else None
 
 
 def _completed(steps: Sequence[LiveStep]) -> bool:

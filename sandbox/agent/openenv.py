@@ -10,6 +10,7 @@ starts again and is never scored. Where an action fails on the server, one of ou
 
 import asyncio
 import json
+import math
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 OK, SERVER_ERROR = 200, 500
 CONNECT_SECONDS = 10.0
+DESCRIBE_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
 MAX_BYTES = 16 * 1024 * 1024
+DEEPEST, HIGHEST_REWARD = 64, 1e100
 PROBE_SECONDS = 5.0
 # A server's error codes: it has no room for a session, refuses an action, or the action raised an error.
 FULL, REFUSED, FAILED = "CAPACITY_REACHED", "VALIDATION_ERROR", "EXECUTION_ERROR"
@@ -41,7 +44,9 @@ UNREADABLE_REFUSAL = re.compile(r"Unable to serialize unknown type: <class '\w*E
 TOOL_REFUSALS, TOOL_FAULT, TOOL_TIMEOUT = ("invalid_args", "tool_not_found"), "transport_error", "timeout"
 GATEWAY_ERRORS = (502, 503, 504)
 # Fields that an episode is scored by are never shown to an agent, at any depth.
-SCORING = re.compile(r"criteri|expected|solution|answer|reference|rubric|ground_truth|grader|checker", re.IGNORECASE)
+SCORING = re.compile(
+    r"criteri|(?<!un)expected|solution|answer|(?<!p)reference|rubric|ground_truth|grader|checker", re.IGNORECASE
+)
 # Fields of the server that are not part of the observation.
 BESIDE = frozenset({"done", "reward", "metadata"})
 
@@ -180,10 +185,10 @@ class OpenEnvEnvironment:
             raise SandboxFailed(f"a {what} before the reset")
         try:
             await self._socket.send(json.dumps({"type": what} if data is None else {"type": what, "data": data}))
-            reply = json.loads(await asyncio.wait_for(self._socket.recv(), self._seconds))
+            reply = _parsed(await asyncio.wait_for(self._socket.recv(), self._seconds))
         except TimeoutError:
             raise NoReply(f"{self._url} did not answer a {what} within {self._seconds:g} s") from None
-        except (OSError, ValueError, TypeError, _socket_error()) as error:
+        except (OSError, ValueError, TypeError, RecursionError, _socket_error()) as error:
             hung_up = isinstance(error, _socket_error())
             reason = f"{error} {await _last_words(self._socket) if hung_up else ''}".strip() or type(error).__name__
             kind = EnvironmentFull if FULL in reason else SandboxFailed
@@ -202,8 +207,33 @@ class OpenEnvEnvironment:
         fields, reward = data.get("observation"), data.get("reward")
         if not isinstance(fields, dict):
             raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")
-        number = float(reward) if isinstance(reward, int | float) else None
+        if reward is not None and not (isinstance(reward, int | float) and abs(reward) <= HIGHEST_REWARD):
+            raise SandboxFailed(
+                f"{self._url}, {what}: the reward is {str(reward)[:100]}, no number that can be averaged"
+            )
+        number = None if reward is None else float(reward)
         return Step(Observation(visible_text(fields), fields), number, bool(data.get("done")), self._beside)
+
+
+def _parsed(text: str | bytes) -> object:
+    """A reply as JSON. A number that is none in JSON, such as NaN, becomes a text. Raises `ValueError` for one that no
+    database stores."""
+    reply = json.loads(text, parse_constant=str, parse_float=_finite)
+    level: list[object] = [reply]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+        ]
+        if not level:
+            return reply
+    raise ValueError(f"the reply is nested more than {DEEPEST} levels deep")
+
+
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def _refused(error: str, *, doubt: str = "", lost: bool = False) -> Step:
@@ -213,11 +243,12 @@ def _refused(error: str, *, doubt: str = "", lost: bool = False) -> Step:
 def _error_text(content: Mapping[str, Any]) -> str:
     """Return the server's error with its details by field."""
     found = content.get("errors")
-    details = [
-        f"{'.'.join(map(str, one.get('loc') or ()))}: {one.get('msg')}".removeprefix(": ")
-        for one in (found if isinstance(found, list) else ())
-        if isinstance(one, dict)
-    ]
+    details = []
+    for one in found if isinstance(found, list) else ():
+        if isinstance(one, dict):
+            place = one.get("loc")
+            path = ".".join(map(str, place)) if isinstance(place, list) else str(place or "")
+            details.append(f"{path}: {one.get('msg')}".removeprefix(": "))
     return f"{content.get('message')} ({content.get('code')}){': ' if details else ''}{'; '.join(details)}"
 
 
@@ -234,16 +265,31 @@ async def action_form_of(url: str, network: Network | None = None, *, field: str
     transport = network.transport() if network else None
     async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False, transport=transport) as client:
         try:
-            answer = await client.get(f"{_http(url)}/schema")
-            if answer.status_code >= SERVER_ERROR:
-                raise ValueError(f"HTTP {answer.status_code}")
-            action = answer.json().get("action") if answer.status_code == OK else None
-            metadata = await client.get(f"{_http(url)}/metadata")
-            about = metadata.json().get("name") if metadata.status_code == OK else None
-        except (httpx.HTTPError, OSError, ValueError, AttributeError) as error:
+            async with asyncio.timeout(DESCRIBE_SECONDS):
+                action = (await _document(client, f"{_http(url)}/schema")).get("action")
+                about = (await _document(client, f"{_http(url)}/metadata")).get("name")
+        except (httpx.HTTPError, OSError, ValueError, RecursionError) as error:
             raise SandboxFailed(f"{url}, schema: {error or type(error).__name__}") from None
     form = form_of(action, field) if isinstance(action, dict) else unknown_form(field)
     return replace(form, about=": ".join(filter(None, (str(about or ""), form.about))))
+
+
+async def _document(client: httpx.AsyncClient, url: str) -> Mapping[str, Any]:
+    """A JSON object of the server, empty if the server has none. Raises `ValueError` for one that cannot be read."""
+    body = bytearray()
+    async with client.stream("GET", url) as answer:
+        if answer.status_code >= SERVER_ERROR:
+            raise ValueError(f"HTTP {answer.status_code}")
+        if answer.status_code != OK:
+            return {}
+        async for part in answer.aiter_bytes():
+            body += part
+            if len(body) > MAX_BYTES:
+                raise ValueError(f"more than {MAX_BYTES // 2**20} MiB")
+    found = _parsed(bytes(body))
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    return found
 
 
 async def answers(url: str, network: Network | None = None) -> bool:

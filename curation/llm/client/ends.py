@@ -1,22 +1,27 @@
 """Why an answer has ended, in the server's own words.
 
-LiteLLM calls every reason that it does not know `stop`, so the reason is read before LiteLLM sees the answer. An answer
-is whole, cut off by its limit, or withheld by a filter if its reason is in `KNOWN`; all others are half an answer.
+LiteLLM calls every reason that it does not know `stop`, also the same reason in other letters, so the reason is read
+before LiteLLM sees the answer. An answer is whole, cut off by its limit, or withheld by a filter if its reason is in
+`KNOWN`; all others are half an answer.
 """
+
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from curation.llm.client.streams import BrokenAnswer, RefusedAnswer, status_of, words_of
+from curation.llm.client.streams import BrokenAnswer, RefusedAnswer
 
-KNOWN = frozenset(
-    {
-        *("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "finished", "done"),
-        *("length", "max_tokens", "max_output_tokens"),
-        *("tool_calls", "tool_call", "tool_use", "function_call"),
-        *("content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety", "recitation"),
-        *("blocklist", "prohibited_content", "spii", "language", "image_safety", "error_toxic"),
-    }
-)
+STOP, CALLS = "stop", "tool_calls"
+# OpenAI's word for each reason.
+KNOWN: Mapping[str, str] = {
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos", "eos_token"), STOP),
+    **dict.fromkeys(("complete", "completed", "finished", "done"), STOP),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"), "length"),
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), CALLS),
+    **dict.fromkeys(("content_filter", "content_filtered", "guardrail_intervened", "refusal"), "content_filter"),
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), "content_filter"),
+    **dict.fromkeys(("language", "image_safety", "error_toxic"), "content_filter"),
+}
 # The prompt and the answer fill the context window: a longer limit does not help, nor does another try.
 CUT_OFF = frozenset({"model_context_window_exceeded", "model_length", "context_length_exceeded", "error_limit"})
 # The server gave up, or the model wrote something that the server cannot read: the call is tried again.
@@ -34,24 +39,26 @@ PLACES = ("stop_reason", "stopReason", "finish_reason", "finishReason", "done_re
 LISTS = ("choices", "candidates")
 
 
-def check_answer(document: JsonValue) -> None:
-    """Raise why a whole document is no whole answer, if it has one of the known forms."""
+def end_of(document: JsonValue) -> str:
+    """Return OpenAI's word for the end of a whole document, '' for one that is no answer of a known form. Raise why it
+    is no whole answer."""
     if not isinstance(document, dict):
-        return
-    if document.get("error"):
-        _fail(document["error"])
-    if (part := _part(document)) is not None:
-        _check_part(part)
+        return ""
+    if document.get("error") or document.get("object") == "error":
+        raise RefusedAnswer.of(document.get("error") or document)
+    part = _part(document)
+    return "" if part is None else _end_of(part)
 
 
-def check_event(event: JsonValue) -> None:
-    """Raise why a stream in another form than OpenAI's has no whole answer, if this event says so."""
+def end_of_event(event: JsonValue) -> str:
+    """Return OpenAI's word for the end of a stream in another form than OpenAI's, or '' if this event says none. Raise
+    why the stream has no whole answer."""
     if not isinstance(event, dict):
-        return
+        return ""
     delta = event.get("delta")
-    for part in (_part(event), delta if isinstance(delta, dict) else None):
-        if part is not None and _reason(part):
-            _check_part(part)
+    parts = (_part(event), delta if isinstance(delta, dict) else None)
+    ends = [_end_of(part) for part in parts if part is not None and _reason(part)]
+    return ends[-1] if ends else ""
 
 
 def _part(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
@@ -68,33 +75,26 @@ def _part(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
     return document if is_answer or any(name in document for name in PLACES) else None
 
 
-def _check_part(part: dict[str, JsonValue]) -> None:
+def _end_of(part: dict[str, JsonValue]) -> str:
     message = part.get("message")
     if part.get("error"):
-        _fail(part["error"])
+        raise RefusedAnswer.of(part["error"])
     if isinstance(message, dict) and (refusal := message.get("refusal")):
         raise RefusedAnswer(200, f"the model refused to answer: {refusal}")
     reason, native = _reason(part), part.get("native_finish_reason")
-    if isinstance(native, str) and native.lower() in CUT_OFF | TRIED_AGAIN - {""}:
+    if isinstance(native, str) and native.strip().lower() in CUT_OFF | TRIED_AGAIN - {""}:
         reason = native
     if "done" in part and not reason:
         reason = "done"  # older versions of Ollama give none
-    _check_reason(reason)
-
-
-def _check_reason(reason: str) -> None:
-    if (known := reason.lower()) in KNOWN:
-        return
+    known = reason.strip().lower()
+    if known in KNOWN:
+        return KNOWN[known]
     if known in CUT_OFF:
         raise RefusedAnswer(200, f"the answer was cut off, because the context window is full ({reason})")
     if known in TRIED_AGAIN:
-        raise BrokenAnswer(f"the answer is not whole: it ended with {reason!r}" if reason else "the answer has no end")
+        raise BrokenAnswer(f"the answer is not whole: it ended with {reason!r}" if known else "the answer has no end")
     raise RefusedAnswer(200, f"the answer is not whole: it ended with {reason!r}, which is no known end")
 
 
 def _reason(part: dict[str, JsonValue]) -> str:
     return next((str(part[name]) for name in PLACES if part.get(name)), "")
-
-
-def _fail(error: JsonValue) -> None:
-    raise RefusedAnswer(status_of(error), f"the endpoint failed: {words_of(error)}")

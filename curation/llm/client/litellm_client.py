@@ -33,6 +33,7 @@ from curation.llm.client.checked_connector import CheckedConnector
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
 from curation.llm.client.defaults import note_refused, without_refused
+from curation.llm.client.ends import CALLS, STOP
 from curation.llm.client.errors import (
     CallError,
     HalfAnswer,
@@ -92,7 +93,9 @@ NO_TOOLS = "its prompt has tools and this endpoint takes none: choose another mo
 # LiteLLM puts up to three names of the error before the endpoint's own message.
 ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 TIMEOUTS = (litellm.exceptions.Timeout, httpx.TimeoutException, TimeoutError)
-RETRIED = frozenset({408, 409, 500, 502, 503, 504, 529})
+# Besides all from 500 on.
+RETRIED = frozenset({408, 409, 425})
+SERVER_ERROR = 500
 
 
 # LiteLLM's call without its wrapper, which adds prices, callbacks, a cache, retries, budgets and its own token limits.
@@ -228,7 +231,7 @@ class LiteLlmClient:
                 return _embeddings(target, response, latency_ms, len(request.messages))
             first = progress.first_token_at
             first_token_ms = None if first is None else round((first - started) * 1000)
-            return replace(_completion(target, response, latency_ms, progress.cost), first_token_ms=first_token_ms)
+            return replace(_completion(target, response, latency_ms, progress), first_token_ms=first_token_ms)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             kind = "an embedding of each text" if request.embed else "a chat completion"
             raise Transient(f"the answer is not {kind}") from error
@@ -281,7 +284,7 @@ def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError
     refused = next((cause for cause in causes_of(error) if isinstance(cause, RefusedAnswer)), None)
     lost = why_lost(error)
     error = getattr(error, "original_exception", None) or error  # of one in the middle of a stream
-    status = refused.status if refused else getattr(error, "status_code", None)
+    status = (refused.status if refused else getattr(error, "status_code", None)) or 0
     said = _message(error, refusal) or f"the endpoint answered {status} without a message"
     detail = str(refused or lost) or f"{type(error).__name__}: {said}"
     detail = (detail.replace(key, "[key]") if key else detail)[:1000]
@@ -292,9 +295,9 @@ def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError
         return HalfAnswer(detail)
     if status == 429:
         return RateLimited(detail, wait)
-    is_cut_off = status is None or status < 400  # no response, or half of one
+    is_cut_off = status < 400  # no response, or half of one
     is_broken = isinstance(error, litellm.exceptions.APIConnectionError) and refused is None
-    if is_broken or is_cut_off or status in RETRIED:
+    if is_broken or is_cut_off or status >= SERVER_ERROR or status in RETRIED:
         return Transient(detail, wait)
     return Refused(detail, status)
 
@@ -311,7 +314,7 @@ def _message(error: Exception, refusal: Refusal | None) -> str:
     return ERROR_PREFIX.sub("", str(getattr(error, "message", error))).partition("Traceback (most recent")[0].strip()
 
 
-def _completion(target: Target, response: Any, latency_ms: int, reported: Decimal | None) -> Completion:
+def _completion(target: Target, response: Any, latency_ms: int, progress: Progress) -> Completion:
     choice = response.choices[0]
     said = split_thinking(choice.message.content or "")
     calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]
@@ -322,11 +325,12 @@ def _completion(target: Target, response: Any, latency_ms: int, reported: Decima
         tokens_in = tokens_out = None
     details = getattr(usage, "prompt_tokens_details", None)
     cost = cost_of(target, tokens_in, tokens_out)
-    cost = reported if cost is None else cost
+    cost = progress.cost if cost is None else cost
+    end = progress.end or str(choice.finish_reason or "")
     return Completion(
         text=message_text({"content": said.text, "tool_calls": calls}),
         thinking=thinking,
-        finish_reason=str(choice.finish_reason or ""),
+        finish_reason=CALLS if calls and end == STOP else end,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         tokens_cached=_tokens(details, "cached_tokens"),

@@ -9,7 +9,7 @@ import httpx
 from pydantic import JsonValue
 
 from curation.llm.client import streams
-from curation.llm.client.ends import check_event
+from curation.llm.client.ends import end_of_event
 from curation.llm.client.streams import (
     BROKE_OFF,
     TOO_LONG,
@@ -17,7 +17,6 @@ from curation.llm.client.streams import (
     Events,
     Progress,
     RefusedAnswer,
-    status_of,
     words_of,
 )
 
@@ -51,7 +50,7 @@ class PassedEvents(Events):
             self._read_event(b"", line)
 
     def _take(self, found: JsonValue, data: bytes) -> None:
-        check_event(found)
+        self._progress.end = end_of_event(found) or self._progress.end
         told = found if isinstance(found, dict) else {}
         self._has_said = self._has_said or told.get("type") not in BEFORE_TEXT
         self.is_done = told.get("type") in AFTER_TEXT or told.get("done") is True
@@ -61,7 +60,7 @@ class PassedEvents(Events):
     def _fail(self, error: JsonValue) -> None:
         if self._has_said:
             raise BrokenAnswer(f"the stream broke off with an error: {words_of(error)}")
-        raise RefusedAnswer(status_of(error), words_of(error))
+        raise RefusedAnswer.of(error)
 
 
 class PassedStream(httpx.AsyncByteStream):

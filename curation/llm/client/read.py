@@ -2,16 +2,25 @@
 
 import asyncio
 import json
-from contextlib import suppress
 
 import httpx
+from pydantic import JsonValue
 
 from curation.llm.client import streams
-from curation.llm.client.ends import check_answer
+from curation.llm.client.ends import end_of
 from curation.llm.client.passed_streams import PassedStream
 from curation.llm.client.pricing import reported_cost
 from curation.llm.client.refusals import refusal_of
-from curation.llm.client.streams import TOO_LONG, BrokenAnswer, Progress, StreamedAnswer, progress_of_call
+from curation.llm.client.streams import (
+    BOM,
+    TOO_LONG,
+    BrokenAnswer,
+    Progress,
+    RefusedAnswer,
+    StreamedAnswer,
+    progress_of_call,
+    text_and_thinking,
+)
 
 # After the finish reason come the usage and the end. A server that leaves them out need not close the connection.
 USAGE_SECONDS, CLOSE_SECONDS = 5.0, 0.2
@@ -32,15 +41,19 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
     if progress.is_passed_on and response.status_code == 200:
         kept.append(("content-type", response.headers.get("content-type", "")))
         return httpx.Response(200, headers=kept, stream=PassedStream(response, progress), request=response.request)
-    streamed = StreamedAnswer(progress) if _is_stream(response) else None
-    plain, size = bytearray(), 0
+    streamed: StreamedAnswer | None = None
+    plain, size, has_begun = bytearray(), 0, False
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(None) as end:
             async for body in response.aiter_bytes():
-                if not size and streamed is None and _is_stream(response, body):
-                    streamed = StreamedAnswer(progress)
                 size += len(body)
+                if not has_begun:
+                    body = bytes(plain + body)
+                    plain.clear()
+                    has_begun = bool(body.strip())
+                    if has_begun and _is_stream(response, body):
+                        streamed = StreamedAnswer(progress)
                 if size > (streams.MAX_STREAM_BYTES if streamed else streams.MAX_BYTES):
                     raise BrokenAnswer(TOO_LONG)
                 if streamed is None:
@@ -55,18 +68,55 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
             raise
     finally:
         await response.aclose()
+    if not has_begun and _is_stream(response, b""):
+        streamed = StreamedAnswer(progress)
     status, content, kind = response.status_code, bytes(plain), response.headers.get("content-type", "")
     if streamed is not None:
         status, document = streamed.document()
         content, kind = json.dumps(document).encode(), "application/json"
     if status >= 400:
         progress.refusal = refusal_of(status, response.headers, content)
-    if status == 200:
-        with suppress(ValueError, RecursionError):  # LiteLLM reports invalid JSON
-            found = json.loads(content)
-            progress.cost = reported_cost(found, response.headers)
-            check_answer(found)
+    elif status == 200:
+        content = _read_document(response.headers, content, progress)
     return httpx.Response(status, headers=[*kept, ("content-type", kind)], content=content, request=response.request)
+
+
+def _read_document(headers: httpx.Headers, content: bytes, progress: Progress) -> bytes:
+    """Note the end and the cost of an answer, and return it in the form that LiteLLM reads. Raise `BrokenAnswer` for
+    half an answer.
+
+    The words of a document that is no answer are noted too: LiteLLM raises an error without them.
+    """
+    try:
+        found: JsonValue = json.loads(content)
+    except (ValueError, RecursionError):
+        found = None
+    progress.cost = reported_cost(found, headers)
+    try:
+        progress.end = end_of(found)
+    except RefusedAnswer as error:
+        if error.error is not None:
+            progress.refusal = refusal_of(error.status, headers, json.dumps({"error": error.error}).encode())
+        raise
+    if not progress.end:
+        progress.refusal = refusal_of(200, headers, content)
+    return json.dumps(found).encode() if isinstance(found, dict) and _is_rewritten(found) else content
+
+
+def _is_rewritten(document: dict[str, JsonValue]) -> bool:
+    """Change a form that LiteLLM does not read, and return whether there was one: a text in parts, a usage that is no
+    object."""
+    usage, choices = document.get("usage"), document.get("choices")
+    if has_odd_usage := usage is not None and not isinstance(usage, dict):
+        del document["usage"]
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        return has_odd_usage
+    message["content"], thinking = text_and_thinking(message["content"])
+    if thinking:
+        message["reasoning_content"] = thinking
+    return True
 
 
 def _other_server(response: httpx.Response) -> str:
@@ -82,7 +132,10 @@ def _other_server(response: httpx.Response) -> str:
     return "" if is_same else f"{given.scheme}://{given.netloc.decode(errors='replace')}"
 
 
-def _is_stream(response: httpx.Response, beginning: bytes = b"") -> bool:
-    """Whether the body is a stream, by its type or, where that is wrong, by its first bytes."""
+def _is_stream(response: httpx.Response, beginning: bytes) -> bool:
+    """Whether the body is a stream. Its type may be wrong: its first characters decide, where they say so."""
+    if response.status_code != 200:
+        return False
+    first = beginning.removeprefix(BOM).lstrip()
     is_named = response.headers.get("content-type", "").startswith("text/event-stream")
-    return response.status_code == 200 and (is_named or beginning.startswith((b"data:", b"event:", b":")))
+    return first.startswith((b"data:", b"event:", b":")) or (is_named and not first.startswith((b"{", b"[", b"<")))

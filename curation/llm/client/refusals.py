@@ -1,9 +1,12 @@
 """A server's refusal: its words, how long to wait, and whether its quota is spent."""
 
+import html
 import json
 import math
 import re
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -19,17 +22,23 @@ QUOTA_CODES = frozenset(
         *("insufficient_balance", "insufficient_credits", "insufficient_funds", "quota_exhausted", "arrearage"),
     }
 )
+MONEY, SPENT = r"(?:balance|credits?|funds|budget|spend(?:ing)? limit)", r"(?:insufficient|exhausted|exceeded)"
 QUOTA_WORDS = re.compile(
-    r"insufficient\s+(?:account\s+)?(?:balance|credits?|funds|quota)|credit balance is too low|out of credits"
-    r"|(?:budget|spend(?:ing)? limit) has been exceeded|requires more credits",
+    rf"\b(?:{SPENT}|not enough|out of|used all|reached|requires more|suspended)\b[^.!]{{0,40}}\b{MONEY}\b"
+    rf"|\b{MONEY}\b[^.!]{{0,40}}\b(?:{SPENT}|too low|used up|reached)\b|\baccount is suspended\b|insufficient\W+quota",
     re.IGNORECASE,
 )
-PAYMENT_REQUIRED = 402
+OK, PAYMENT_REQUIRED = 200, 402
+MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
+MOST_TEXT, LONGEST_TEXT = 5_000, 400
+# 34s, 1m30s, 350ms: Google's delays, and resets of limits.
+DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+UNITS = (3600.0, 60.0, 1.0, 0.001)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A response with an error status. `words` are empty if the body has none that people can read."""
+    """A response that is no answer. `words` are empty if the body has none that people can read."""
 
     words: str
     retry_after: float | None
@@ -37,24 +46,30 @@ class Refusal:
 
 
 def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> Refusal:
-    words, codes = _read(content)
-    is_code = status == PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(codes)
-    is_out_of_quota = is_code or (status in (400, 403, 429) and QUOTA_WORDS.search(words) is not None)
-    return Refusal(words, _retry_after(headers), is_out_of_quota)
-
-
-def _read(content: bytes) -> tuple[str, set[str]]:
-    """The words of a body, and the codes that it gives beside them."""
+    """A limit that ends by itself is no lack of credit, so words about money count only without a time to wait."""
     try:
         body: JsonValue = json.loads(content)
     except (ValueError, RecursionError):
-        return "", set()
-    body = body[0] if isinstance(body, list) and body else body  # Google's
-    error = (body.get("error") or body) if isinstance(body, dict) else body
+        words, codes, wait = _plain_text(content), set[str](), _retry_after(headers, [])
+        words = f"the answer is not JSON: {words}" if status == OK else words
+    else:
+        words, codes = _read(body)
+        wait = _retry_after(headers, [text for name, text in _texts(body) if name == "retryDelay"])
+    is_code = status == PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(codes)
+    is_about_money = wait is None and status < 500 and QUOTA_WORDS.search(words) is not None
+    return Refusal(words, wait, is_code or is_about_money)
+
+
+def _read(body: JsonValue) -> tuple[str, set[str]]:
+    """The words of a body, and the codes that it gives beside them. Without a field of the usual names, all sentences
+    in it are its words."""
+    one = body[0] if isinstance(body, list) and body else body  # Google's
+    error = (one.get("error") or one) if isinstance(one, dict) else one
     if not isinstance(error, dict):
         return (error if isinstance(error, str) else ""), set()
     codes = {str(error.get(name)).lower() for name in ("code", "type", "status") if error.get(name)}
     words = next((text for name in ("message", "detail", "msg", "error") if (text := _text(error.get(name)))), "")
+    words = words or "; ".join(text.strip() for _, text in _texts(body) if " " in text.strip())[:LONGEST_TEXT]
     metadata = error.get("metadata")
     behind = _text(metadata.get("raw")) if isinstance(metadata, dict) else ""  # the upstream error of a gateway
     return ": ".join(part for part in (words, behind) if part), codes
@@ -68,17 +83,43 @@ def _text(value: JsonValue) -> str:
     return ""
 
 
-def _retry_after(headers: httpx.Headers) -> float | None:
-    """Return the seconds to wait, given as milliseconds, as seconds or as a date."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        given = headers.get(name, "").strip()
-        try:
-            seconds = float(given) * unit
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(given).timestamp() - time.time()
-            except ValueError:
-                continue
-        if math.isfinite(seconds):
+def _texts(body: JsonValue) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a document in their order, each with the name of its field."""
+    waiting: list[tuple[str, JsonValue]] = [("", body)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, str):
+            yield name, value
+        elif isinstance(value, dict):
+            waiting += reversed(value.items())
+        elif isinstance(value, list):
+            waiting += [(name, inner) for inner in reversed(value)]
+
+
+def _plain_text(content: bytes) -> str:
+    """The text of a body that is no JSON, such as the page of a gateway."""
+    text = content[:MOST_TEXT].decode(errors="replace")
+    return " ".join(html.unescape(MARKUP.sub(" ", text) if text.lstrip().startswith("<") else text).split())[
+        :LONGEST_TEXT
+    ]
+
+
+def _retry_after(headers: httpx.Headers, delays: Iterable[str]) -> float | None:
+    """Return the seconds to wait: the headers give milliseconds, seconds, a duration or a date, the body durations."""
+    given = [(headers.get("retry-after-ms", ""), 0.001), (headers.get("retry-after", ""), 1.0)]
+    for text, unit in (*given, *((delay, 1.0) for delay in delays)):
+        seconds = _seconds(text.strip(), unit)
+        if seconds is not None and math.isfinite(seconds):
             return min(LONGEST_WAIT, max(0.0, seconds))
+    return None
+
+
+def _seconds(text: str, unit: float) -> float | None:
+    with suppress(ValueError):
+        return float(text) * unit
+    duration = DURATION.fullmatch(text)
+    if text and duration:
+        return sum(float(part) * size for part, size in zip(duration.groups(), UNITS, strict=True) if part)
+    with suppress(ValueError):
+        return parsedate_to_datetime(text).timestamp() - time.time()
     return None

@@ -6,6 +6,7 @@ and estimates tokens that were not reported.
 """
 
 import json
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,8 +24,12 @@ MAX_BYTES = 32 * 1024 * 1024
 MAX_STREAM_BYTES = 8 * MAX_BYTES
 BROKE_OFF = "the stream broke off"
 TOO_LONG = f"the answer is longer than {MAX_BYTES // 2**20} MiB"
+# The first characters of a stream may be this mark. A line is a field with a name, a comment or empty.
+BOM = b"\xef\xbb\xbf"
+FIELD = re.compile(rb"[A-Za-z_-]*(?::|$)")
 # A tool call takes about this much memory besides its arguments.
 CALL_BYTES = 500
+STATUS = re.compile(r"[45]\d\d")
 # The statuses of Anthropic's errors.
 STATUSES = {
     "invalid_request_error": 400,
@@ -46,9 +51,13 @@ class RefusedAnswer(BrokenAnswer):
     With the status 200 it is an answer that is not whole, and another try would not change that.
     """
 
-    def __init__(self, status: int, words: str) -> None:
+    def __init__(self, status: int, words: str, error: JsonValue = None) -> None:
         super().__init__(words)
-        self.status = status
+        self.status, self.error = status, error
+
+    @classmethod
+    def of(cls, error: JsonValue) -> "RefusedAnswer":
+        return cls(status_of(error), f"the endpoint failed: {words_of(error)}", error)
 
 
 def check_size(size: int) -> None:
@@ -61,13 +70,14 @@ class Progress:
     """The part of a stream that has arrived. `first_token_at` is a time of `time.perf_counter`.
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
-    was among those that arrived. `refusal` is a response with an error status, `cost` the answer's cost as the server
-    reports it.
+    was among those that arrived. `end` is OpenAI's word for the end of the answer, `refusal` a response that is no
+    answer, `cost` the answer's cost as the server reports it.
     """
 
     first_token_at: float | None = None
     is_passed_on: bool = False
     has_end: bool = False
+    end: str = ""
     refusal: Refusal | None = None
     cost: Decimal | None = None
 
@@ -87,7 +97,7 @@ class _ToolCall(BaseModel):
 
 
 class _Delta(BaseModel):
-    content: str | None = None
+    content: str | list[JsonValue] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -98,6 +108,7 @@ class _Choice(BaseModel):
     index: int | None = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
+    native_finish_reason: str | None = None
     error: JsonValue = None
 
 
@@ -107,7 +118,7 @@ class _Chunk(BaseModel):
     model: str | None = None
     service_tier: str | None = None
     choices: list[_Choice] | None = None
-    usage: dict[str, JsonValue] | None = None
+    usage: JsonValue = None
 
 
 class Events(ABC):
@@ -115,12 +126,14 @@ class Events(ABC):
 
     def __init__(self) -> None:
         self.is_done = False
-        self._rest = bytearray()
+        self._rest, self._has_begun = bytearray(), False
         self._event, self._data = b"", list[bytes]()
 
     def add(self, body: bytes) -> None:
         """Read the next bytes."""
         self._rest += body
+        if not self._has_begun and len(self._rest) >= len(BOM):
+            self._has_begun, self._rest = True, self._rest.removeprefix(BOM)
         if b"\n" not in body:
             check_size(len(self._rest))
             return
@@ -146,6 +159,8 @@ class Events(ABC):
             event, data = self._event, b"\n".join(self._data)
             self._event, self._data = b"", []
             self._read_event(event, data)
+        elif line and not FIELD.match(line):
+            raise BrokenAnswer(f"the stream has a line that is no event: {line[:200].decode(errors='replace')}")
 
     def _read_event(self, event: bytes, data: bytes) -> None:
         if data.strip() == b"[DONE]":
@@ -159,7 +174,8 @@ class Events(ABC):
                 return
             shown = data[:200].decode(errors="replace")
             raise BrokenAnswer(f"the stream has a chunk that is not JSON: {shown}") from None
-        if isinstance(found, dict) and (event == b"error" or found.get("error")):
+        is_error = isinstance(found, dict) and (found.get("error") or found.get("object") == "error")
+        if isinstance(found, dict) and (event == b"error" or is_error):
             self._fail(found.get("error") or found)
             return
         self._take(found, data)
@@ -170,7 +186,7 @@ class StreamedAnswer(Events):
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
-        self.finish_reason = ""
+        self.finish_reason = self._native_reason = ""
         self._progress = progress
         self._head: dict[str, JsonValue] = {}
         self._text, self._thinking = list[str](), list[str]()
@@ -203,7 +219,9 @@ class StreamedAnswer(Events):
                 }
                 for call in self._calls
             ]
-        choice: JsonValue = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        choice: dict[str, JsonValue] = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        if self._native_reason:
+            choice["native_finish_reason"] = self._native_reason
         usage: dict[str, JsonValue] = {"usage": self._usage} if self._usage else {}
         return 200, {**self._head, "object": "chat.completion", "choices": [choice], **usage}
 
@@ -216,17 +234,19 @@ class StreamedAnswer(Events):
 
     def _take_chunk(self, chunk: _Chunk) -> None:
         self._head = self._head or chunk.model_dump(include={"id", "created", "model", "service_tier"})
-        self._usage = chunk.usage or self._usage
+        if isinstance(chunk.usage, dict):
+            self._usage = chunk.usage
         for choice in chunk.choices or ():
             if choice.index:
                 continue
             delta = choice.delta or _Delta()
-            thinking = delta.reasoning_content or delta.reasoning
-            if self._progress.first_token_at is None and (delta.content or thinking or delta.tool_calls):
+            text, thought = text_and_thinking(delta.content)
+            thinking = delta.reasoning_content or delta.reasoning or thought
+            if self._progress.first_token_at is None and (text or thinking or delta.tool_calls):
                 self._progress.first_token_at = time.perf_counter()
-            self._kept += len(delta.content or "") + len(thinking or "")
-            if delta.content:
-                self._text.append(delta.content)
+            self._kept += len(text) + len(thinking)
+            if text:
+                self._text.append(text)
             if thinking:
                 self._thinking.append(thinking)
             for call in delta.tool_calls or ():
@@ -235,6 +255,7 @@ class StreamedAnswer(Events):
             if choice.error:
                 self._fail(choice.error)
             self.finish_reason = choice.finish_reason or self.finish_reason
+            self._native_reason = choice.native_finish_reason or self._native_reason
         check_size(self._kept)
 
     def _take_call(self, given: _ToolCall) -> None:
@@ -263,6 +284,20 @@ class StreamedAnswer(Events):
         self._failure, self.is_done = (status_of(error), {"error": error}), True
 
 
+def text_and_thinking(content: JsonValue) -> tuple[str, str]:
+    """The text and the thinking of a message's content, which may be a list of parts."""
+    if not isinstance(content, list):
+        return (content if isinstance(content, str) else ""), ""
+    found = {"text": "", "thinking": ""}
+    for part in content:
+        if not isinstance(part, dict):
+            raise BrokenAnswer("the answer has a part that is no object")
+        kind = "text" if part.get("type") == "text" else "thinking"
+        said = part.get(kind) or part.get("text") or part.get("reasoning") or part.get("summary")
+        found[kind] += said if isinstance(said, str) else text_and_thinking(said)[0]
+    return found["text"], found["thinking"]
+
+
 def words_of(error: JsonValue) -> str:
     return str((error.get("message") if isinstance(error, dict) else error) or error)
 
@@ -273,8 +308,8 @@ def status_of(error: JsonValue) -> int:
         [error.get(key) for key in ("code", "status", "type")] if isinstance(error, dict) else []
     )
     for value in said:
-        if isinstance(value, int) and 400 <= value < 600:
-            return value
+        if isinstance(value, int | str) and STATUS.fullmatch(str(value)):
+            return int(value)
         if isinstance(value, str) and "rate_limit" in value:
             return 429
         if isinstance(value, str) and value in STATUSES:

@@ -132,7 +132,7 @@ def _order_errors(bundle: Bundle, order: Order) -> list[str]:
 
 
 def _document(text: str) -> dict[str, object] | str:
-    """The JSON object of a reply, bare, in a fence or amid prose, or the error."""
+    """The JSON object of a reply, bare, in a fence, amid prose or inside another one, or the error."""
     bare = text.strip()
     if not bare.startswith("{"):
         blocks = [block.script for _, block in fenced_blocks(text)]
@@ -141,12 +141,15 @@ def _document(text: str) -> dict[str, object] | str:
         found = orjson.loads(bare)
     except orjson.JSONDecodeError as error:
         return _amid_prose(text) or f"the reply is not JSON: {error}"
-    return found if isinstance(found, dict) else "the reply is not a JSON object"
+    if isinstance(found, dict) and BUNDLE_KEY in found:
+        return found
+    return _amid_prose(text) or (found if isinstance(found, dict) else "the reply is not a JSON object")
 
 
 def _amid_prose(text: str) -> dict[str, object] | None:
-    """The first object in the text that can be a bundle. A part of one that is broken is none."""
-    decoder = json.JSONDecoder()
+    """The first object in the text that can be a bundle. A part of one that is broken is none. Its texts may have line
+    breaks that are not escaped."""
+    decoder = json.JSONDecoder(strict=False)
     for place in islice(OBJECT.finditer(text), MOST_OBJECTS):
         try:
             found, _ = decoder.raw_decode(text, place.start())

@@ -73,10 +73,27 @@ def test_an_answer_with_a_known_end_is_taken(model_server: ModelServer, reason: 
     assert ask(model_server, stream=is_streamed).text == HALF
 
 
-@pytest.mark.parametrize("reason", ["eos", "end_turn", "stop_sequence", "max_tokens", "STOP", "MAX_TOKENS"])
-def test_other_families_names_of_an_end_are_known(model_server: ModelServer, reason: str) -> None:
-    model_server.behave("m", body=body(reason), status=200)
-    assert ask(model_server).finish_reason == ("length" if reason.lower() == "max_tokens" else "stop")
+@pytest.mark.parametrize(
+    ("reasons", "end"),
+    [
+        (("eos", "end_turn", "stop_sequence", "STOP"), "stop"),
+        (("max_tokens", "MAX_TOKENS", "LENGTH", "max_output_tokens"), "length"),
+        (("CONTENT_FILTER", "safety", "Recitation"), "content_filter"),
+        (("tool_use", "FUNCTION_CALL"), "tool_calls"),
+    ],
+)
+def test_other_families_names_of_an_end_are_known(
+    model_server: ModelServer, reasons: tuple[str, ...], end: str
+) -> None:
+    for reason in reasons:
+        model_server.behave("m", body=body(reason), status=200)
+        assert ask(model_server).finish_reason == end
+
+
+@pytest.mark.parametrize("status", [425, 501, 507, 520, 524, 530])
+def test_each_fault_of_a_gateway_is_tried_again(model_server: ModelServer, status: int) -> None:
+    model_server.behave("m", body={"error": {"message": "it broke"}}, status=status)
+    assert isinstance(failure(model_server), Transient)
 
 
 @pytest.mark.parametrize(("reason", "kind"), [("end_turn", None), ("pause_turn", HalfAnswer), (None, Transient)])

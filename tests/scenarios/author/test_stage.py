@@ -99,7 +99,11 @@ def drive_to_end(run: Run) -> Run:
 @pytest.mark.django_db(transaction=True)
 class TestRun:
     @pytest.mark.parametrize(
-        "said", ["Here it is: {}", "Here it is: {}. Tell me.", 'Not {{"this": 1}}, but {}', "```\n{}\n```"]
+        "said",
+        [
+            *("Here it is: {}", "Here it is: {}. Tell me.", 'Not {{"this": 1}}, but {}', "```\n{}\n```"),
+            *("[{}]", '{{"bundle": {}}}', 'With a line\nbreak: {{"note": "a\nb", "bundle": {}}}'),
+        ],
     )
     def test_a_bundle_amid_prose_is_read(
         self, project: Project, teacher: Teacher, rooms: FakeBackend, said: str

@@ -1,0 +1,208 @@
+"""Episodes on servers whose schemas and replies are odd: a faulty server is infrastructure, never an exception."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import Request, Response, ServerConnection, serve
+from websockets.datastructures import Headers
+
+from sandbox.agent.action_form import ActionForm, Kind, form_of
+from sandbox.agent.environment import Step
+from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, visible
+from sandbox.errors import SandboxFailed
+
+DOWN, UP = {"const": "down"}, {"const": "up", "title": "Up"}
+NUMBER = {"type": "integer"}
+COMMAND = ActionForm(Kind.COMMAND, {"command": {"type": "string"}}, ("command",), main="command")
+
+
+def action(reply: str, field: dict[str, Any], **document: Any) -> object:
+    """The action that a reply is read as, by a schema with one required field."""
+    form = form_of({"type": "object", "properties": {"it": field}, "required": ["it"], **document})
+    found = form.read(reply)
+    return None if found is None else form.payload(found)["it"]
+
+
+@pytest.mark.parametrize(
+    ("field", "reply", "value"),
+    [
+        ({"type": ["integer", "null"]}, "I take 3.", 3),
+        ({"oneOf": [UP, DOWN]}, "go up", "up"),
+        ({"anyOf": [{"enum": ["up"]}, {"enum": ["down"]}, {"type": "null"}]}, "Down", "down"),
+        ({"allOf": [{"$ref": "#/$defs/Way"}, {"description": "the way"}]}, "go up", "up"),
+        ({"$ref": "#/components/schemas/Way"}, "go up", "up"),
+        ({"$ref": "#/properties/it/x-forms/a~1b"}, "go up", "up"),
+        ({"anyOf": [{"type": "array", "items": NUMBER}, {"type": "object"}]}, "My path: [1, 2].", [1, 2]),
+        ({"type": "array", "items": NUMBER}, "The path is\n[1,\n 2]\nas asked", [1, 2]),
+        ({"oneOf": [{"type": "object", "properties": {"n": NUMBER}}, {"type": "object"}]}, 'So {"n": 1}.', {"n": 1}),
+        ({"type": "number"}, "1e-1", 0.1),
+        ({"type": "number"}, "I say -.5", -0.5),
+        ({"type": "number"}, "between 3-1 and 4", None),
+        ({"type": "boolean"}, "I say: true", True),
+        ({"type": "integer"}, "9" * 400, None),
+    ],
+)
+def test_a_value_is_read_by_any_spelling_of_its_schema(field: dict[str, Any], reply: str, value: object) -> None:
+    way = {"type": "string", "enum": ["up", "down"]}
+    if "x-forms" in str(field):
+        field = {"$ref": "#/x-forms/a~1b"}
+    more = {"$defs": {"Way": way}, "components": {"schemas": {"Way": way}}, "x-forms": {"a/b": way}}
+    assert action(reply, field, **more) == value
+
+
+def test_fields_may_be_in_parts_of_the_schema() -> None:
+    one = {"properties": {"row": NUMBER}, "required": ["row"]}
+    whole = {"$defs": {"Base": one}, "allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"col": NUMBER}}]}
+    form = form_of(whole)
+    assert (form.kind, set(form.fields), form.required) == (Kind.VALUE, {"row", "col"}, ("row",))
+    either = {"properties": {"a": NUMBER, "b": NUMBER}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    assert form_of(either).read('I set {"b": 2}') == '{"b": 2}'
+    kinds = [{"properties": {"type": {"const": kind}, "n": NUMBER}, "required": ["type", "n"]} for kind in ("x", "y")]
+    union = form_of({"oneOf": kinds})
+    assert union.read('{"type": "y", "n": 1}') == '{"type": "y", "n": 1}'
+    assert list(union.trials({})) == [{"type": "x", "n": 0}]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ({"type": "integer", "exclusiveMinimum": 0}, 1),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, 0.5),
+        ({"type": "integer", "maximum": -3}, -4),
+        ({"type": "array", "items": NUMBER, "minItems": 2}, [0, 0]),
+        ({"anyOf": [{"type": "boolean"}, NUMBER]}, False),
+    ],
+)
+def test_a_trial_stays_within_the_limits_of_the_schema(field: dict[str, Any], value: object) -> None:
+    """Otherwise a working server would refuse it, and the model's error would count as the server's."""
+    form = form_of({"properties": {"it": field}, "required": ["it"]})
+    assert list(form.trials({})) == [{"it": value}]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"properties": {"it": NUMBER}, "required": [["it"], {}, 3]},
+        {"properties": ["it"]},
+        {"properties": {"it": True}},
+        {"$ref": "#"},
+        {"$ref": "#/$defs/none"},
+        {"allOf": "x", "anyOf": [7], "type": [], "enum": [None], "description": [1]},
+        {"properties": {"it": {"enum": [], "type": [None, {}]}}},
+    ],
+)
+def test_an_odd_schema_raises_nothing(odd: dict[str, Any]) -> None:
+    form = form_of(odd)
+    form.instructions()
+    form.read('{"it": 1}')
+    list(form.trials({}))
+
+
+@pytest.mark.parametrize(
+    ("reply", "arguments"),
+    [
+        ('{"name": "echo", "input": {"m": 1}}', {"m": 1}),
+        ('{"type": "function", "function": {"name": "echo", "arguments": "{\\"m\\": 1}"}}', {"m": 1}),
+        ('[{"name": "echo", "arguments": {"m": 1}}]', {"m": 1}),
+        ('{"name": "echo", "arguments": null}', {}),
+        ('{"name": "echo"}', {}),
+        ('{"tool_name": "echo", "m": 1}', None),
+        ('{"name": "echo", "arguments": "{\\"m\\": "}', None),
+        ('{"name": "echo", "arguments": [1]}', None),
+    ],
+)
+def test_a_tool_is_never_called_without_the_arguments_that_were_given(reply: str, arguments: object) -> None:
+    form = form_of({"properties": {}})
+    found = form.read(reply)
+    assert (None if found is None else form.payload(found)["arguments"]) == arguments
+
+
+@pytest.mark.parametrize("kind", [{"type": "string"}, NUMBER, {"type": "array"}])
+@pytest.mark.parametrize("part", ["```a\n", "~~~x\n", "<code>", '{"', "[", "1 "])
+def test_a_long_reply_is_read_soon(kind: dict[str, Any], part: str) -> None:
+    """A worker reads the replies of all its runs in one thread."""
+    form = form_of({"properties": {"code": kind}, "required": ["code"]})
+    began = time.process_time()
+    form.read(part * (100_000 // len(part)))
+    assert time.process_time() - began < 2
+
+
+def test_a_block_ends_at_its_own_fence() -> None:
+    form = form_of({"properties": {"code": {"type": "string"}}, "required": ["code"]})
+    assert form.read("I run\n~~~\nnever closed\n````py\n```\nx\n```\n````\nand\n```\ny\n```") == "```\nx\n```\ny"
+    assert form.read("<code>a</code> no, <code> b </code> it is") == "b"
+
+
+def test_a_field_is_hidden_for_its_own_name_only() -> None:
+    fields = {"preferences": "tea", "unexpected_end": "no", "expected": 1, "cross_reference": 2, "goldAnswer": 3}
+    assert visible(fields) == {"preferences": "tea", "unexpected_end": "no"}
+
+
+def play(replies: Sequence[str], schema: bytes = b"{}") -> list[Step]:
+    """The steps of an episode on a server that sends `replies` one after the other: to the reset, then to each step."""
+
+    async def talk(socket: ServerConnection) -> None:
+        for reply in replies:
+            await socket.recv()
+            await socket.send(reply)
+        await socket.wait_closed()
+
+    def describe(socket: ServerConnection, request: Request) -> Response | None:
+        if request.path == "/ws":
+            return None
+        return Response(200, "OK", Headers({"Content-Length": str(len(schema))}), schema)
+
+    async def episode() -> list[Step]:
+        async with serve(talk, "127.0.0.1", 0, process_request=describe) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            await action_form_of(url)
+            environment = OpenEnvEnvironment(url, reset={}, form=COMMAND, seconds=5)
+            try:
+                await environment.reset()
+                return [await environment.step("ls") for _ in replies[1:]]
+            finally:
+                await environment.close()
+
+    return asyncio.run(episode())
+
+
+def observed(value: object = "x", **more: Any) -> str:
+    return json.dumps({"type": "observation", "data": {"observation": {"output": value}, "done": False, **more}})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "[" * 200_000,
+        '{"type": "observation", "data": {"observation": ' + '{"a": ' * 500 + "1" + "}" * 502,
+        observed(reward=float("nan")),
+        observed(reward=10**400),
+        observed(reward="0.5"),
+        observed(reward={"value": 1}),
+        '{"type": "observation", "data": {"observation": {}, "reward": 1e400}}',
+        "null",
+        '"observation"',
+        '{"type": "observation", "data": []}',
+        '{"type": "observation", "data": {"observation": "x"}}',
+        '{"type": "error", "data": {"message": {"a": [1]}, "code": ["x"], "errors": [3, {"loc": 5}]}}',
+    ],
+)
+def test_a_reply_that_is_no_reply_is_infrastructure(reply: str) -> None:
+    for replies in ([reply], [observed(), reply]):
+        with pytest.raises(SandboxFailed):
+            play(replies)
+
+
+def test_numbers_that_are_none_in_json_are_shown_as_text() -> None:
+    (step,) = play([observed(), observed([float("nan"), 1.5], reward=True)])
+    assert (step.observation.fields, step.reward) == ({"output": ["NaN", 1.5]}, 1.0)
+
+
+@pytest.mark.parametrize("schema", [b"[" * 100_000, b"[]", b"<html>", b'{"a": "' + b"x" * (17 * 2**20) + b'"}'])
+def test_a_schema_that_cannot_be_read_is_infrastructure(schema: bytes) -> None:
+    with pytest.raises(SandboxFailed, match="schema"):
+        play([], schema)
