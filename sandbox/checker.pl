@@ -17,6 +17,7 @@ sub check {
     forget_output();
     clear_search_paths($text);
     open_temporary();
+    my %leads = agents_links();
     ($doubt, %made, %linked, %places) = ('');
     $cwd = $home;
     # `~` is the agent's home for the checker's own shell, but no program that it starts inherits it.
@@ -38,11 +39,60 @@ sub check {
     $listener = undef;    # or select would return at once: nobody is left to be heard
     fail($head) if !$is_recorded && $result->{code} == 137 && $head =~ /^asked: /m;
     $doubt ||= full_folder() || (shortages() == $shortage ? '' : 'a program found no memory or no process');
+    my @written = grep { index($_, $own_env->{TMPDIR}) != 0 } sort keys %made;
+    $doubt ||= doubt_about_links(\%leads, @written);
     my $is_void = $doubt && !$result->{code};
     $result->{code} = 125 if $is_void;
     my $note = $is_void ? "sh: the check does not count: $doubt\n" : '';
-    my @written = grep { index($_, $own_env->{TMPDIR}) != 0 } sort keys %made;
     reply_result($result, 0, $note, $is_recorded, pack('(N/a*)*', @runs), pack('(N/a*)*', @written));
+}
+
+# The links below the agent's folders, by where they lead. One into /proc or to a descriptor is removed: it is no state,
+# but shows each program its own data, so that `cmp - result` would compare its input with itself.
+sub agents_links {
+    my %leads;
+    my @folders = ($home, qw(/srv /opt /usr/local /var /tmp));
+    while (defined(my $folder = pop @folders)) {
+        within($folder, sub {
+            opendir(my $listing, $folder) or return;    # gone, or too deep to be named
+            for my $path (map { "$folder/$_" } grep { $_ ne '.' && $_ ne '..' } readdir $listing) {
+                if (!-l $path) { push @folders, $path if -d _; next }
+                my $end = end_of($path);
+                if ($end =~ m{\A/(?:proc(?:/|\z)|dev(?:/fd|/std\w+)?\z)}) { unlink $path }
+                else                                                       { $leads{$end} = $path }
+            }
+        });
+    }
+    return %leads;
+}
+
+# Where a path leads, up to the first part that depends on the process that reads it. Empty if it leads in a circle.
+sub end_of {
+    my ($way, $links, @rest) = ('', 0, split m{/}, shift);
+    while (@rest) {
+        my $name = shift @rest;
+        if ($name eq '..') { $way =~ s{/[^/]*\z}{}; next }
+        next if !length $name || $name eq '.';
+        $way .= "/$name";
+        return $way if $way =~ m{\A/(?:proc|dev/(?:fd|std\w+))\z};
+        next unless -l $way;
+        return '' if ++$links > 40;
+        my $to = readlink($way) // '';
+        $way = $to =~ m{\A/} ? '' : $way =~ s{/[^/]*\z}{}r;
+        unshift @rest, split m{/}, $to;
+    }
+    return $way || '/';
+}
+
+# Why a check that wrote these paths may have read them as results.
+sub doubt_about_links {
+    my ($leads, @written) = @_;
+    for my $path (@written) {
+        for (my $part = $path; length $part; $part =~ s{/[^/]*\z}{}) {
+            return "the link $leads->{$part} leads to what it wrote" if $leads->{$part};
+        }
+    }
+    return '';
 }
 
 sub clear_search_paths {

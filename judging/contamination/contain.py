@@ -31,6 +31,10 @@ LARGE, MOST_GRAMS_OF_LARGE = 50_000, 12
 COMMON_IN_TASKS, COMMON_IN_TRAINING, COMMON_FROM = 0.1, 0.05, 10
 SHOWN_AROUND, SHOWN = 100, 900
 _WORD = re.compile(r"\w+")
+# What stands between words where a text is a string of JSON or part of a page.
+_MARK = re.compile(
+    r"\\+(?:[nrt\"/]|u(?P<code>[0-9a-fA-F]{4}))|</?[A-Za-z][A-Za-z0-9]{0,9}\s?/?>|&(?:nbsp|quot|lt|gt|amp|#\d{1,5});"
+)
 _ROLE = re.compile(r"^(?:system|developer|user|assistant|tool|function):$", re.MULTILINE)
 _PRIME = np.uint64(0x100000001B3)
 Ids = NDArray[np.uint64]
@@ -99,12 +103,18 @@ class Containment:
         self._keep({size: count <= most for size, count in counts.items()})
 
     def find(self, text: str) -> Iterator[Contained]:
-        """Yield the rows that a text contains, each once, with its largest share."""
+        """Yield the rows that a text contains, as it is or without escapes and tags, each once, with its largest
+        share."""
         self._settle()
         text = readable(text, self._volatile)
+        best: dict[int, Contained] = {}
+        for reading in dict.fromkeys([text, _MARK.sub(_between, text)]):
+            self._find_in(reading, best)
+        yield from (best[row] for row in sorted(best))
+
+    def _find_in(self, text: str, best: dict[int, Contained]) -> None:
         words = _words(text)
         ids = self._ids(words)
-        best: dict[int, Contained] = {}
         for unit, places in self._hits(ids).items():
             known = self._units[unit]
             share = len(places) / known.grams
@@ -112,7 +122,6 @@ class Containment:
                 continue
             if known.row not in best or best[known.row].share < share:
                 best[known.row] = Contained(known.row, share, _excerpt(text, min(places), max(places)))
-        yield from (best[row] for row in sorted(best))
 
     def _hits(self, ids: Ids) -> dict[int, list[int]]:
         """Return the units that have n-grams in common with a text, and where these begin."""
@@ -175,6 +184,12 @@ class Containment:
     def _ids(self, words: Sequence[str]) -> Ids:
         """Return a number for each word that a held-out row has, and 0 for any other."""
         return np.fromiter(map(self._words.get, words, repeat(0)), dtype=np.uint64, count=len(words))
+
+
+def _between(mark: re.Match[str]) -> str:
+    """Return a letter for its code, and a blank for any other mark, also for half of a pair of codes."""
+    number = int(mark["code"] or "0", 16)
+    return chr(number) if number > 0x20 and not 0xD800 <= number < 0xE000 else " "
 
 
 def _words(text: str) -> list[str]:

@@ -29,6 +29,7 @@ BY_UNPACKING = "mkdir -p {0}/c; tar -xf /srv/empty.tar -C {0}/c; diff -r {0}/c /
 BY_MOVING = "sort ~/out > ~/new; mv ~/new ~/a/got; sort /srv/want > ~/new; mv ~/new ~/b/got; cmp ~/a/got ~/b/got"
 BY_COPYING = "cp /srv/list ~/a/got; cp /srv/want ~/b/got; cmp ~/a/got ~/b/got"
 BY_ENTERING = "cd ~/a; sort ~/out > got; cd ~/b; sort /srv/want > got; cmp ~/a/got ~/b/got"
+BY_INPUT = "sort /srv/want | cmp -s - ~/out"
 BY_COMPUTED = 'for n in got want; do sort /srv/$n /srv/bad > "$(echo ~/$n)"; done 2>/dev/null; cmp ~/got ~/want'
 BY_CLOSED = "cd e; for n in got want; do sort /srv/$n /srv/bad > $n; done 2>/dev/null; cmp ~/e/got ~/e/want"
 FULL = "head -c 99000000 /dev/zero > {0}/fill; i=0; while echo x > {0}/f$i; do i=$((i+1)); done"
@@ -106,6 +107,21 @@ ATTEMPTS = {
         "mkdir a; ln -s a b", BY_ENTERING.replace("cd ~/b", "cd ~/a/../b/.")
     ),
     "home: what is added to": Attempt("echo a > found", BY_ADDING.replace("/tmp/", "~/")),
+    "result: a link to the input": Attempt("ln -sf /dev/stdin out", BY_INPUT),
+    "result: a link to the input, relative": Attempt("ln -sf ../../dev/stdin out", BY_INPUT),
+    "result: a link to the input, in /proc": Attempt("ln -sf /proc/self/fd/0 out", BY_INPUT),
+    "result: a link over links": Attempt("ln -s / root; ln -s root/dev here; ln -sf here/stdin out", BY_INPUT),
+    "result: a link to the input, of a here document": Attempt(
+        "ln -sf /dev/stdin out", "diff - ~/out > /dev/null << E\na\nb\nE"
+    ),
+    "result: a link to the descriptors": Attempt("ln -s /proc/self/fd d", "sort /srv/want | cmp -s - ~/d/0"),
+    "result: a link to the words of a command": Attempt("ln -sf /proc/self/cmdline out", "grep -q a ~/out"),
+    "result: a link to what is compared with it": Attempt(
+        "ln -sf /tmp/want out", "sort /srv/want > /tmp/want; cmp -s /tmp/want ~/out"
+    ),
+    "result: a folder of what is compared with it": Attempt(
+        "ln -s /tmp d", "sort /srv/want > /tmp/want; cmp -s /tmp/want ~/d/want"
+    ),
     "home: names that are computed": Attempt("ln -s z got; ln -s z want", BY_COMPUTED),
     "home: names that only the checker makes": Attempt(
         "ln -s z got; ln -s z want",
@@ -119,7 +135,8 @@ USUAL = (
     "/tmp full of bytes, diff", "/tmp full of files, mktemp", "home full of bytes", "/tmp: one a link to the other",
     "/tmp: a folder that cannot be written to", "/tmp: an unpacked archive", "/var/tmp: is a link",
     "home: links to one file", "home: one file of two names", "home: a link for a folder", "home: what is added to",
-    "home: names that only the checker makes",
+    "home: names that only the checker makes", "result: a link to the input", "result: a link over links",
+    "result: a link to what is compared with it", "result: a folder of what is compared with it",
 )  # fmt: skip
 
 
@@ -171,6 +188,19 @@ class TestWrongState:
 
 class TestRightState:
     """What honest agents leave changes no verdict."""
+
+    def test_links_that_show_state_stay(self, opened: Opener) -> None:
+        session = opened(FIXTURES)
+        session.exec(
+            "sort /srv/list > out; ln -s out current; ln -s /dev/null quiet; ln -s nowhere loose; ln -s loop loop;"
+            "mkdir -p /opt/a; ln -s /opt/a a; ln -s ../../srv/want w;"
+            "mkdir closed; ln -s /srv/want closed/w; chmod 0 closed"
+        )
+        checker = """
+            cd; [ "$(readlink current)" = out ] && [ "$(readlink quiet)" = /dev/null ] && [ -L loose ] && [ -L loop ]
+            [ $? = 0 ] && [ -d a ] && cmp -s w current && [ "$(stat -c %a closed)" = 0 ] && [ ! -s quiet ]
+        """
+        assert session.check(checker, terminal="exit").passed
 
     @pytest.mark.parametrize(
         "checker", [BY_TMP, BY_HOME, BY_RELATIVE, BY_MKTEMP, BY_TMPDIR, BY_DIFF, BY_HOME_DIFF, BY_TEXT, BY_PID,

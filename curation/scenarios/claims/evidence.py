@@ -18,6 +18,8 @@ from sandbox.protocol import Fixture
 _MAN_HEADING = re.compile(
     r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS)\s*$"
 )
+# How terminals and printers make letters bold.
+_BOLD = re.compile(r".\x08|\x1b\[[0-9;]{0,20}m")
 _MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9](?:\.gz)?$")
 # The source of a page, in the macros of man or of mdoc: its title, and a section.
 _MAN_SOURCE = re.compile(r"(?ms)^[.']\s*(?:TH|Dt)\s+\S.*^[.']\s*S[Hh]\s+\S")
@@ -101,6 +103,6 @@ def text_of(file: Fixture) -> str:
 
 
 def _is_page(file: Fixture) -> bool:
-    text = text_of(file)
+    text = _BOLD.sub("", text_of(file))
     headings = len(set(_MAN_HEADING.findall(text)))
     return bool(_MAN_SOURCE.search(text)) or headings > 1 or (headings == 1 and bool(_MAN_PATH.search(file.path)))

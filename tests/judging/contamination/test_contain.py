@@ -1,9 +1,10 @@
 """Held-out rows inside longer texts, and rows of the same kind that are clean."""
 
+import html
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -60,6 +61,26 @@ def test_a_row_inside_a_training_row_is_found(kind: str) -> None:
     for number in range(len(QUESTIONS)):
         found = matches(rows, [said("What is the capital of Peru?", "Lima")], inside(number)[kind])
         assert {(match.row, match.train_row) for match in found} == {(number, 1)}, (kind, number)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps,
+        lambda text: json.dumps(json.dumps({"question": text})),
+        lambda text: "<p>" + html.escape(text).replace("\n", "</p><p>") + "</p>",
+        lambda text: text.replace("\n", "<br/>"),
+    ],
+)
+def test_a_row_is_found_in_a_string_of_json_and_in_a_page(written: Callable[[str], str]) -> None:
+    """An agent prints the file that has it."""
+    question = "Is \"Fähre\" a verb?\nA) a noun\nB) a verb\nC) an adverb"
+    output = f"{written(question)} 🙂 \\ud83d \\u0000"
+
+    (found,) = matches([row(question, "A")], [[("user", "Go on."), ("tool", output), ("assistant", "It is done.")]])
+
+    assert found.levels == (Level.CONTAINED,)
+    assert "\0" not in found.training.prompt and found.training.prompt.encode()
 
 
 def test_the_text_around_a_contained_row_is_shown_with_its_share() -> None:
