@@ -69,6 +69,8 @@ class Api(NinjaAPI):
                 if method == "head":
                     operation["operationId"] = f"head_{operation['operationId']}"
                 _name_schemas(operation, schemas)
+                if method == "patch":
+                    _drop_defaults_of_body(operation, schemas)
                 _add_file(operation)
                 _add_headers(method, operation, versioned)
                 _add_refusals(operation)
@@ -93,6 +95,15 @@ def _drop_empty_defaults(value: object) -> None:
     elif isinstance(value, list):
         for one in value:
             _drop_empty_defaults(one)
+
+
+def _drop_defaults_of_body(operation: Json, schemas: Json) -> None:
+    """A PATCH changes the fields that are sent. Generated clients would send each default, and change it too."""
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        schema = content["schema"]
+        named = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        for field in named.get("properties", {}).values():
+            field.pop("default", None)
 
 
 def _name_schemas(operation: Json, schemas: Json) -> None:

@@ -6,6 +6,7 @@ document. The site checks the token's scopes; a tool whose scope the token lacks
 something need `--write` too.
 """
 
+import asyncio
 import json
 import re
 import sys
@@ -146,7 +147,7 @@ class Gate(Middleware):
 
     def __init__(self, server: FastMCP, site: Site, *, write: bool) -> None:
         self._server, self._site, self._write = server, site, write
-        self._has_tools = False
+        self._has_tools, self._making = False, asyncio.Lock()
 
     async def on_list_tools(
         self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[ListToolsRequest, Sequence[Tool]]
@@ -179,10 +180,11 @@ class Gate(Middleware):
         return await call_next(context)
 
     async def _make_tools(self) -> None:
-        if not self._has_tools:
-            document = await self._site.document()
-            self._server.add_provider(OpenAPIProvider(document, self._site, mcp_component_fn=_describe))
-            self._has_tools = True
+        async with self._making:
+            if not self._has_tools:
+                document = await self._site.document()
+                self._server.add_provider(OpenAPIProvider(document, self._site, mcp_component_fn=_describe))
+                self._has_tools = True
 
 
 class NeedsToken(BaseHTTPMiddleware):
@@ -205,6 +207,8 @@ def server_of(site: Site, *, write: bool = False) -> FastMCP:
 
     @server.tool(title="Read a file", description=READS_FILE, annotations=_hints(FILE), output_schema=None)
     async def read_export_file(export_id: str, name: str, first_byte: FirstByte = 0) -> str:
+        if {export_id, name} & {".", ".."}:
+            raise ToolError("An export and a file have a name of their own.")
         path = f"{V1}/exports/{quote(export_id, safe='')}/files/{quote(name, safe='')}"
         return _part(await site.get(path, headers={"Range": f"bytes={first_byte}-{first_byte + MOST_BYTES - 1}"}))
 

@@ -68,20 +68,17 @@ def cut_thinking(reply: str) -> str:
     section at the start. Tags inside a fenced block belong to the command."""
     said = reply
     while True:
-        opening, closing, fence = _OPENING.search(said), _CLOSING.search(said), _FENCE.search(said)
-        if opening and (not fence or opening.start() < fence.start()) and not _before(closing, opening):
-            end = _CLOSING.search(said, opening.end())
-            if end is None:
+        closing = _CLOSING.search(said)
+        before = closing.start() if closing else len(said)
+        opening = _OPENING.search(said, 0, before)
+        if opening and not _FENCE.search(said, 0, opening.start()):
+            if closing is None:
                 return said if said[: opening.start()].strip() else ""
-            said = said[: opening.start()] + said[end.end() :]
-        elif closing and len(_FENCE.findall(said, 0, closing.start())) % 2 == 0:
+            said = said[: opening.start()] + said[closing.end() :]
+        elif closing and len(_FENCE.findall(said, 0, before)) % 2 == 0:
             said = said[closing.end() :]
         else:
             return said
-
-
-def _before(closing: re.Match[str] | None, opening: re.Match[str]) -> bool:
-    return closing is not None and closing.start() < opening.start()
 
 
 def _first_block(said: str) -> str | None:

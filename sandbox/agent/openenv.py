@@ -215,7 +215,7 @@ class OpenEnvEnvironment:
         return Step(Observation(visible_text(fields), fields), number, bool(data.get("done")), self._beside)
 
 
-def _parsed(text: str | bytes) -> object:
+def _parsed(text: str | bytes) -> Any:
     """A reply as JSON. A number that is none in JSON, such as NaN, becomes a text. Raises `ValueError` for one that no
     database stores."""
     reply = json.loads(text, parse_constant=str, parse_float=_finite)

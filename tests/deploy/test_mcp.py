@@ -313,3 +313,26 @@ def test_a_token_or_an_address_that_cannot_work_is_refused_at_the_start(
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and said in done.stderr
     assert "wn_secret" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_tools_are_made_once_and_no_name_leads_out_of_its_call(live_server: LiveServer) -> None:
+    token = secret_of(make_bearer(make_user("ada"), "read"))
+    server = server_of(Site(live_server.url, token))
+
+    async def list_names() -> list[str]:
+        async with Client(server._mcp_server) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    async def together() -> None:
+        assert len(set(map(tuple, await asyncio.gather(*(list_names() for _ in range(4)))))) == 1
+
+    asyncio.run(together())
+    # FastMCP's own, and one for the tools of the document.
+    assert len(server.providers) == 2
+
+    async def leave(client: Client) -> None:
+        for export_id, name in (("..", "health"), ("1", ".."), ("..", "..")):
+            read = await client.call_tool("read_export_file", {"export_id": export_id, "name": name})
+            assert read.is_error and "name of their own" in text_of(read)
+
+    with_client(server, leave)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import islice
 
 import httpx
 from pydantic import JsonValue
@@ -30,7 +31,7 @@ QUOTA_WORDS = re.compile(
 )
 OK, PAYMENT_REQUIRED = 200, 402
 MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
-MOST_TEXT, LONGEST_TEXT = 5_000, 400
+MOST_TEXT, LONGEST_TEXT, MOST_PARTS = 5_000, 400, 1_000
 # 34s, 1m30s, 350ms: Google's delays, and resets of limits.
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 UNITS = (3600.0, 60.0, 1.0, 0.001)
@@ -84,16 +85,19 @@ def _text(value: JsonValue) -> str:
 
 
 def _texts(body: JsonValue) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a document in their order, each with the name of its field."""
+    """Yield the texts in a small document in their order, each with the name of its field. Of a large one, such as many
+    embeddings, only the beginning is read."""
     waiting: list[tuple[str, JsonValue]] = [("", body)]
-    while waiting:
+    for _ in range(MOST_PARTS):
+        if not waiting:
+            return
         name, value = waiting.pop()
         if isinstance(value, str):
             yield name, value
         elif isinstance(value, dict):
-            waiting += reversed(value.items())
+            waiting += [*islice(value.items(), MOST_PARTS)][::-1]
         elif isinstance(value, list):
-            waiting += [(name, inner) for inner in reversed(value)]
+            waiting += [(name, inner) for inner in value[:MOST_PARTS][::-1]]
 
 
 def _plain_text(content: bytes) -> str:

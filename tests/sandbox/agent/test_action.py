@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,6 +100,14 @@ def test_reading_ends_whatever_tags_and_fences_do(reply: str) -> None:
     said = cut_thinking(reply)
     assert len(said) <= len(reply)
     assert cut_thinking(said) in (said, "") or "think" in said
+
+
+@pytest.mark.parametrize("part", ["</think>", "<think>x</think>", "<think>", "a</think>\n"])
+def test_a_long_reply_is_read_soon(part: str) -> None:
+    """A worker reads the replies of all its runs in one thread."""
+    began = time.process_time()
+    cut_thinking(part * (200_000 // len(part)))
+    assert time.process_time() - began < 2
 
 
 COMMANDS = st.text(st.characters(min_codepoint=32, exclude_characters="`", exclude_categories=["Cs"]), min_size=1).map(

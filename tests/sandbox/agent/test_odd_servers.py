@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from websockets.asyncio.server import Request, Response, ServerConnection, serve
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
 
 from sandbox.agent.action_form import ActionForm, Kind, form_of
 from sandbox.agent.environment import Step
