@@ -1,7 +1,7 @@
 """Prompts, pull-request records, exclusions, answers, duels and verdicts."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.conf import settings
 from django.db import models
@@ -54,8 +54,7 @@ class Session(DependsOnRun):
     def all_messages(self) -> list[Message]:
         if self.trajectory is not None:
             return self.trajectory.text.unmarked.said().messages
-        messages: list[Message] = self.messages
-        return messages
+        return cast(list[Message], self.messages)
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
