@@ -158,9 +158,9 @@ class PromptText(models.Model):
         return f"text of prompt {self.prompt_id}"
 
     @property
-    def history(self) -> list[Message]:
+    def history(self) -> list[dict[str, Any]]:
         """The messages before the turn, with tool calls and reasoning."""
-        return self.session.all_messages[: self.at]
+        return cast(list[dict[str, Any]], self.session.all_messages[: self.at])
 
     @property
     def tools(self) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from curation.samples.models import Sample
 from tests.exports.exporting import content, drive_export
 from tests.exports.hygiene.test_plan import answer
 from tests.exports.pages.test_api import Script
-from tests.factories import make_duel, make_pull_request
+from tests.factories import make_duel, make_pull_request, set_history
 from tests.judging.scan.cases import FOUND
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,9 +31,7 @@ class Planted:
     def sample(self, text: str, *, history: str, score: float = 80.0) -> Sample:
         sample = make_duel(self.script.project, challenger=text, score=score).sample
         assert sample is not None
-        prompt = sample.duel.prompt.text
-        prompt.history = [{"role": "user", "content": history}]
-        prompt.save()
+        set_history(sample.duel.prompt, [{"role": "user", "content": history}])
         return sample
 
     def approve(self, sample: Sample, **values: str) -> None:

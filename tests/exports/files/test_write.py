@@ -12,7 +12,7 @@ from curation.projects.settings.document import ProjectSettings
 from curation.review.models import Pick
 from curation.runs.models import RunState
 from tests.exports.exporting import approve, content, make_approved, revise, rows, run_export
-from tests.factories import CHALLENGER, HISTORY, KING, make_duel, make_project, make_user
+from tests.factories import CHALLENGER, HISTORY, KING, make_duel, make_project, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BOTH = {"formats": ["sft-messages", "dpo"]}
@@ -91,13 +91,12 @@ def test_thinking_text_is_never_exported() -> None:
     answer = duel.challenger.text
     answer.thinking = "SECRET PONDERING"
     answer.save()
-    kept_apart = duel.prompt.text
-    kept_apart.history = [
+    kept_apart = [
         *HISTORY,
         {"role": "assistant", "content": "<think>SECRET PONDERING</think>ls", "reasoning_content": "SECRET PONDERING"},
         {"role": "user", "content": "ok"},
     ]
-    kept_apart.save()
+    set_history(duel.prompt, kept_apart)
     assert duel.sample is not None
     approve(duel.sample, by=make_user())
     export = run_export(project, {**BOTH, "metadata": True})

@@ -16,7 +16,7 @@ from curation.runs.engine.worker import drive
 from curation.runs.models import Call, Item, Run
 from tests.exports.exporting import make_approved, run_export
 from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
-from tests.factories import make_project, make_user
+from tests.factories import make_project, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -62,9 +62,8 @@ def test_the_scripts_run(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     earlier = run_export(project, {"formats": ["sft-messages"], "splits": {"val": 1.0}})
     for number in range(3):
         sample = make_approved(project, challenger=f"THOUGHT: {number}\n\n```bash\nls {number}\n```")
-        prompt, answer = sample.duel.prompt.text, sample.duel.challenger
-        prompt.history = [{"role": "user", "content": f"Task {'abc'[number]}."}]
-        prompt.save()
+        answer = sample.duel.challenger
+        set_history(sample.duel.prompt, [{"role": "user", "content": f"Task {'abc'[number]}."}])
         run = Run.objects.create(project=project, kind="challenger", state="succeeded")
         item = Item.objects.create(run=run, stage="challenger", key="1", state="done")
         call = Call.objects.create(project=project, run=run, item=item, endpoint_name="large", content_hash="0" * 64)
