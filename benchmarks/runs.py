@@ -100,7 +100,7 @@ def _fill(duels: int, api_base: str) -> "Project":
         for prompt in prompts
     )
     PromptText.objects.bulk_create(
-        PromptText(prompt=prompt, session=session, at=len(session.messages), reference={})
+        PromptText(prompt=prompt, session=session, at=len(history) + 1, reference={})
         for prompt, session in zip(prompts, sessions, strict=True)
     )
     for side, text in (("king", "ls -la"), ("challenger", "sed -n '1,80p' billing/totals.py")):

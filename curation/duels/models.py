@@ -1,7 +1,7 @@
 """Prompts, pull-request records, exclusions, answers, duels and verdicts."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.conf import settings
 from django.db import models
@@ -54,8 +54,7 @@ class Session(DependsOnRun):
     def all_messages(self) -> list[Message]:
         if self.trajectory is not None:
             return self.trajectory.text.unmarked.said().messages
-        messages: list[Message] = self.messages
-        return messages
+        return cast(list[Message], self.messages)
 
 
 class PromptQuerySet(models.QuerySet["Prompt"]):
@@ -159,9 +158,9 @@ class PromptText(models.Model):
         return f"text of prompt {self.prompt_id}"
 
     @property
-    def history(self) -> list[Message]:
+    def history(self) -> list[dict[str, Any]]:
         """The messages before the turn, with tool calls and reasoning."""
-        return self.session.all_messages[: self.at]
+        return cast(list[dict[str, Any]], self.session.all_messages[: self.at])
 
     @property
     def tools(self) -> list[dict[str, Any]]:

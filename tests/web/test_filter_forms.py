@@ -26,6 +26,7 @@ LISTS = {
     "rollout": ("scenarios", {"solved_by", "authored_by"}),
     "replay": ("trajectories", {"outcome", "replay"}),
     "pairs": ("trajectories", {"outcome", "replay"}),
+    "prompts": ("trajectories", {"outcome", "replay"}),
 }
 
 
