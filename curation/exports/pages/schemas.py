@@ -121,7 +121,7 @@ class PartOut(Schema):
     use: str = Field(examples=["learned"], description="context, learned, or rejected: to be avoided")
 
 
-class LabelsOut(Schema):
+class LabelBalanceOut(Schema):
     """Rows of the first split, and the weights that TRL recommends for KTO: one of the two ranges."""
 
     desirable: int = Field(examples=[181])
@@ -232,7 +232,7 @@ class ExportPreviewOut(Schema):
     contamination: ExportContaminationOut | None = Field(description="Null if the recipe names no held-out set.")
     contaminated: list[ContaminatedSampleOut] = Field(description="The first samples that contain a held-out row.")
     changes: ChangesOut | None = Field(description="Null if the recipe was never exported.")
-    labels: dict[str, LabelsOut] = Field(description="By format, of those whose rows have a label.")
+    labels: dict[str, LabelBalanceOut] = Field(description="By format, of those whose rows have a label.")
     template: TemplateTrialOut | None = Field(description="Null without a chat template. A preview tries 2,000 rows.")
     balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
     warnings: list[str] = Field(
