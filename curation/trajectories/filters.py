@@ -164,10 +164,14 @@ class TrajectoryFilter(RowFilter):
 
 def _metadata_clause(project: Project, group: Sequence[str]) -> Clause:
     """Trajectories with one of the values. Many matches are looked up for each row of a scan."""
-    wanted = models.Q()
+    values: dict[str, list[str]] = {}
     for word in group:
         name, _, value = word.partition("=")
-        wanted |= models.Q(name=name, value=value)
+        values.setdefault(name, []).append(value)
+    # The values of one name are one search in the index, and an OR would be a scan.
+    wanted = models.Q()
+    for name, of_name in values.items():
+        wanted |= models.Q(name=name, value__in=of_name)
     rows = TrajectoryMetadata.objects.filter(wanted)
     found = rows.filter(project=project).values("trajectory")
     return Clause(

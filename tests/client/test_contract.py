@@ -137,7 +137,10 @@ def test_a_project(project: client.Project, site: Site, tmp_path: Path) -> None:
         "models": lambda one: one.models(),
         "add_model": lambda one: one.add_model("king", "scripted/king", family="scripted", max_concurrency=4),
         "import_from": lambda one: [one.import_from(source, kind="") for source in (file, address)],
-        "import_file": lambda one: one.import_file(file, options={"count": 1}, strict=True),
+        "import_file": lambda one: [
+            one.import_file(file, options={"count": 1}, strict=True),
+            one.import_file(tmp_path, kind="trajectories", options={"mapping": "our runs", "trained": "all"}),
+        ],
         "import_rows": lambda one: one.import_rows([{"messages": MESSAGES}]),
         "save_mapping": lambda one: one.save_mapping("our runs", messages="log", roles={"coder": "agent"}),
         "mappings": lambda one: one.mappings(),

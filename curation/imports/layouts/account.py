@@ -80,8 +80,8 @@ class Fields(Mapping[str, Any]):
         return self._row.get(name)
 
     def rest(self, becomes: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Account for the fields that nothing was said of, and return those that are metadata: those that `becomes`
-        does not name."""
+        """Account for the fields that nothing was said of, and return the metadata: those that `becomes` does not
+        name."""
         words = becomes or {}
         left = self.left()
         for name in left:

@@ -3,6 +3,7 @@
 Names are kept in memory, and of contents one document at a time.
 """
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
 START = Position()
+# The calls of a trace repeat what was said before, so a trace may be as many times as long as a row.
+_TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _DOCUMENTS = (".json", ".traj", ".har")
@@ -179,25 +182,31 @@ class Folder:
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
-                for rows in self._batches(split_lines(file, START, self.longest)):
-                    yield self._read(name, traces.read_rows, rows)
+                yield from self._traces(file, name)
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self.rows(name, _decoded(split_lines(file, files.after, self.longest)))
 
-    def _batches(self, raws: Iterable[Raw]) -> Iterator[list[Json]]:
-        """Yield as many rows as one document may have bytes."""
-        batch: list[Raw] = []
-        size = 0
-        for raw in raws:
-            if size + len(raw.text) > self.longest:
-                yield _values(batch)
-                batch, size = [], 0
-            batch.append(raw)
-            size += len(raw.text)
-        if batch:
-            yield _values(batch)
+    def _traces(self, file: BinaryIO, name: str) -> Iterator[Document]:
+        """Read a file of spans: all together, or of a long file those of each trace, by where they are."""
+        if file.seek(0, os.SEEK_END) <= self.longest:
+            yield self._read(name, traces.read_rows, _values(split_lines(file, START, self.longest)))
+            return
+        places: dict[str, list[Position]] = {}
+        before = START
+        for raw in split_lines(file, START, self.longest):
+            for row in _values([raw]):
+                places.setdefault(traces.trace_of(row), []).append(before)
+            before = raw.after
+        for trace, of_trace in places.items():
+            raws = (next(split_lines(file, place, self.longest)) for place in of_trace)
+            try:
+                rows = _all_values(raws, f"the trace {trace}", _TRACE * self.longest)
+            except RowRefused as refused:
+                yield Document(name, refused=str(refused))
+            else:
+                yield self._read(name, traces.read_rows, rows)
 
     def _json(self, files: Files) -> Iterator[Document]:
         """Read a file with one document, or with a list of them, or with the messages or events of one."""

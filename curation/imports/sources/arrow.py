@@ -86,6 +86,7 @@ class ArrowReader:
                 opened = ipc.open_file(mapped)
                 return (opened.get_batch(number) for number in range(opened.num_record_batches))
             mapped.seek(0)
-            return iter(ipc.open_stream(mapped))
+            batches: Iterable[Any] = ipc.open_stream(mapped)
+            return batches
         except ArrowInvalid as error:
             raise SourceError(f"The file is no Arrow: {str(error)[:200]}") from None

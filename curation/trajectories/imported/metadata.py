@@ -8,7 +8,7 @@ from curation.trajectories.models import TrajectoryMetadata
 # More values of one trajectory are in its metadata, but are no filters.
 MOST_VALUES = 60
 _DEPTH = 3
-_LONGEST = {name: TrajectoryMetadata._meta.get_field(name).max_length or 0 for name in ("name", "value")}
+_LONGEST = {field.name: field.max_length or 0 for field in TrajectoryMetadata._meta.concrete_fields}
 
 
 def short_values(metadata: Mapping[str, Any]) -> dict[str, str]:

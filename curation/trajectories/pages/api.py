@@ -20,6 +20,8 @@ from curation.web.ids import find
 from curation.web.schemas import Page
 
 router = Router(tags=["trajectories"])
+_BINARY: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_FILE: dict[str, Any] = {"responses": {200: {"content": _BINARY}}}
 
 
 @router.get(
@@ -52,7 +54,7 @@ def get_trajectory_as_atif(request: HttpRequest, trajectory_id: str) -> dict[str
 
 @router.get(
     "/projects/{slug}/images/{sha256}",
-    openapi_extra={"responses": {200: {"content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}}},
+    openapi_extra=_FILE,
     summary="An image of a trajectory's steps",
 )
 def get_image(request: HttpRequest, slug: str, sha256: str) -> HttpResponse:

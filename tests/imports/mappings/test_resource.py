@@ -44,9 +44,9 @@ def run_of(number: int, outcome: str = "PASS") -> dict[str, Any]:
 
 
 def call(client: Client, user: User, method: str, path: str, body: Any = None, **headers: str) -> Any:
-    sent = {} if body is None else {"data": json.dumps(body), "content_type": "application/json"}
+    sent = "" if body is None else json.dumps(body)
     bearer = make_bearer(user, *(Scope.READ, Scope.RUN))
-    return client.generic(method, path, headers={**bearer, **headers}, **sent)
+    return client.generic(method, path, sent, "application/json", headers={**bearer, **headers})
 
 
 def test_a_saved_mapping_is_chosen_by_its_name_and_the_run_keeps_it(

@@ -41,6 +41,12 @@ def read(document: Mapping[str, Any]) -> Reading:
     return read_rows([document])
 
 
+def trace_of(row: Mapping[str, Any]) -> str:
+    """Return the trace of the first span in a row, or an empty text."""
+    calls, _ = read_calls(row)
+    return calls[0].span.trace if calls else ""
+
+
 def read_rows(rows: Iterable[Mapping[str, Any]]) -> Reading:
     """Return the same of documents that have parts of the same traces, such as a span in each line of a file."""
     calls: dict[str, list[Call]] = {}

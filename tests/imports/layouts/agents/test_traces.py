@@ -1,6 +1,10 @@
+import json
+from io import BytesIO
+
 import pytest
 
 from curation.imports.layouts.agents import traces
+from curation.imports.layouts.folder import Folder
 from curation.imports.layouts.session import Outcome, Session, Usage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
@@ -65,3 +69,42 @@ def test_calls_that_were_traced_without_content_are_refused() -> None:
 
 def test_traces_become_valid_documents() -> None:
     assert len(sessions(golden("traces"))) == 3
+
+
+def test_a_trace_is_whole_however_its_calls_lie_in_a_long_file() -> None:
+    """Calls of two traces take turns, in a file that is longer than a row may be."""
+    lines = [
+        {
+            "id": f"{trace}{number}",
+            "traceId": trace,
+            "type": "GENERATION",
+            "startTime": f"2026-01-31T12:00:{number:02}Z",
+            "input": [{"role": "user", "content": f"Task {number} of {trace}" + " more" * 40}],
+            "output": {"role": "assistant", "content": "Done."},
+        }
+        for number in range(5)
+        for trace in ("a", "b")
+    ]
+    content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    folder = Folder(["calls.jsonl"], lambda name: BytesIO(content), longest=1000)
+    found = [document.reading for _, document in folder.documents() if document.reading]
+    assert [[session.origin.id for session in reading.sessions] for reading in found] == [["a"], ["b"]]
+    assert [1 + len(reading.sessions[0].subagents) for reading in found] == [5, 5]
+
+
+def test_a_trace_that_is_too_long_is_refused_alone() -> None:
+    long, short = (
+        {
+            "id": f"{trace}{number}",
+            "traceId": trace,
+            "type": "GENERATION",
+            "input": [{"role": "user", "content": f"Task {number} of {trace}"}],
+            "output": {"role": "assistant", "content": "Done."},
+        }
+        for trace, number in (("long", 1), ("short", 2))
+    )
+    content = b"".join(json.dumps(line).encode() + b"\n" for line in [*[long] * 20, short])
+    folder = Folder(["calls.jsonl"], lambda name: BytesIO(content), longest=300)
+    refused, read = (document for _, document in folder.documents())
+    assert refused.refused.startswith("the trace long is one document of more than")
+    assert read.reading and read.reading.sessions[0].origin.id == "short"
