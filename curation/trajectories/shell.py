@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation.imports.layouts.messages.write import messages_of
-from curation.imports.layouts.session import Step
+from curation.imports.layouts.session import Json, Step
 from curation.trajectories.recorded import text_of
 from curation.web.text.parts import command_of
 from judging.messages import content_of
@@ -36,17 +36,24 @@ def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
 
 
 def turns_of(steps: Sequence[Step]) -> list[Turn]:
-    """Return the steps as turns, each with the position of its step."""
     turns: list[Turn] = []
-    for position, step in enumerate(steps):
+    for step in steps:
         if step["source"] == "agent":
-            own = [{"kind": "action", "text": text_of(messages_of(step)[0])}]
+            turns.append({"kind": "action", "text": text_of(messages_of(step)[0])})
         else:
-            own = [{"kind": "orientation", "text": _text(step["message"]), **_screen(step, "prompt")}]
-        for result in (step.get("observation") or {}).get("results") or ():
-            own.append({"kind": "output", "text": _text(result.get("content")), **_screen(result, *_SCREEN)})
-        turns += [{**turn, "step": position} for turn in own]
+            turns.append({"kind": "orientation", "text": _text(step["message"]), **_screen(step, "prompt")})
+        for result in _results(step):
+            turns.append({"kind": "output", "text": _text(result.get("content")), **_screen(result, *_SCREEN)})
     return turns
+
+
+def positions_of(steps: Sequence[Step]) -> list[int]:
+    """Return the position of the step of each turn."""
+    return [position for position, step in enumerate(steps) for _ in range(1 + len(_results(step)))]
+
+
+def _results(step: Step) -> Sequence[Json]:
+    return (step.get("observation") or {}).get("results") or ()
 
 
 def commands_of(step: Step) -> list[str] | None:

@@ -14,7 +14,7 @@ from curation.review.workspace.history import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.conversation import Conversation
 from curation.trajectories.session.shown import Shown
-from curation.trajectories.shell import turns_of
+from curation.trajectories.shell import positions_of
 from curation.web.text.markup import Mark, marked
 from judging.scan.rules import CONTROL
 
@@ -139,7 +139,7 @@ class _Places:
     def _in_conversation(self, transcript: Conversation, found: Found) -> tuple[str, str, str]:
         """Findings name a turn of the terminal view; in a conversation, its step has the value in one of its texts."""
         if not self._positions:
-            self._positions = [turn["step"] for turn in turns_of(transcript.steps)]
+            self._positions = positions_of(transcript.steps)
         position = self._positions[found.index]
         value = found.text[found.start : found.end]
         for turn in transcript.turns_of(position):
@@ -151,7 +151,7 @@ class _Places:
         return f"session, step {transcript.number(position)}, in a field that the page does not show", "", ""
 
     def _load_url(self, turn: int, mark: Mark) -> str:
-        query: dict[str, object] = {"turn": turn, "start": mark.start, "main": 1}
+        query: dict[str, str | int] = {"turn": turn, "start": mark.start, "main": 1}
         return f"{self._url}?{urlencode(query | ({'view': self._view} if self._view else {}))}"
 
 

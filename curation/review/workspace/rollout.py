@@ -16,8 +16,9 @@ from curation.samples.blind import hides, look_at
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
 from curation.trajectories.session.conversation import Exchange
-from curation.trajectories.session.shown import TERMINAL, Shown, shown_as, view_named, views_of
+from curation.trajectories.session.shown import Shown, shown_as, view_named, views_of
 from curation.trajectories.session.siblings import Siblings, compare_siblings
+from curation.trajectories.session.steps import TERMINAL
 from curation.web.problems import NotFound
 from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Position, Recorded, Step

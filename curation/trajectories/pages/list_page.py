@@ -14,9 +14,9 @@ from curation.web.problems import Problem
 
 # The outcomes of imported runs; `failed` and `error` are also those that say more, which the filter offers.
 TABS = [
-    *((outcome.value, outcome.label) for outcome in (Outcome.SOLVED, Outcome.FAILED)),
+    *((outcome.value, str(outcome.label)) for outcome in (Outcome.SOLVED, Outcome.FAILED)),
     (Outcome.ERROR.value, "Error"),
-    (Outcome.UNKNOWN.value, Outcome.UNKNOWN.label),
+    (Outcome.UNKNOWN.value, str(Outcome.UNKNOWN.label)),
 ]
 
 

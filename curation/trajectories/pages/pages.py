@@ -13,8 +13,9 @@ from curation.runs.models import Call
 from curation.runs.pages.results import why_hidden
 from curation.trajectories.models import RECORDED, Replay, Trajectory
 from curation.trajectories.session.conversation import Exchange
-from curation.trajectories.session.shown import TERMINAL, Shown, shown_as, view_named, views_of
+from curation.trajectories.session.shown import Shown, shown_as, view_named, views_of
 from curation.trajectories.session.siblings import Siblings, compare_siblings
+from curation.trajectories.session.steps import TERMINAL
 from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Step
 
@@ -73,12 +74,11 @@ def trajectory_view(
 ) -> TrajectoryView:
     """Needs `with_text()`; `step` is one that must be shown."""
     slug = access.project.slug
-    view = view_named(trajectory, view)
-    session = shown_as(access, trajectory, view)
+    session = shown_as(access, trajectory, view_named(trajectory, view))
     ids = Trajectory.objects.siblings_of(trajectory).values_list("pk", flat=True)
     before, after = ids.filter(pk__lt=trajectory.pk).last(), ids.filter(pk__gt=trajectory.pk).first()
     return TrajectoryView(
-        view=view,
+        view=session.view,
         views=[(name, f"?view={name}") for name in sorted(views_of(trajectory))],
         session=session.opening(around=step),
         repeated=round(trajectory.repeated_share * 100),
@@ -86,8 +86,8 @@ def trajectory_view(
         replay=_replay(access, trajectory),
         checker=visible(without_colours(trajectory.text.checker_output).rstrip()),
         panic_reason=visible(trajectory.panic_reason),
-        previous_url=_page_url(slug, before),
-        next_url=_page_url(slug, after),
+        previous_url=_page_url(slug, before, view),
+        next_url=_page_url(slug, after, view),
         sample_url=reverse("sample-page", args=[slug, trajectory.sample_id]) if trajectory.sample_id else "",
         calls_url=_calls_url(access, trajectory),
         costs=_costs(trajectory),
@@ -97,8 +97,8 @@ def trajectory_view(
     )
 
 
-def _page_url(slug: str, pk: int | None) -> str:
-    return reverse("trajectory-page", args=[slug, pk]) if pk else ""
+def _page_url(slug: str, pk: int | None, view: str) -> str:
+    return f"{reverse('trajectory-page', args=[slug, pk])}{f'?view={view}' if view else ''}" if pk else ""
 
 
 def _calls_url(access: Access, trajectory: Trajectory) -> str:

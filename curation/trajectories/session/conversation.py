@@ -89,7 +89,12 @@ class Conversation(Transcript[Exchange]):
     """Steps of ATIF. A turn is one text or picture of a step; `first` is the number of the first step."""
 
     view: ClassVar = CONVERSATION
-    urls: ClassVar = ("conversation-steps", "conversation-turn", "conversation-find", "conversation-raw")
+    urls: ClassVar = (
+        "trajectory-conversation-steps",
+        "trajectory-conversation-turn",
+        "trajectory-conversation-find",
+        "trajectory-conversation-raw",
+    )
 
     def __init__(
         self,

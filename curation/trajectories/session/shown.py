@@ -9,7 +9,7 @@ from curation.trajectories.recorded import Recorded
 from curation.trajectories.session.conversation import CONVERSATION, Conversation, subagents_of
 from curation.trajectories.session.states import labels_hidden, states_of
 from curation.trajectories.session.steps import TERMINAL, Session
-from curation.trajectories.shell import commands_of, is_shell
+from curation.trajectories.shell import commands_of, is_shell, positions_of
 from curation.web.problems import NotFound
 from curation.web.text.transcript import Position
 
@@ -37,7 +37,8 @@ def shown_as(access: Access, row: Trajectory, view: str, *, at: Position | None 
     recorded = row.text.recorded
     states = states_of(recorded, labels_hidden(access, row))
     if view == TERMINAL:
-        return Session(row.text.turns, row.pk, at=at, states=states, commands=_commands(recorded))
+        positions = positions_of(recorded.steps)
+        return Session(row.text.turns, row.pk, at=at, positions=positions, states=states, commands=_commands(recorded))
     return Conversation(recorded, row.pk, first=int(row.is_imported), states=states, at=at)
 
 

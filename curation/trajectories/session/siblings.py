@@ -10,7 +10,8 @@ from curation.projects.access import Access
 from curation.samples.blind import hides, look_at
 from curation.trajectories.models import Outcome, Trajectory
 from curation.trajectories.session.conversation import Exchange
-from curation.trajectories.session.shown import TERMINAL, Shown, shown_as
+from curation.trajectories.session.shown import Shown, shown_as
+from curation.trajectories.session.steps import TERMINAL
 from curation.web.ids import find
 from curation.web.text.figures import counted
 from curation.web.text.transcript import Excerpt, Source, Step, opening_spans, parts_of

@@ -56,12 +56,15 @@ class Session(Transcript[Step]):
         pk: int,
         *,
         at: Position | None = None,
+        positions: Sequence[int] = (),
         states: Sequence[StepState] = (),
         commands: Mapping[int, str] | None = None,
     ) -> None:
-        """`states` are by the position of a step, as `commands`: what steps show that call tools."""
+        """`positions` are those of the steps of the turns; `states` are by position, as `commands`, which steps show
+        that call tools."""
         super().__init__(turns, Source(pk, "step", *self.urls), at=at)
         self.places = places_of(turns)
+        self.positions = positions
         self.states = states
         self.commands = commands or {}
 
@@ -90,8 +93,7 @@ class Session(Transcript[Step]):
         )
 
     def entry_state(self, place: int) -> StepState | None:
-        position = self.turns[self.places[place].turns[0]].get("step")
-        return self.states[position] if self.states and isinstance(position, int) else None
+        return self.states[self.positions[self.places[place].turns[0]]] if self.states else None
 
     def landmarks(self) -> Iterator[Landmark]:
         before = ""
@@ -144,8 +146,7 @@ class Session(Transcript[Step]):
         """Without colours, and without the prompt, which is shown before the next command."""
         text = self.raw_text(turn)
         if self.turns[turn].get("kind") == "action":
-            position = self.turns[turn].get("step")
-            return self.commands.get(position, text) if isinstance(position, int) else text
+            return self.commands.get(self.positions[turn], text) if self.commands else text
         return without_colours(text.removesuffix(str(self.turns[turn].get("prompt") or "")))
 
     def raw(self) -> str:

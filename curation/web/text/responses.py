@@ -1,18 +1,20 @@
 """The fragments and files of a transcript. Each app has URLs for them, which its `Source` names."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from curation.web.ids import number
 from curation.web.problems import NotFound
-from curation.web.text.transcript import Entry, Position, Transcript
+from curation.web.text.transcript import Position, Transcript
 
 LONGEST_SEARCH = 200
 # Lines of an outline that a page gets at once.
 OUTLINE = 300
 
 
-def window_response(request: HttpRequest, transcript: Transcript[Entry], *, empty: str = "") -> HttpResponse:
+def window_response(request: HttpRequest, transcript: Transcript[Any], *, empty: str = "") -> HttpResponse:
     """Entries of the gap from `start` to `end`: the first ones, or with `bottom` the last ones. If the transcript is
     opened at a turn, its opening."""
     end = number_in(request, "end") or len(transcript)
@@ -31,7 +33,7 @@ def position_in(request: HttpRequest) -> Position | None:
     return Position(number_in(request, "turn"), number_in(request, "start"), number_in(request, "line"))
 
 
-def piece_response(request: HttpRequest, transcript: Transcript[Entry], turn: int) -> HttpResponse:
+def piece_response(request: HttpRequest, transcript: Transcript[Any], turn: int) -> HttpResponse:
     """More of one turn's text, from the character `start`; with `q` from before the first match."""
     if turn >= len(transcript.turns):
         raise NotFound(f"This transcript has no turn {turn}.")
@@ -39,7 +41,7 @@ def piece_response(request: HttpRequest, transcript: Transcript[Entry], turn: in
     return render(request, "transcript/_piece.html", {"piece": piece, "source": transcript.source})
 
 
-def find_response(request: HttpRequest, transcript: Transcript[Entry]) -> HttpResponse:
+def find_response(request: HttpRequest, transcript: Transcript[Any]) -> HttpResponse:
     """The turns that contain `q`; with `outline` one line for each turn, command or error."""
     if "outline" in request.GET:
         return _outline_response(request, transcript)
@@ -47,7 +49,7 @@ def find_response(request: HttpRequest, transcript: Transcript[Entry]) -> HttpRe
     return render(request, "transcript/_found.html", {"found": found, "source": transcript.source})
 
 
-def _outline_response(request: HttpRequest, transcript: Transcript[Entry]) -> HttpResponse:
+def _outline_response(request: HttpRequest, transcript: Transcript[Any]) -> HttpResponse:
     """Up to `OUTLINE` lines from the one numbered `start` on, with how many there are of each kind."""
     lines = list(transcript.landmarks())
     kinds = {
@@ -74,7 +76,7 @@ def _outline_response(request: HttpRequest, transcript: Transcript[Entry]) -> Ht
     return render(request, "transcript/_outline.html", context)
 
 
-def raw_response(request: HttpRequest, transcript: Transcript[Entry], name: str) -> HttpResponse:
+def raw_response(request: HttpRequest, transcript: Transcript[Any], name: str) -> HttpResponse:
     """The transcript, or one `turn` of it, as a plain text file; a turn that is an image as that."""
     turn = request.GET.get("turn", "")
     if turn and number_in(request, "turn") < len(transcript.turns):

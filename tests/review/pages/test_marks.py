@@ -25,7 +25,7 @@ def row(project: Project) -> Trajectory:
 
 def sample_of(row: Trajectory) -> Sample:
     assert row.sample is not None
-    return Sample.objects.get(pk=row.sample_id)
+    return Sample.objects.get(pk=row.sample.pk)
 
 
 def marks(row: Trajectory) -> object:

@@ -136,7 +136,7 @@ def test_masked_copied_and_cut_steps_are_told() -> None:
         called("rm", ""),
         called("id", ""),
     )
-    marks = {"3": {"learn": False, "label": "risky"}, "5": {"end": True}}
+    marks: dict[str, dict[str, Any]] = {"3": {"learn": False, "label": "risky"}, "5": {"end": True}}
     states = states_of(Recorded(given, {}, marks), hidden=())
     told = [(state.why_not, state.label, state.is_end, state.is_cut) for state in states]
     assert told == [
