@@ -82,6 +82,8 @@ SECTIONS = {
         ("assignment-list", "Assignments"),
         ("agreement-page", "Agreement"),
         ("threshold-page", "Thresholds"),
+        ("prediction-page", "Predictions"),
+        ("cluster-list", "Clusters"),
     ),
     "prompts": (("prompt-list", "List"), ("exclusion-list", "Exclusions")),
     "duels": (
