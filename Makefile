@@ -82,7 +82,7 @@ pictures: install-dev ## Take the pictures of the docs again, from the running d
 
 lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hashes
 	@for name in base dev; do \
-		extras=; [ $$name = dev ] || extras="requirements/agents.in requirements/live.in requirements/mcp.in requirements/oidc.in requirements/postgres.in requirements/s3.in"; \
+		extras=; [ $$name = dev ] || extras="requirements/agents.in requirements/live.in requirements/mcp.in requirements/oidc.in requirements/postgres.in requirements/predict.in requirements/s3.in"; \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in $$extras --output-file requirements/$$name.txt; done
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \

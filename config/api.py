@@ -26,6 +26,8 @@ from curation.imports.pages.api import router as imports_router
 from curation.labels.questions.resource import router as questions_router
 from curation.llm.endpoints.resource import router as llm_router
 from curation.notifications.api import router as notifications_router
+from curation.predictions.approval.resource import router as predictions_router
+from curation.predictions.clusters.resource import router as clusters_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.preferences.api import router as preferences_router
 from curation.projects.tokens.auth import AUTH
@@ -93,6 +95,8 @@ for router in (
     guarantees_router,
     notifications_router,
     refine_router,
+    predictions_router,
+    clusters_router,
     exports_router,
     hub_router,
     provenance_router,

@@ -82,6 +82,7 @@ SECRET_KEY = _secret_key()
 INSTALLED_APPS = [
     "curation.dashboard",
     "curation.evaluations",
+    "curation.predictions",
     "curation.exports",
     "curation.review",
     "curation.duels",

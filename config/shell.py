@@ -83,6 +83,8 @@ SECTIONS = {
         ("agreement-page", "Agreement"),
         ("guarantee-page", "Guarantee"),
         ("threshold-page", "Thresholds"),
+        ("prediction-page", "Predictions"),
+        ("cluster-list", "Clusters"),
     ),
     "prompts": (("prompt-list", "List"), ("exclusion-list", "Exclusions")),
     "duels": (

@@ -36,6 +36,7 @@ urlpatterns = [
     path("", include("curation.duels.urls")),
     path("", include("curation.review.urls")),
     path("", include("curation.exports.urls")),
+    path("", include("curation.predictions.urls")),
     path("", include("curation.evaluations.urls")),
     path("", include("curation.dashboard.urls")),
 ]

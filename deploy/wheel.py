@@ -20,6 +20,7 @@ BUILD = (
     "requirements/mcp.in",
     "requirements/oidc.in",
     "requirements/postgres.in",
+    "requirements/predict.in",
     "requirements/s3.in",
     "requirements/telemetry.in",
 )

@@ -26,7 +26,9 @@ class Request(Schema):
 
 
 class QueueNextIn(Request):
-    order: Literal["borderline", "newest", "random"] = "borderline"
+    order: Literal["borderline", "newest", "random", "useful"] = Field(
+        "borderline", description="`useful`: the samples first of whose approval the model of decisions is least sure."
+    )
     filter: dict[str, object] = Field({}, description="A samples filter.", examples=[{"bucket": "refined"}])
     resume: bool = Field(False, description="Answer with the sample that you have open and have not decided, if any.")
 

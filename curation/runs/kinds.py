@@ -212,6 +212,7 @@ class Pipeline(StrEnum):
 
     IMPORT = "Import"
     DUELS = "Duels"
+    REVIEW = "Review"
     SCENARIOS = "Scenarios"
     EVALUATION = "Evaluation"
     EXPORT = "Export"

@@ -129,6 +129,9 @@ class Sample(models.Model):
 
     `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less deductions for flips,
     spread judges and leaks (`curation.samples.scores.priority`).
+
+    `predicted` is the probability, 0 to 1, that people approve it, or None: from the last model of decisions that read
+    it (`curation.predictions`). `predicted_key` repeats it as `score_key` does.
     """
 
     # Keys without an index of their own: those below begin with the same column.
@@ -141,6 +144,8 @@ class Sample(models.Model):
     score_key = models.FloatField(default=UNSCORED)
     flags = models.PositiveSmallIntegerField(default=0)
     priority = models.FloatField(default=100.0)
+    predicted = models.FloatField(null=True)
+    predicted_key = models.FloatField(default=UNSCORED, db_default=UNSCORED)
     source = models.CharField(max_length=200, blank=True, default="")
     repo = models.CharField(max_length=200, blank=True, default="")
     instance_id = models.CharField(max_length=200, blank=True, default="")
@@ -188,6 +193,7 @@ class Sample(models.Model):
             models.Index(fields=["project", "created_at", "id"], name="sample_list_created"),
             models.Index(fields=["project", "score_key", "id"], name="sample_list_score"),
             models.Index(fields=["project", "priority", "id"], name="sample_list_priority"),
+            models.Index(fields=["project", "predicted_key", "id"], name="sample_list_predicted"),
             # The list under each of its filters.
             models.Index(fields=["project", "bucket", "id"], name="sample_list_bucket"),
             models.Index(fields=["project", "status", "id"], name="sample_list_status"),
@@ -211,6 +217,8 @@ class Sample(models.Model):
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
             # The queue again, in two halves: unassigned samples come before those that others may leave.
             models.Index(fields=["project", "status", "assigned", "priority", "id"], name="sample_queue_assigned"),
+            # The queue by predicted approval, in its two halves.
+            models.Index(fields=["project", "status", "assigned", "predicted_key", "id"], name="sample_queue_useful"),
             # Samples decided today.
             models.Index(
                 fields=["project", "decided_at"],

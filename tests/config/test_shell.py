@@ -22,7 +22,7 @@ def test_a_section_links_the_pages_that_the_member_may_open(client: Client) -> N
     project = make_project("acme")
     client.force_login(make_member(project, role=Role.REVIEWER))
     pages = _section(client, "/p/acme/thresholds/")
-    assert [label for _, label in pages] == ["List", "Flags", "Bulk decisions", "Thresholds"]
+    assert [label for _, label in pages] == ["List", "Flags", "Bulk decisions", "Thresholds", "Predictions", "Clusters"]
     assert [label for here, label in pages if here] == ["Thresholds"]
     page = client.get("/p/acme/thresholds/").content.decode()
     assert re.search(r'href="/p/acme/samples/" title="Samples" data-goto="s" aria-current="page"', page)

@@ -31,6 +31,8 @@ OF_EXTRAS = {
     "mcp.py": ("fastmcp", "httpx2", "mcp", "starlette"),
     "server/curation/imports/layouts/agent_logs.py": ("atif_make",),
     "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
+    "server/judging/learning/approval.py": ("cleanlab.", "sklearn."),
+    "server/judging/learning/clusters.py": ("sklearn.",),
     "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
     "server/sandbox/agent/openenv.py": ("websockets.",),
 }

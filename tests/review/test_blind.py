@@ -16,6 +16,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import Score
 from curation.evaluations.models import Episode
 from curation.exports.models import Export, FrozenRow
+from curation.predictions.models import Prediction
 from curation.projects.models import AuditEntry, Role
 from curation.review.models import Lease
 from curation.runs.models import Call, Item, Run
@@ -296,7 +297,8 @@ def test_no_figure_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
     before, shown = _answers(hidden, reviewer, theirs), _answers(hidden, curator, curators, SHOWN_TO_CURATORS)
     assert len(before) > 200 and set(shown) == SHOWN_TO_CURATORS
     values: dict[str, Any] = {"score": 12.5, "score_key": 12.5, "bucket": "defeat", "flags": int(Flag.LEAK)}
-    Sample.objects.update(**values, priority=3.0)
+    Sample.objects.update(**values, priority=3.0, predicted=0.12, predicted_key=0.12)
+    Prediction.objects.update(probability=0.12)
     Duel.objects.update(**values, metrics={"correctness": 12.5})
     Trajectory.objects.update(outcome=Outcome.SOLVED, keep=True, checker_passed=True)
     Episode.objects.update(completed=True, total_reward=1.0)

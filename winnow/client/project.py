@@ -173,6 +173,18 @@ class Project(Record):
     def guarantees(self) -> Rows[Guarantee]:
         return Rows(self._transport, f"{self.path}/guarantees", {}, lambda row: Guarantee(self._transport, row))
 
+    def approval_models(self) -> Rows[Json]:
+        """Models of the project's decisions, the newest first; `run("predict")` makes one."""
+        return Rows(self._transport, f"{self.path}/approval-models", {}, dict)
+
+    def label_errors(self) -> Rows[Json]:
+        """Decisions that the newest model finds wrong, the least likely first."""
+        return Rows(self._transport, f"{self.path}/label-errors", {}, dict)
+
+    def clusters(self, **filters: Value) -> Rows[Json]:
+        """Samples that are alike, in groups: `of="failures"` or `of="new"`. `samples(cluster=…)` lists a group."""
+        return Rows(self._transport, f"{self.path}/clusters", filters, dict)
+
     def duels(self, **filters: Value) -> Rows[Json]:
         return Rows(self._transport, f"{self.path}/duels", filters, dict)
 

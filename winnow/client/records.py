@@ -173,6 +173,11 @@ class Sample(Record):
         return self.data.get("score")
 
     @property
+    def predicted(self) -> float | None:
+        """The predicted approval, 0 to 1, of the last model of decisions that read it."""
+        return self.data.get("predicted")
+
+    @property
     def flags(self) -> list[str]:
         return list(self.data.get("flags") or ())
 

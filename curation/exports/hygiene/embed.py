@@ -79,7 +79,7 @@ class EmbedStage:
 
 def paraphrases(run: Run, tasks: Tasks) -> Paraphrases:
     """Return the pairs of tasks whose embeddings have a cosine of `evaluation.paraphrase_from` or more."""
-    vectors, closest = _vectors(run), run.settings.evaluation.paraphrase_from
+    vectors, closest = vectors_of(run), run.settings.evaluation.paraphrase_from
     own, theirs = (sorted(found & vectors.keys()) for found in (tasks.searched, tasks.others))
     missing = len((tasks.searched | tasks.others) - vectors.keys()) + tasks.beyond
     if not own or not theirs:
@@ -99,7 +99,7 @@ def _first(openings: Iterable[str]) -> tuple[frozenset[str], int]:
     return frozenset(islice(tasks, MOST_TASKS)), max(0, len(tasks) - MOST_TASKS)
 
 
-def _vectors(run: Run) -> dict[str, Vectors]:
+def vectors_of(run: Run) -> dict[str, Vectors]:
     """Return the unit vector of each task that was embedded."""
     items = run.items.filter(stage=EmbedStage.name, state=ItemState.DONE)
     calls = {int(item.result["call"]): item.data["texts"] for item in items}

@@ -26,7 +26,9 @@ COUNTED_UP_TO = 10_000
 # Another reviewer can take a sample between finding and claiming it; then the next one is tried.
 ROUNDS = 200
 
-Order = Literal["borderline", "newest", "random"]
+Order = Literal["borderline", "newest", "random", "useful"]
+# A decision on a sample whose predicted approval is near this teaches the model most.
+UNCERTAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,8 @@ _shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample), sa
 
 
 def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | None:
+    if order == "useful":
+        return _most_useful(free)
     if order == "newest":
         return free.order_by("-id").first()
     if order == "random":
@@ -234,3 +238,17 @@ def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | 
         start = ends["low"] + secrets.randbelow(ends["high"] - ends["low"] + 1)
         return free.filter(id__gte=start).order_by("id").first() or free.order_by("id").first()
     return free.order_by("priority", "id").first()
+
+
+def _most_useful(free: SampleQuerySet) -> Sample | None:
+    """The sample whose predicted approval is nearest to `UNCERTAIN`, read from both sides of the index; those without a
+    prediction come last, the most borderline first."""
+    rows = free.only("id", "predicted_key")
+    above = rows.filter(predicted_key__gte=UNCERTAIN).order_by("predicted_key", "id").first()
+    below = rows.filter(predicted_key__gte=0, predicted_key__lt=UNCERTAIN).order_by("-predicted_key", "-id").first()
+    found = [sample for sample in (above, below) if sample is not None]
+    if found:
+        return min(found, key=lambda sample: abs(sample.predicted_key - UNCERTAIN))
+    # Without the index of predictions, which would sort all of them.
+    without = rows.alias(key=Unindexed(F("predicted_key"))).filter(key__lt=0)
+    return without.order_by("priority", "id").first()

@@ -16,7 +16,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.problems import FieldError, Problem
 
-ORDERS: dict[str, Order] = {"borderline": "borderline", "newest": "newest", "random": "random"}
+ORDERS: dict[str, Order] = {"borderline": "borderline", "newest": "newest", "random": "random", "useful": "useful"}
 
 
 def order_of(query: str) -> Order:

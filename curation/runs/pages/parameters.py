@@ -15,6 +15,8 @@ from curation.web.lists.params import list_of_filter
 CHOICES: dict[str, dict[object, str]] = {
     "mode": {1: "Against the source's own turn", 2: "Against the king"},
     "source": {"scenarios": "Rollouts and episodes on servers", "trajectories": "Imported runs"},
+    "decisions": {"single": "Made one by one", "all": "Also in bulk, and imported"},
+    "of": {"failures": "Failures", "new": "Unlike anything reviewed so far"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
 LABELS = {
@@ -23,6 +25,7 @@ LABELS = {
     "fresh": "Ask the model again",
     "structured": "Answers by JSON schema",
     "min_judges": "Judges needed",
+    "of": "Samples",
 }
 
 

@@ -30,7 +30,7 @@ class SampleOut(Schema):
     """A row of the list. `duel` or `trajectory` is the id of its origin.
 
     With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave. For a blind
-    reviewer, they, `action_style`, `preview` and most flags of a pending sample are empty.
+    reviewer, they, `predicted`, `action_style`, `preview` and most flags of a pending sample are empty.
     """
 
     id: str = Field(examples=["4711"])
@@ -38,6 +38,9 @@ class SampleOut(Schema):
     status: str = Field(examples=["pending"])
     bucket: str | None = Field(examples=["refined"])
     score: float | None = Field(examples=[71.4])
+    predicted: float | None = Field(
+        examples=[0.83], description="Predicted approval, 0–1, of the last model of decisions that read it."
+    )
     flags: list[str] = Field(examples=[["flip"]])
     source: str = Field(examples=["turns.jsonl"])
     repo: str = Field(examples=["acme/billing"])
@@ -75,6 +78,7 @@ def sample_out(
         "status": sample.status,
         "bucket": None if hidden else sample.shown_bucket or None,
         "score": None if hidden else sample.shown_score,
+        "predicted": None if hidden else sample.predicted,
         "flags": flag_names(shown_flags(sample, hidden=hidden)),
         "source": sample.source,
         "repo": sample.repo,

@@ -34,6 +34,7 @@ DECIDING = ("approve", "reject", "refine")
 # `curation.duels.models.Opponent`.
 OPPONENTS = ("king", "reference", "none")
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class SampleFilter(RowFilter):
@@ -56,6 +57,9 @@ class SampleFilter(RowFilter):
         "score_min": "Score from",
         "score_max": "Score to",
         "score_below": "Score below",
+        "predicted_min": "Predicted from",
+        "predicted_max": "Predicted to",
+        "cluster": "Cluster",
         "repo": "Repository",
         "source": "Source",
         "instance_id": "Instance",
@@ -118,6 +122,9 @@ class SampleFilter(RowFilter):
     similar: Annotated[Words, ids_of("sample")] = Field(
         default=(), description="Ids of samples: the up to 50 whose texts are most like one of them."
     )
+    cluster: Annotated[Words, ids_of("cluster")] = Field(
+        default=(), description="Ids of groups of samples that are alike."
+    )
     axes: Axes = Field(default=(), description="`axis=value` of the scenario.")
     label: Axes = Field(
         default=(), description="`question=answer` of decided samples; `question=*` finds any answer to it."
@@ -125,6 +132,10 @@ class SampleFilter(RowFilter):
     score_min: Score | None = Field(default=None, description="From this score, 0–100.")
     score_max: Score | None = Field(default=None, description="Up to this score, included.")
     score_below: Score | None = Field(default=None, description="Below this score.")
+    predicted_min: Probability | None = Field(default=None, description="From this predicted approval, 0–1.")
+    predicted_max: Probability | None = Field(
+        default=None, description="Up to this predicted approval, included. Samples without one are left out."
+    )
     created_after: Moment | None = Field(default=None, description="From this moment on.")
     created_before: Moment | None = Field(default=None, description="Before this moment.")
     text: str = Field(default="", max_length=500, description='Full text: words, `"a phrase"`, `-without`.')
@@ -133,6 +144,9 @@ class SampleFilter(RowFilter):
     def in_order(self) -> "SampleFilter":
         if self.score_min is not None and self.score_max is not None and self.score_min > self.score_max:
             raise ValueError("`score_min` is greater than `score_max`")
+        low, high = self.predicted_min, self.predicted_max
+        if low is not None and high is not None and low > high:
+            raise ValueError("`predicted_min` is greater than `predicted_max`")
         if self.created_after and self.created_before and self.created_after >= self.created_before:
             raise ValueError("`created_after` is not before `created_before`")
         return self
@@ -157,6 +171,7 @@ class SampleFilter(RowFilter):
             found.append(_disputed_clause(self.disputed))
         found += [_guarantee_clause(group) for group in self.guarantee]
         found += [_similar_clause(rows, group) for group in self.similar]
+        found += [_cluster_clause(group) for group in self.cluster]
         if self.axes:
             found.append(_axes_clause(self.axes))
         found += [_label_clause(group) for group in self.label]
@@ -170,6 +185,9 @@ class SampleFilter(RowFilter):
         else:
             found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
             found += [column_range("score_key", scores)] if scores else []
+        if self.predicted_min is not None or self.predicted_max is not None:
+            bounds = {"gte": self.predicted_min or 0.0, "lte": self.predicted_max}
+            found.append(column_range("predicted_key", {k: v for k, v in bounds.items() if v is not None}))
         times = {"gte": self.created_after, "lt": self.created_before}
         if any(times.values()):
             found.append(column_range("created_at", {k: v for k, v in times.items() if v is not None}))
@@ -181,8 +199,10 @@ class SampleFilter(RowFilter):
 class SampleList(SampleFilter, ListParams):
     """The parameters of the list of samples."""
 
-    sorts: ClassVar[Sequence[str]] = ("-id", "id", "-score", "score", "-created_at", "created_at", "priority")
-    sort_columns: ClassVar[Mapping[str, str]] = {"score": "score_key"}
+    sorts: ClassVar[Sequence[str]] = (
+        *("-id", "id", "-score", "score", "-created_at", "created_at", "priority", "-predicted", "predicted"),
+    )
+    sort_columns: ClassVar[Mapping[str, str]] = {"score": "score_key", "predicted": "predicted_key"}
 
     @property
     def scored_by(self) -> int | None:
@@ -298,6 +318,14 @@ def _similar_clause(rows: SampleQuerySet, ids: Sequence[str]) -> Clause:
     of_project = Sample.objects.of(rows.project)
     found = {alike.sample.pk for pk in ids for alike in similar_samples(of_project, pk)}
     return Clause(indexed=lambda rows: rows.filter(pk__in=found), scanned=lambda rows: rows.filter(pk__in=found))
+
+
+def _cluster_clause(ids: Sequence[str]) -> Clause:
+    def inside(rows: SampleQuerySet) -> SampleQuerySet:
+        found = rows.model.objects.filter(clusters__in=[int(pk) for pk in ids]).order_by()
+        return rows.filter(pk__in=found.values("pk"))
+
+    return Clause(indexed=inside, scanned=inside)
 
 
 def _label_clause(words: Sequence[str]) -> Clause:

@@ -27,7 +27,12 @@ from curation.web.lists.params import named_list
 from curation.web.problems import Problem
 
 # (order, label, an order that equals it)
-COLUMNS = (("score", "Score", ""), ("created_at", "Created", "id"), ("priority", "Borderline first", ""))
+COLUMNS = (
+    ("score", "Score", ""),
+    ("created_at", "Created", "id"),
+    ("priority", "Borderline first", ""),
+    ("predicted", "Predicted", ""),
+)
 
 
 @named_list("samples", page="sample-list")

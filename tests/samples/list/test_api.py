@@ -13,7 +13,7 @@ from tests.factories import make_bearer, make_duel, make_project, make_run, make
 
 pytestmark = pytest.mark.django_db
 KEYS = [
-    *("id", "kind", "status", "bucket", "score", "flags", "source", "repo", "instance_id", "action_style"),
+    *("id", "kind", "status", "bucket", "score", "predicted", "flags", "source", "repo", "instance_id", "action_style"),
     *("preview", "version", "source_url", "duel", "trajectory", "opponent", "panel", "in_review_by", "disputed"),
 ]
 

@@ -24,6 +24,7 @@ from curation.exports.models import Export, ExportFile, Round, SavedRecipe
 from curation.labels.models import Question
 from curation.llm.models import Endpoint
 from curation.notifications.models import Notification
+from curation.predictions.models import ApprovalModel, Cluster, ClusteredSample, Prediction
 from curation.projects.models import Deletion, Invitation, Project, Role
 from curation.review.models import Lease, Revision, Suggestion
 from curation.runs.models import Call, Run
@@ -134,8 +135,15 @@ def rows(owner: User) -> Rows:
     )
     experiment = Experiment.objects.create(project=project, name="SFT on export 1")
     assignment = Assignment.objects.create(project=project, created_by=owner)
+    learned = Run.objects.create(project=project, kind="predict", state="running")
+    model = ApprovalModel.objects.create(project=project, run=learned, version=1, seed=0)
+    reasons = [["score", 70.0, 0.4]]
+    Prediction.objects.create(sample=duel.sample, model=model, probability=0.8312, reasons=reasons)
+    cluster = Cluster.objects.create(project=project, run=learned, of="failures", words=["timeout"], size=1)
+    ClusteredSample.objects.create(cluster=cluster, sample=duel.sample, place=0)
     ids = {
         "assignment_id": str(assignment.pk),
+        "model_id": str(model.pk), "cluster_id": str(cluster.pk),
         "experiment_id": str(experiment.pk),
         "question_id": str(question.pk),
         "revision_id": str(revision.pk), "suggestion_id": str(draft.pk),

@@ -1,0 +1,1 @@
+"""The model of decisions: its run, its predictions, its page and calls."""

@@ -1,0 +1,1 @@
+"""Groups of failures, and of samples unlike anything reviewed so far."""

@@ -1,0 +1,151 @@
+"""The model of decisions on data with planted rules: it finds them, and says how sure it is."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from judging.learning.approval import TooFewGroups, fit
+from judging.learning.facts import Columns, Fact
+
+
+@dataclass
+class Planted:
+    """Decisions by people who reject loops and everything of one repository, and otherwise follow the score a little.
+    The decisions of `wrong` are the other way round."""
+
+    rows: list[dict[str, Fact]]
+    approved: list[bool]
+    groups: list[str]
+    wrong: set[int]
+
+
+def planted(n: int, *, seed: int = 0, wrong: int = 0) -> Planted:
+    drawn = random.Random(seed)
+    rows: list[dict[str, Fact]] = []
+    approved = []
+    for _ in range(n):
+        row: dict[str, Fact] = {
+            "score": drawn.gauss(70, 10),
+            "flag loop": float(drawn.random() < 0.25),
+            "repository": drawn.choice(["billing", "flaky", "ledger", "search"]),
+            "tokens of the answer": drawn.gauss(120, 30),
+            "agent": drawn.choice(["one", "two"]),
+        }
+        if drawn.random() < 0.3:
+            row["reward"] = drawn.random()
+        bad = row["flag loop"] or row["repository"] == "flaky"
+        noise = drawn.gauss(0, 6)
+        approved.append(not bad and float(row["score"]) + noise > 60)
+        rows.append(row)
+    # Decisions that nothing but a slip explains.
+    clear = [place for place, row in enumerate(rows) if row["repository"] == "flaky" and row["flag loop"]]
+    slips = set(clear[:wrong])
+    given = [yes != (place in slips) for place, yes in enumerate(approved)]
+    return Planted(rows, given, [f"task {place // 3}" for place in range(n)], slips)
+
+
+def test_it_orders_samples_better_than_the_score_and_its_probabilities_are_calibrated() -> None:
+    learned, fresh = planted(400), planted(2_000, seed=1)
+    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    figures = model.figures
+    assert figures.score_auc is not None and figures.auc > 0.9 > 0.75 > figures.score_auc
+    assert figures.scored == 400 and figures.auc_where_scored == pytest.approx(figures.auc)
+    predicted, truth = model.predict(fresh.rows), np.array(fresh.approved)
+    assert np.mean(predicted[truth]) - np.mean(predicted[~truth]) > 0.6
+    bins = np.digitize(predicted, [0.2, 0.4, 0.6, 0.8])
+    gaps = [abs((predicted - truth)[bins == place].sum()) for place in range(5)]
+    assert sum(gaps) / len(truth) < 0.08  # the expected calibration error
+    assert sum(one.n for one in figures.calibration) == 400
+    assert sum(one.approved for one in figures.calibration) == sum(learned.approved)
+    assert model.method == min(figures.losses, key=lambda name: figures.losses[name])
+
+
+def test_the_reasons_name_the_planted_facts_and_the_importance_how_many_have_them() -> None:
+    learned = planted(400)
+    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    usual: dict[str, Fact] = {"score": 80.0, "flag loop": 0.0, "repository": "billing", "agent": "one"}
+    good, loop, flaky = model.explain([usual, {**usual, "flag loop": 1.0}, {**usual, "repository": "flaky"}])
+    assert (loop[0].fact, loop[0].value) == ("flag loop", 1.0) and loop[0].change < -1
+    assert (flaky[0].fact, flaky[0].value) == ("repository", "flaky") and flaky[0].change < -1
+    assert not any(reason.fact in ("flag loop", "repository") and reason.change < -0.5 for reason in good)
+    assert len(good) <= 5
+    importance = {one.fact: one for one in model.figures.importance}
+    assert {one.fact for one in model.figures.importance[:3]} == {"flag loop", "repository", "score"}
+    assert importance["repository"].n == 400
+    rewards = sum("reward" in row for row in learned.rows)
+    assert "reward" not in importance or importance["reward"].n == rewards < 200
+
+
+def test_slips_are_among_the_decisions_to_look_at_again() -> None:
+    learned = planted(400, wrong=6)
+    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    assert learned.wrong <= set(model.doubtful)
+    assert len(model.doubtful) < 60
+    assert len(set(model.doubtful[:15]) & learned.wrong) >= 4
+
+
+def test_the_same_decisions_and_seed_fit_the_same_model() -> None:
+    learned = planted(200)
+    one, two = (fit(learned.rows, learned.approved, learned.groups, seed=3) for _ in range(2))
+    assert one.method == two.method and one.figures == two.figures
+    assert np.array_equal(one.predict(learned.rows), two.predict(learned.rows))
+
+
+def test_a_decision_is_never_predicted_from_one_on_the_same_task() -> None:
+    """Ten tasks, each always decided alike for no reason that the facts show: nothing can be learned of others."""
+    drawn = random.Random(0)
+    rows: list[dict[str, Fact]] = []
+    approved, groups = [], []
+    for task in range(24):
+        for _ in range(10):
+            rows.append({"score": drawn.gauss(70, 10), "tokens": 1000.0 * task})
+            approved.append(task % 2 == 0)
+            groups.append(f"task {task}")
+    model = fit(rows, approved, groups, seed=0)
+    assert model.figures.auc < 0.7
+
+
+def test_decisions_about_too_few_tasks_are_refused_with_their_number() -> None:
+    learned = planted(120)
+    groups = ["the only one" if yes else group for yes, group in zip(learned.approved, learned.groups, strict=True)]
+    with pytest.raises(TooFewGroups, match="that approve are about 1 tasks. At least 5"):
+        fit(learned.rows, learned.approved, groups, seed=0)
+
+
+def test_words_and_numbers_that_were_never_seen_are_predicted_too() -> None:
+    learned = planted(200)
+    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    odd: list[dict[str, Fact]] = [{}, {"repository": "unheard of"}, {"score": "no number", "reward": 3.0}]
+    assert all(0 < one < 1 for one in model.predict(odd))
+    assert all(reason.change for reasons in model.explain(odd) for reason in reasons)
+
+
+def test_facts_of_few_samples_are_no_columns() -> None:
+    rows: list[dict[str, Fact]] = [{"score": 1.0, "agent": "a"} for _ in range(20)]
+    rows[0]["rare"] = 1.0
+    assert Columns.of(rows).names == ("score", "agent")
+    assert Columns.of(rows).typical == (1.0, "a")
+
+
+def approvable(order: Sequence[float], approved: Sequence[bool], alpha: float) -> int:
+    """The most samples, from the top of an order, of which at most a share `alpha` would not be approved."""
+    sorted_by = np.argsort(-np.array(order), kind="stable")
+    errors = np.cumsum(~np.array(approved)[sorted_by]) / np.arange(1, len(approved) + 1)
+    return int(np.flatnonzero(errors <= alpha).max(initial=-1)) + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decisions", [100, 300, 1_000])
+def test_looks_saved_against_the_score(decisions: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 5,000 pending samples, how many could be approved at an error share of 5 %, by each order."""
+    learned, fresh = planted(decisions), planted(5_000, seed=9)
+    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    by_model = approvable(model.predict(fresh.rows).tolist(), fresh.approved, 0.05)
+    by_score = approvable([float(row["score"]) for row in fresh.rows], fresh.approved, 0.05)
+    oracle = approvable([float(yes) for yes in fresh.approved], fresh.approved, 0.05)
+    with capsys.disabled():
+        print(f"{decisions:>5} decisions: {by_model:,} by prediction, {by_score:,} by score, {oracle:,} by an oracle")
+    assert by_model > by_score + 1_000 and by_model > 0.7 * oracle
