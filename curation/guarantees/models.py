@@ -20,10 +20,10 @@ class Cluster(models.TextChoices):
 class Audit(models.Model):
     """A simple random sample of a set, for people to look at without knowing it.
 
-    The set is what the filter found when it was drawn, but for samples that no guarantee may approve (`left_out` counts
-    them by reason). `levels` are the thresholds that are tested, from strict to loose, and the samples of the set at or
-    above each: `[[score, samples], …]`. The draw can be repeated: it is the first `size` of the set, in the order of
-    its ids, shuffled by NumPy's default generator with `seed`.
+    The set are the samples that the filter found when it was drawn, but for those that no guarantee may approve
+    (`left_out` counts them by reason). `levels` are the thresholds that are tested, from strict to loose, and the
+    samples of the set at or above each: `[[score, samples], …]`. The draw can be repeated: it is the first `size` of
+    the set, in the order of its ids, permuted by NumPy's default generator with `seed`.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="audits")

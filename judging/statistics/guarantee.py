@@ -101,12 +101,11 @@ def chance_if_broken(
 def last_passed(p: ArrayLike, at_best: ArrayLike, delta: float) -> Counts:
     """Return the index of the loosest threshold that fixed-sequence testing proves, along the last axis; -1 for none.
 
-    `at_best` is the p of each test if no look were an error. The sequence starts at the first that could pass at all:
-    a test with fewer looks can only fail, and would end the sequence.
+    `at_best` is the p of each test if no look were an error. The sequence has only those that could pass at all, which
+    depends on no answer: a test with fewer looks can only fail, and would end it.
     """
     able = np.asarray(at_best) <= delta
-    started = np.logical_or.accumulate(able, axis=-1)
-    passed = np.logical_and.accumulate((np.asarray(p) <= delta) | ~started, axis=-1) & started
+    passed = np.logical_and.accumulate((np.asarray(p) <= delta) | ~able, axis=-1) & able
     last = passed.shape[-1] - 1 - np.argmax(passed[..., ::-1], axis=-1)
     return np.where(passed.any(axis=-1), last, -1)
 
@@ -183,7 +182,7 @@ def least_looks(samples: int, alpha: float, delta: float) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Of `samples` that two or more people looked at, they disagreed about `disagreed`. `rate` is the share of its
-    looks that each gets wrong if all are equally good, `at_least` what the disagreement proves of it."""
+    looks that each gets wrong if all are equally good, `at_least` the part that the disagreement proves."""
 
     samples: int
     disagreed: int
@@ -194,7 +193,7 @@ class Noise:
 def noise(samples: int, disagreed: int, delta: float) -> Noise:
     """Return the error of reviewers behind their disagreement.
 
-    Two who are wrong with the chance e, independently, disagree about d = 2e(1 − e) of the samples. No guarantee can
+    Two with the chance e of an error, independently, disagree about d = 2e(1 − e) of the samples. No guarantee can
     promise an α below e: the reviewers themselves would reject as many. `at_least` takes the lower bound of d with the
     confidence 1 − δ (Clopper and Pearson).
     """

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from curation.predictions import extra
+from curation.predictions.approval.decisions import PredictParams, counts_of
 from curation.predictions.approval.facts import facts_of
 from curation.predictions.models import ApprovalModel, Prediction
 from curation.projects.models import Role
@@ -91,6 +92,18 @@ def test_the_sample_has_its_reasons_and_the_model_its_figures(client: Client, ma
     assert sum(one["n"] for one in figures["calibration"]) == 160
     assert {one["fact"] for one in figures["importance"][:3]} >= {"flag loop", "repository"}
     assert set(figures["losses"]) >= {model["method"], "gradient boosting"}
+
+
+def test_it_orders_an_audit_whose_looks_no_model_learns_from(client: Client, made: Planted) -> None:
+    headers = make_bearer(make_member(made.project, role=Role.CURATOR))
+    body = {"score": "predicted", "size": 20, "alpha": 0.3, "delta": 0.2}
+    path = "/api/v1/projects/planted/audits"
+    audit = client.post(path, body, content_type="application/json", headers=headers).json()
+    assert (audit["samples"], audit["looked"]) == (40, 0)
+    drawn = list(Sample.objects.filter(draws__audit=audit["id"]))
+    settle(made.reviewer, drawn)
+    assert rest(client, made, f"audits/{audit['id']}")["looked"] == len(drawn) == 20
+    assert sum(counts_of(made.project, PredictParams(decisions="all"))) == 160
 
 
 def test_the_page_shows_charts_with_their_tables_and_the_decisions_to_look_at_again(

@@ -237,7 +237,8 @@ class Audit(Record):
     @property
     def proven(self) -> Json | None:
         """What may be approved unseen: `threshold`, `share` and `samples`; None for nothing."""
-        return self.data["proven"]
+        proven: Json | None = self.data["proven"]
+        return proven
 
     def approve(self, *, keep_alive: float = 0.0) -> "Guarantee":
         """Approve what is proven. The share `keep_alive` of it stays for people, whose errors end the guarantee."""

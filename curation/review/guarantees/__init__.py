@@ -1,1 +1,1 @@
-"""Approve without looking: audits, what they prove, and guarantees."""
+"""Approve without looking: audits, their proofs, and guarantees."""

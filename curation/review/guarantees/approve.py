@@ -1,4 +1,4 @@
-"""Approve what an audit proves."""
+"""Approve the samples that an audit proves."""
 
 import math
 import secrets

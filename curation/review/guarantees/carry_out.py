@@ -1,7 +1,7 @@
 """Carry out a guarantee in batches: approve its samples, or give them back when it is withdrawn.
 
-Each batch is a transaction that locks the guarantee, so that two workers never do the same one. What a killed process
-leaves, the next call does.
+Each batch is a transaction that locks the guarantee, so that two workers never do the same one. The next call goes
+on after a killed process.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""The chart of what can be approved unseen."""
+"""The chart of the share that can be approved unseen."""
 
 from collections.abc import Sequence
 

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from curation.guarantees.models import Audit, AuditSet, Draw
 from curation.labels.models import Question
+from curation.projects import audit as log
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.decisions.approve import name_approved_texts
@@ -53,6 +54,14 @@ def draw_audit(access: Access, audit: Audit) -> None:
         audit.save()
         AuditSet.objects.create(audit=audit, data=packed(found.rows))
         write_draws(access, audit, drawn_from(found.rows, audit.size, audit.seed))
+        names = ("score", "size", "alpha", "delta", "cluster", "set_sha256")
+        log.record(
+            actor=access.user,
+            action="audit.create",
+            subject=str(audit),
+            project=access.project,
+            data={name: getattr(audit, name) for name in names},
+        )
 
 
 def write_draws(access: Access, audit: Audit, drawn: Rows, **values: Any) -> None:
@@ -112,7 +121,11 @@ def _refuse_too_small(audit: Audit, found: Found) -> None:
     if needed is None:
         text = f"is more than a set of {total} allows to prove {promise}: looking at nearly all of it is reviewing it"
     elif audit.size < needed:
-        text = f"is too small to prove {promise} even without an error: it takes {needed} looks in this set of {total}"
+        large = enough_looks(audit.alpha, audit.delta)
+        text = (
+            f"is too small to prove {promise} even without an error: it takes {needed} looks in this set of {total}, "
+            f"{large} in a large one"
+        )
     elif audit.size >= total:
         text = f"leaves nothing to approve: the set has {counted(total, 'sample')}"
     else:

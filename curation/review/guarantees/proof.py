@@ -1,4 +1,4 @@
-"""The looks of an audit, and what they prove."""
+"""The looks of an audit, and the proof that they are."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from curation.guarantees.models import Audit, Draw, Guarantee
 from curation.review.decisions.opinions import outcome_of
 from curation.review.models import DECIDING, Action, Decision
+from curation.review.queue.pace import median_seconds
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import percent
 from judging.statistics.guarantee import (
@@ -31,8 +32,8 @@ MORE_LOOKS = (25, 50, 100, 200, 400, 800, 1_600)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A draw and what people made of it. `looked`: somebody decided, skipped or flagged it. `agreed`: they approved
-    exactly what a guarantee would approve. `decision` is the id of the decision that counts."""
+    """A draw and its decision. `looked`: somebody decided, skipped or flagged it. `agreed`: they approved exactly the
+    text that a guarantee would approve. `decision` is the id of the decision that counts."""
 
     sample_id: int | None
     score: float
@@ -53,12 +54,21 @@ class Point:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the looks of an audit prove. A draw without a look counts as an error, so that looking at the figures early
-    proves nothing too much: a later look can only improve them."""
+    """The proof by the looks of an audit. `seconds` is their median time.
+
+    A draw without a look counts as an error, so that looking at the figures early proves nothing too much: a later look
+    can only improve them.
+    """
 
     audit: Audit
     looks: Sequence[Look]
     noise: Noise
+    seconds: float | None
+
+    @property
+    def seconds_saved(self) -> float | None:
+        level = self.proven
+        return None if self.seconds is None or level is None else round(self.seconds * level.unseen, 1)
 
     @property
     def looked(self) -> int:
@@ -153,7 +163,9 @@ class Proof:
 
 def proof_of(audit: Audit) -> Proof:
     looks = _looks(Draw.objects.filter(audit=audit, guarantee=None))
-    return Proof(audit, looks, _noise([one.sample_id for one in looks if one.sample_id is not None], audit.delta))
+    ids = [one.sample_id for one in looks if one.sample_id is not None]
+    own = Decision.objects.filter(sample_id__in=IdList(ids), action__in=DECIDING, batch="").not_undone()
+    return Proof(audit, looks, _noise(ids, audit.delta), median_seconds(own, last=audit.size))
 
 
 @dataclass(frozen=True, slots=True)

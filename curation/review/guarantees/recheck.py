@@ -13,13 +13,19 @@ from curation.review.guarantees.proof import alive_of, proof_of
 from curation.review.guarantees.withdraw import withdraw_guarantee
 from curation.review.models import Decision
 from curation.web.lists.id_list import IdList
+from curation.web.prepared import Prepared
+
+# Every decision makes this query, and few are about a drawn sample.
+_first_about = Prepared(
+    lambda sample: Guarantee.objects.filter(withdrawn_at=None, audit__draws__sample=sample), sample=int
+)
 
 
 @receiver(decided)
 def recheck(lines: Sequence[Decision], **kwargs: Any) -> None:
     """Withdraw the guarantees that the changed looks no longer prove. In the transaction of the decisions."""
     ids = [line.sample_id for line in lines if line.guarantee_id is None]
-    if not ids:
+    if not ids or (len(ids) == 1 and _first_about.first(sample=ids[0]) is None):
         return
     standing = Guarantee.objects.filter(withdrawn_at=None, audit__draws__sample_id__in=IdList(ids)).distinct()
     for guarantee in standing.select_related("project", "audit"):

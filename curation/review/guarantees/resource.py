@@ -16,25 +16,20 @@ from curation.review.guarantees.approve import approve_unseen
 from curation.review.guarantees.carry_out import soon
 from curation.review.guarantees.draw import draw_audit
 from curation.review.guarantees.proof import Proof, alive_of, proof_of
-from curation.review.guarantees.schemas import AuditIn, AuditOut, GuaranteeIn, GuaranteeOut
+from curation.review.guarantees.schemas import AuditIn, DrawnAuditOut, GuaranteeIn, GuaranteeOut
 from curation.review.guarantees.withdraw import withdraw_guarantee
-from curation.review.models import DECIDING, Decision
-from curation.review.queue.pace import median_seconds
 from curation.web.http.etag import set_etag
 from curation.web.ids import find
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted, percent
 from judging.statistics.guarantee import Level
 
-# The decisions whose median is the project's time per decision.
-RECENT = 200
-
 
 class Audits(Resource[Audit]):
     model, noun, plural, tag = Audit, "audit", "audits", "review"
     path, row_path = "/audits", "/audits/{audit_id}"
     calls = ("list", "post", "get", "delete")
-    body, out = AuditIn, AuditOut
+    body, out = AuditIn, DrawnAuditOut
     reads = changes = Scope.RUN
     about: ClassVar[Mapping[str, str]] = {
         "post": "Draws samples, which appear in the queues of reviewers, who do not learn that they are of an audit. "
@@ -42,7 +37,6 @@ class Audits(Resource[Audit]):
         "get": "`proven` is what may be approved unseen: a drawn sample without a look counts as an error until then.",
         "delete": "Its drawn samples are as all others. 409 while it has a guarantee.",
     }
-    logged = ("score", "size", "alpha", "delta", "cluster")
 
     def rows(self, access: Access) -> QuerySet[Audit]:
         return Audit.objects.filter(project=access.project).select_related("project", "created_by")
@@ -50,9 +44,7 @@ class Audits(Resource[Audit]):
     def create(self, access: Access, body: AuditIn) -> Audit:
         access.require(self.changes)
         audit = Audit(project=access.project, created_by=access.user, **body.model_dump())
-        with transaction.atomic():
-            draw_audit(access, audit)
-            self.record(access, "create", audit, self._logged(body) | {"set_sha256": audit.set_sha256})
+        draw_audit(access, audit)
         return audit
 
     def delete(self, access: Access, row: Audit) -> None:
@@ -60,9 +52,8 @@ class Audits(Resource[Audit]):
             raise Conflict(f"Audit {row.pk} has a guarantee, which refers to it.", code="has_guarantee")
         super().delete(access, row)
 
-    def shown(self, access: Access, rows: Sequence[Audit]) -> list[AuditOut]:
-        seconds = seconds_per_decision(access.project)
-        return [AuditOut.model_validate(audit_values(proof_of(row), seconds)) for row in rows]
+    def shown(self, access: Access, rows: Sequence[Audit]) -> list[DrawnAuditOut]:
+        return [DrawnAuditOut.model_validate(audit_values(proof_of(row))) for row in rows]
 
 
 class Guarantees(Resource[Guarantee]):
@@ -111,35 +102,30 @@ def post_guarantee(
     visible = Audit.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     audit = find(visible.select_related("project"), audit_id, "audit")
     access = enter(request, audit.project, Scope.RUN)
-    row = approve_unseen(access, audit, keep_alive=(body or GuaranteeIn()).keep_alive)
+    row = approve_unseen(access, audit, keep_alive=body.keep_alive if body else 0.0)
     row = guarantees.one(access, str(row.pk))
     response["Location"] = f"/api/v1/guarantees/{row.pk}"
     set_etag(response, guarantees.version(access, row))
     return Status(201, guarantees.shown(access, [row])[0])
 
 
-def seconds_per_decision(project: Project) -> float | None:
-    decisions = Decision.objects.filter(sample__project=project, action__in=DECIDING, batch="")
-    return median_seconds(decisions.not_undone(), last=RECENT)
-
-
-def audit_values(proof: Proof, seconds: float | None) -> dict[str, Any]:
-    """The fields of `AuditOut`."""
-    audit, level = proof.audit, proof.proven
+def audit_values(proof: Proof) -> dict[str, Any]:
+    """The fields of `DrawnAuditOut`."""
+    audit = proof.audit
     fields = [field.name for field in Audit._meta.concrete_fields if field.name not in ("project", "levels")]
     values = {name: getattr(audit, name) for name in fields}
     return values | {
         "method": method_of(audit),
         "looked": proof.looked,
         "agreed": proof.agreed,
-        "proven": level_values(proof, level),
+        "proven": level_values(proof, proof.proven),
         "expected": level_values(proof, proof.expected),
         "why_not": proof.why_not,
         "curve": proof.curve(),
         "more_looks": [{"looks": looks, "share": share} for looks, share in proof.more_looks()],
         "disagreement": proof.noise,
-        "seconds_per_decision": seconds,
-        "seconds_saved": None if seconds is None or level is None else round(seconds * level.unseen, 1),
+        "seconds_per_decision": proof.seconds,
+        "seconds_saved": proof.seconds_saved,
         "guarantees": [str(row.pk) for row in audit.guarantees.order_by("-id")],
     }
 

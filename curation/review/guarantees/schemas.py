@@ -31,7 +31,8 @@ class AuditIn(Strict):
         max_length=100,
         title="Score",
         examples=["score"],
-        description="`score`, `reward`, `reward.<name>` or `predicted`: the higher, the likelier people approve.",
+        description="`score`, `reward`, `reward.<name>` or `predicted`: the higher, the likelier people approve. "
+        "`none`: all samples or none of them are approved.",
     )
     size: int = Field(150, ge=1, le=MAX_SIZE, title="Looks", description="Number of samples to draw for people.")
     alpha: Tolerated = Field(
@@ -89,7 +90,7 @@ class NoiseOut(Out):
     )
 
 
-class AuditOut(AuditIn, Out):
+class DrawnAuditOut(AuditIn, Out):
     id: Id = Field(examples=["3"])
     seed: int = Field(examples=[4611686018427387904], description="Of the draw.")
     set_sha256: str = Field(description="Hash of the ids, versions and scores of the set.")
@@ -107,7 +108,7 @@ class AuditOut(AuditIn, Out):
     curve: list[PointOut] = Field(description="The shares by tolerated share of errors, at the audit's confidence.")
     more_looks: list[MoreOut]
     disagreement: NoiseOut
-    seconds_per_decision: float | None = Field(examples=[38.0], description="The project's median.")
+    seconds_per_decision: float | None = Field(examples=[38.0], description="The median of the looks.")
     seconds_saved: float | None = Field(examples=[117800.0])
     guarantees: list[str] = Field(examples=[["7"]])
     created_by: Username

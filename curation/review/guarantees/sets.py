@@ -65,7 +65,7 @@ def packed(rows: Rows) -> bytes:
     return zlib.compress(rows.tobytes(), level=1)
 
 
-def unpacked(data: bytes) -> Rows:
+def unpacked(data: bytes | memoryview) -> Rows:
     rows: Rows = np.frombuffer(zlib.decompress(data), dtype=ROW)
     return rows
 

@@ -1,4 +1,4 @@
-"""The page Guarantee: draw an audit, see what it proves, approve and withdraw."""
+"""The page Guarantee: draw an audit, see its proof, approve and withdraw."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ from curation.review.guarantees.resource import (
     guarantee_values,
     guarantees,
     method_of,
-    seconds_per_decision,
 )
 from curation.review.guarantees.schemas import AuditIn, GuaranteeIn
 from curation.review.queue.take import COUNTED_UP_TO, open_count
 from curation.samples.list.filters import SampleFilter
 from curation.web.ids import find
+from curation.web.problems import FieldError, Invalid
 from curation.web.schema_form import SchemaForm
 
 SHOWN = 20
@@ -67,8 +67,9 @@ def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.RUN)
 def audit_approve(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     form = ApproveForm(request.POST)
-    keep_alive = form.body().keep_alive if form.is_valid() else 0.0
-    guarantee = approve_unseen(access, audits.one(access, pk), keep_alive=keep_alive)
+    if not form.is_valid():
+        raise Invalid.fields([FieldError(name, " ".join(map(str, errors))) for name, errors in form.errors.items()])
+    guarantee = approve_unseen(access, audits.one(access, pk), keep_alive=form.body().keep_alive)
     messages.success(request, f"Guarantee {guarantee.pk} approves {guarantee.samples:,} samples.")
     return redirect("guarantee-page", access.project.slug)
 
@@ -82,7 +83,7 @@ def guarantee_withdraw(request: HttpRequest, access: Access, pk: str) -> HttpRes
 
 
 def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
-    proof, seconds = proof_of(audit), seconds_per_decision(access.project)
+    proof = proof_of(audit)
     level, curve = proof.proven, proof.curve()
     rows = guarantees.rows(access).filter(audit=audit).order_by("-id")
     return {
@@ -91,8 +92,6 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
         "level": level,
         "share_proven": proof.share(level),
         "share_expected": proof.share(proof.expected),
-        "seconds": seconds,
-        "seconds_saved": None if seconds is None or level is None else seconds * level.unseen,
         "method": method_of(audit),
         "filter_words": SampleFilter.from_json(audit.filter).words(),
         "curve": curve,

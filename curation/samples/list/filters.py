@@ -304,7 +304,7 @@ def _guarantee_clause(ids: Sequence[str]) -> Clause:
 
     def approvals(rows: SampleQuerySet) -> Any:
         decisions = rows.model._meta.get_field("decisions").related_model
-        return decisions.objects.standing_approvals().filter(guarantee__in=ids)
+        return decisions._default_manager.standing_approvals().filter(guarantee__in=ids)
 
     return Clause(
         indexed=lambda rows: rows.filter(pk__in=approvals(rows).values("sample_id")),

@@ -11,8 +11,8 @@ from curation.projects.models import AuditEntry, Project
 from curation.review.guarantees import carry_out
 from curation.samples.models import Flag, Sample
 from tests.exports.exporting import content, reasons, rows, run_export
-from tests.factories import make_duel
 from tests.review.guarantees.auditing import LOOKS, SAMPLES, Caller
+from tests.review.rows import judged
 
 pytestmark = pytest.mark.django_db(transaction=True)
 UNSEEN = SAMPLES - LOOKS
@@ -169,7 +169,7 @@ def test_a_bulk_decision_is_no_look(curator: Caller) -> None:
 
 def test_only_the_best_scores_are_approved_where_people_reject_the_others(curator: Caller, reviewer: Caller) -> None:
     audit = curator.draw()
-    score = dict(Sample.objects.values_list("pk", "score"))
+    score = {pk: value or 0.0 for pk, value in Sample.objects.values_list("pk", "score")}
     for _ in range(LOOKS):
         sample = reviewer.next()["id"]
         reviewer.decide(sample, "approve" if score[int(sample)] >= 60 else "reject")
@@ -181,19 +181,25 @@ def test_only_the_best_scores_are_approved_where_people_reject_the_others(curato
     assert min(score[int(pk)] for pk in approved) >= proven["threshold"]
 
 
+def test_without_a_score_all_samples_are_approved_or_none(curator: Caller, reviewer: Caller) -> None:
+    audit = curator.draw(score="none")
+    reviewer.work_off()
+    proven = curator("GET", f"/audits/{audit['id']}")["proven"]
+    assert (proven["share"], proven["samples"]) == (1.0, UNSEEN)
+
+
 def test_findings_and_samples_without_a_score_are_not_covered(
     curator: Caller, reviewer: Caller, project: Project
 ) -> None:
-    leak = make_duel(project, score=99.0, flags=Flag.LEAK).sample
-    secret = make_duel(project, score=99.0, flags=Flag.SECRET).sample
-    unscored = make_duel(project, score=None, bucket="unparsed").sample
+    leak, secret = judged(project, score=99.0, flags=Flag.LEAK), judged(project, score=99.0, flags=Flag.SECRET)
+    unscored = judged(project, score=None, bucket="unparsed")
     audit = curator.draw()
     assert (audit["samples"], audit["left_out"]) == (SAMPLES, {"held": 2, "begun": 0, "unscored": 1})
     reviewer.work_off()
     # Found after the draw: it is held out all the same.
     later = next(pk for pk, status in curator.statuses().items() if status == "pending" and int(pk) <= leak.pk - 1)
     Sample.objects.filter(pk=later).update(flags=Flag.INJECTION)
-    new = make_duel(project, score=99.0).sample
+    new = judged(project, score=99.0)
     made = curator("POST", f"/audits/{audit['id']}/guarantees")
     assert made["samples"] == UNSEEN - 1
     found = curator.statuses()

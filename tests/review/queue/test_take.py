@@ -172,6 +172,6 @@ def test_a_take_reads_an_index_and_sorts_no_samples_of_the_project(order: Order)
         with connection.cursor() as cursor:
             cursor.execute("EXPLAIN QUERY PLAN " + asked["sql"])
             plan = [row[3] for row in cursor.fetchall()]
-        if "projects_member" in plan[0]:
-            continue  # the few that are assigned to one person
+        if "projects_member" in plan[0] or "guarantees_audit" in plan[0]:
+            continue  # the few that are assigned to one person, or drawn by an audit
         assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN samples_sample")], plan
