@@ -16,6 +16,8 @@ from curation.trajectories.models import Trajectory
 from judging.messages import Message, message_text
 
 __all__ = ["Reign", "Score", "ScorePanel"]  # Django finds the models of an app here
+# The state of a reading (`Answer.reading`) that a second reader gave.
+READ = "read"
 
 
 class Session(DependsOnRun):

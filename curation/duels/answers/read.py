@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curation.duels.models import PullRequest
+from curation.duels.models import READ, PullRequest
 from curation.duels.prompts.doubts import as_record
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
@@ -18,7 +18,7 @@ from judging.messages import message_text
 ATTEMPTS = 3
 # After so many answers in a row without a reply that can be read, a reader is not asked again.
 MOST_UNPARSED = 5
-READ, UNPARSED, FAILED, NOT_ASKED = "read", "unparsed", "failed", "not_asked"
+UNPARSED, FAILED, NOT_ASKED = "unparsed", "failed", "not_asked"
 
 
 @dataclass(slots=True)

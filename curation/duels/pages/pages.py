@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from curation.duels.answers.read import READ
 from curation.duels.judge.controls import sides_of
-from curation.duels.models import Answer, Duel, Opponent, Side
+from curation.duels.models import READ, Answer, Duel, Opponent, Side
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from curation.duels.answers.read import READ
-from curation.duels.models import Duel
+from curation.duels.models import READ, Duel
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.counting import OF_VERDICTS, copy_scores
 from curation.duels.score.facts import DuelFacts, duel_facts

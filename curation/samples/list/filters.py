@@ -303,8 +303,8 @@ def _guarantee_clause(ids: Sequence[str]) -> Clause:
     """Samples with a standing approval under one of the guarantees."""
 
     def approvals(rows: SampleQuerySet) -> Any:
-        decisions = rows.model._meta.get_field("decisions").related_model
-        return decisions._default_manager.standing_approvals().filter(guarantee__in=ids)
+        decisions: Any = rows.model._meta.get_field("decisions").related_model
+        return decisions.objects.standing_approvals().filter(guarantee__in=ids)
 
     return Clause(
         indexed=lambda rows: rows.filter(pk__in=approvals(rows).values("sample_id")),
