@@ -122,7 +122,7 @@ def test_the_queue_of_trajectories_is_decided_by_keys_alone(tab: Page, rows: lis
     in_hand(tab, 3)
     press(tab, "n")
     expect(tab.locator(".divergence")).to_have_text("Step 1: another command.")
-    for key, said in (("1", "no sides to pick"), ("0", "no draw"), ("d", "no two answers")):
+    for key, said in (("1", "Choose a step first"), ("0", "no draw"), ("d", "no two answers")):
         press(tab, key)
         expect(tab.locator(".toast", has_text=said).last).to_be_visible()
     at(tab, rows[0])
@@ -155,6 +155,6 @@ def test_nothing_overflows_on_a_telephone(
 ) -> None:
     look: dict[str, Any] = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark" if dark else "light"}
     with tab_of(browser, live_server, make_member(project, role="curator"), reduced_motion="reduce", **look) as tab:
-        for path in ("trajectories/", f"trajectories/{rows[0].pk}/", "pairs/", "queue/"):
+        for path in ("trajectories/", "trajectories/tasks/", f"trajectories/{rows[0].pk}/", "pairs/", "queue/"):
             tab.goto(f"/p/billing/{path}")
             assert tab.evaluate("document.documentElement.scrollWidth") <= 400, path
