@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from curation.predictions.approval.resource import BinOut, ImportanceOut
+from curation.predictions.approval.resource import CalibrationOut, ImportanceOut
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
 from curation.web.text.figures import percent
 
 SHOWN = 12
 
 
-def calibration_chart(bins: Sequence[BinOut]) -> Figure:
+def calibration_chart(bins: Sequence[CalibrationOut]) -> Figure:
     """The approved share against the predicted one, with 95 % intervals; on the line they agree."""
     shares = [one.share for one in bins]
     points = {

@@ -22,7 +22,7 @@ from curation.web.schemas import Id, Out, Username
 from judging.statistics.rates import wilson
 
 
-class BinOut(Out):
+class CalibrationOut(Out):
     """Decisions with about the same predicted approval, `predicted` on average; `share` of them approve."""
 
     predicted: float
@@ -56,7 +56,7 @@ class FiguresOut(Out):
     scored: int = Field(description="Decisions on samples with a score.")
     score_auc: float | None = Field(description="AUC of the score alone, on those.")
     auc_where_scored: float | None = Field(description="AUC of the model, on those.")
-    calibration: list[BinOut]
+    calibration: list[CalibrationOut]
     importance: list[ImportanceOut]
     doubtful: int = Field(description="Decisions to look at again.")
 
