@@ -74,7 +74,7 @@ def test_a_row_inside_a_training_row_is_found(kind: str) -> None:
 )
 def test_a_row_is_found_in_a_string_of_json_and_in_a_page(written: Callable[[str], str]) -> None:
     """An agent prints the file that has it."""
-    question = "Is \"Fähre\" a verb?\nA) a noun\nB) a verb\nC) an adverb"
+    question = 'Is "Fähre" a verb?\nA) a noun\nB) a verb\nC) an adverb'
     output = f"{written(question)} 🙂 \\ud83d \\u0000"
 
     (found,) = matches([row(question, "A")], [[("user", "Go on."), ("tool", output), ("assistant", "It is done.")]])
