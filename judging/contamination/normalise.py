@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from judging.contamination.levels import Level
-from judging.leaks.rules.encoded import plain_letters
+from judging.letters import plain_letters
 from judging.shell.script import Command, split_commands
 
 # Lines of an agent's prompt that differ from one recording of the same step to the next.

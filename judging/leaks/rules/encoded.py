@@ -19,6 +19,7 @@ from judging.leaks.rules import copies, names, values
 from judging.leaks.tokens import is_code_like
 from judging.leaks.vocabulary import is_ordinary
 from judging.leaks.words import is_common
+from judging.letters import plain_letters
 
 ENCODED = "encoded"
 _ESCAPE = (
@@ -35,12 +36,6 @@ _CODES = re.compile(
 _BITS = re.compile(r"(?:[01]{7,8}[\s,]{1,2}){3,200}[01]{7,8}")
 _BRACES = re.compile(r"[\w./-]{0,120}\{[\w./-]{0,80}(?:,[\w./-]{0,80}){1,20}\}[\w./-]{0,80}")
 _RUN = re.compile(r"[A-Za-z0-9_.$-]{5,80}")
-# Cyrillic and Greek letters that look like Latin ones; NFKC keeps them.
-_LOOKS = str.maketrans(
-    "аеорсухіјѕһԁԛԝкмтвнοανρτυκАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-    "aeopcyxijshdqwkmtbhoavptukABEKMHOPCTYXIJSABEZHIKMNOPTYX",
-)
-_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _MIRROR = str.maketrans(_ALPHABET, _ALPHABET[::-1])
 # Digits for letters that look like them. Letters that share a digit are one class.
@@ -55,11 +50,6 @@ def find(case: Case) -> Iterator[Found]:
         yield Found(ENCODED, decoded[number][0], place, f"decoded: {words}")
     yield from _shifted(case)
     yield from _spelled_otherwise(case)
-
-
-def plain_letters(text: str) -> str:
-    """Return the text in NFKC, with Latin letters for those that look like them and without invisible characters."""
-    return _HIDDEN.sub("", unicodedata.normalize("NFKC", text)).translate(_LOOKS)
 
 
 def _leaks_in(case: Case, texts: Sequence[str]) -> dict[int, tuple[Place, str]]:
