@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from judging.answers.letters import plain_letters
 from judging.contamination.levels import Level
+from judging.letters import plain_letters
 from judging.shell.script import Command, split_commands
 
 # Lines of an agent's prompt that differ from one recording of the same step to the next.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from judging.answers.letters import plain_letters
+from judging.letters import plain_letters
 
 # An encoding in an encoding in an encoding: more rounds than a person needs.
 ROUNDS = 3

@@ -227,7 +227,7 @@ RULES: tuple[Rule, ...] = (
         SECRET,
         "SLACK_TOKEN",
         _token(
-            r"(?:xox[abeoprs]-(?:\d{1,14}-)?[A-Za-z0-9\-]{10,250}|xapp-\d-[A-Za-z0-9\-]{20,250}"
+            r"(?:xox[abeoprs]-(?=[A-Za-z-]{0,60}\d)(?:\d{1,14}-)?[A-Za-z0-9\-]{10,250}|xapp-\d-[A-Za-z0-9\-]{20,250}"
             r"|hooks\.slack\.com/services/T[A-Z0-9]{6,14}/B[A-Z0-9]{6,14}/[A-Za-z0-9]{16,40})"
         ),
         ("xox", "xapp-", "hooks.slack.com"),

@@ -13,13 +13,13 @@ from functools import lru_cache
 from itertools import accumulate
 from urllib.parse import unquote
 
-from judging.answers.letters import plain_letters
 from judging.leaks.case import Case, Found, Span
 from judging.leaks.record import Place, RecordText
 from judging.leaks.rules import copies, names, values
 from judging.leaks.tokens import is_code_like
 from judging.leaks.vocabulary import is_ordinary
 from judging.leaks.words import is_common
+from judging.letters import plain_letters
 
 ENCODED = "encoded"
 _ESCAPE = (

@@ -220,6 +220,7 @@ HARMLESS = [
     "00000000: 7573 6167 653a 2072 756e 205b 6f70 7469  usage: run [opti\n"
     "00000010: 6f6e 735d 0a00 0000 0000 0000 0000 0000  ons]............",
     "a=src; b=lib; cp -r $a$b out && echo ${a}${b}",
+    "SLACK_TOKEN=xoxb-not-a-real-token",
     "it's the user's 'own' file, isn't it",
     "ansible-playbook site.yml --ask-pass --password-file ./vault",
     # text that only resembles control text

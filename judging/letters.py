@@ -1,4 +1,4 @@
-"""Letters that look like others, and characters that nobody sees."""
+"""Letters that look like Latin ones, and characters that nobody sees."""
 
 import re
 import unicodedata
