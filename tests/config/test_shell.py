@@ -29,7 +29,7 @@ def test_a_section_links_the_pages_that_the_member_may_open(client: Client) -> N
 
     client.force_login(make_member(project, role=Role.CURATOR))
     assert {label for _, label in _section(client, "/p/acme/thresholds/")} - {label for _, label in pages} == {
-        *("Disputed", "Suggestions", "Assignments", "Agreement"),
+        *("Disputed", "Suggestions", "Assignments", "Agreement", "Guarantee"),
     }
 
 
