@@ -21,7 +21,7 @@ from tests.factories import make_project, make_user
 
 FEW, MANY = 16_000, 128_000
 # Pages about all samples of the project: their own reads grow with it, by up to 70 ms at a million rows.
-WHOLE_PROJECT = {"agreement-page", "assignment-list", "suggestion-list", "threshold-page"}
+WHOLE_PROJECT = {"agreement-page", "assignment-list", "prediction-page", "suggestion-list", "threshold-page"}
 PAGES = sorted(
     {entry[2] for _, entries in GROUPS for entry in entries}
     | {name for pages in SECTIONS.values() for name, _ in pages}

@@ -49,14 +49,14 @@ NOUNS = {
     "scenario": "scenario_id", "split": "split_id", "evaluation": "evaluation_id", "saved": "view_id",
     "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id", "reign": "reign_id", "revision": "revision_id",
     "experiment": "experiment_id", "round": "round_id", "question": "question_id", "flags": "sample_id",
-    "assignment": "assignment_id",
+    "assignment": "assignment_id", "audit": "audit_id", "guarantee": "guarantee_id",
 }  # fmt: skip
 # Parts of an address that say no row, or one of the rows.
 PARTS = {
     "index": "0", "turn": "0", "part": "env", "noun": "run", "batch": "none", "episode": "episode_id", "call": "1",
     "suggestion": "suggestion_id", "assignment": "assignment_id", "secret": "none",
     "invitation_id": "invitation_id", "token_id": "token_id", "username": "username", "name": "judge",
-    "sha256": "sha256", "verb": "cancel", "slug": "slug",
+    "sha256": "sha256", "digest": "sha256", "verb": "cancel", "slug": "slug",
 }  # fmt: skip
 
 

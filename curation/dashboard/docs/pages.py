@@ -18,7 +18,7 @@ from curation.dashboard.docs.reference import GENERATED
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart", "tutorial", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
-    "Explanation": ("statistics", "predicted", "leaks", "sandbox", "measurements"),
+    "Explanation": ("statistics", "guarantee", "predicted", "leaks", "sandbox", "measurements"),
     "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
     "Reference": ("api", "run-kinds", "commands", "client", "client-reference", "glossary"),
     "Operate": ("operations", "deployment", "sign-in"),

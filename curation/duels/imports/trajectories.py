@@ -29,13 +29,14 @@ NO_ANSWER = "none of these steps is an answer of its agent"
 
 
 class PromptParams(Strict):
-    """`steps` are the `step_id`s of steps of the agent, from 1; empty takes all. `turns_per_row` is the most of one
-    trajectory, drawn by `seed`; `filter` selects the trajectories."""
+    """Which steps of which trajectories become prompts."""
 
-    steps: list[Annotated[int, Field(ge=1)]] = []
-    turns_per_row: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    filter: dict[str, Any] = {}
+    steps: list[Annotated[int, Field(ge=1)]] = Field([], description="The `step_id`s of agents' steps; empty: all.")
+    turns_per_row: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="The most turns of one trajectory, drawn by `seed`."
+    )
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(0, description="The same seed draws the same turns.")
+    filter: dict[str, Any] = Field({}, description="The trajectories, as their list filters them.")
 
 
 class PromptStage:

@@ -151,10 +151,12 @@ class Folder:
         """Read the samples of a log beside its header."""
         start = "_journal/start.json"
         header = files.object("header.json" if "header.json" in files.names else start, "the header of the log")
-        for name in files.names:
-            if name.startswith("samples/"):
-                sample = files.json(name, Kind.INSPECT)
-                yield self._read(files.root + name, inspect_log.read, sample, header)
+        samples = [name for name in files.names if name.startswith("samples/")]
+        if not samples:
+            yield Document(files.root or start, refused="The Inspect log has no samples.")
+        for name in samples:
+            sample = files.json(name, Kind.INSPECT)
+            yield self._read(files.root + name, inspect_log.read, sample, header)
 
     def _file(self, files: Files) -> Iterator[Document]:
         if self._is_report(files):

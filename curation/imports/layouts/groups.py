@@ -82,7 +82,7 @@ def _kind(folder: str, inside: Collection[str]) -> Kind | None:
         return Kind.EVENTS
     if parts[-3:-2] == ["llm_completions"]:
         return Kind.COMPLETIONS
-    if "samples/" in inside and ("header.json" in inside or "_journal/" in inside):
+    if "_journal/" in inside or inside >= {"samples/", "header.json"}:
         return Kind.INSPECT
     return None
 

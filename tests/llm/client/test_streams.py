@@ -191,7 +191,7 @@ def test_a_parameter_of_the_endpoint_wins() -> None:
         (delta(content="Hel") + b"data: oops\n\n" + END, "a chunk that is not JSON: oops"),
         (b"data: " + b"[" * 100_000 + b"\n\n" + END, "a chunk that is not JSON"),
         (delta(content="Hel") + b"data: 7\n\n" + END, "not of a chat completion: 7"),
-        (delta(content=["Hel"]) + END, "not of a chat completion"),
+        (delta(content=["Hel"]) + END, "a part that is no object"),
         (delta(content="Hel") + DONE, "without a finish reason"),
         (delta("error", content="Hel"), "it ended with 'error'"),
         (

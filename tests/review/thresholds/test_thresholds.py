@@ -81,7 +81,7 @@ def test_bins_count_every_sample_once_and_rate_those_without_a_holding_flag(
     assert (by_low[80]["rate"], by_low[80]["interval"]) == (0.75, pytest.approx([0.3006, 0.9544], abs=1e-4))
     assert (by_low[95]["rated"], by_low[95]["rate"], by_low[95]["interval"]) == (0, None, None)
     assert (
-        found["saved"]["held_by"] == {"infra": 1, "injection": 0, "leak": 1, "leak_reader": 1}
+        found["saved"]["held_by"] == {"infra": 1, "injection": 0, "leak": 1, "leak_reader": 1, "leak_unread": 0}
         and found["saved"]["held"] == 2
     )
 

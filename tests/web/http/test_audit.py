@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from curation.duels.models import AnswerText, Duel, Reign
 from curation.evaluations.models import Evaluation, Split, SplitRow, SplitRowText
 from curation.evaluations.screen import add_served_models
 from curation.exports.models import ExportFile, Round
+from curation.guarantees.models import Draw, Guarantee
 from curation.llm.client.gateway import target_of
 from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
@@ -34,6 +36,7 @@ from curation.samples.models import Sample
 from curation.scenarios.models import GateReport
 from tests.factories import (
     make_bearer,
+    make_duel,
     make_member,
     make_project,
     make_pull_request,
@@ -150,6 +153,25 @@ def _reviewed_round(rows: Rows, owner: User) -> None:
     make_trajectory(rows.project, run=row.rollout, sample={"status": "approved"})
 
 
+def _to_audit(rows: Rows, owner: User) -> dict[str, Any]:
+    for _ in range(9):
+        make_duel(rows.project, score=90.0)
+    return {"score": "score", "size": 5, "alpha": 0.5, "delta": 0.5}
+
+
+def _proven(rows: Rows, owner: User) -> dict[str, Any]:
+    ask = partial(Client().post, content_type=JSON, headers=make_bearer(owner))
+    audit = ask(f"{V1}/projects/{rows.project.slug}/audits", _to_audit(rows, owner)).json()
+    for pk in Draw.objects.filter(audit=audit["id"]).values_list("sample_id", flat=True):
+        assert ask(f"{V1}/samples/{pk}/decisions", {"action": "approve"}).status_code == 201
+    rows.ids["audit_id"] = audit["id"]
+    return {"keep_alive": 0.0}
+
+
+def _without_guarantee(rows: Rows, owner: User) -> None:
+    Guarantee.objects.all().delete()
+
+
 def _operator(rows: Rows, owner: User) -> dict[str, Any]:
     make_scenario(rows.project)
     return {"operator": "judge-a"}
@@ -260,6 +282,9 @@ PREPARE: dict[str, Prepare] = {
     f"DELETE {V1}/scenarios/{{scenario_id}}": _scenario,
     f"POST {V1}/scenarios/{{scenario_id}}/clear-axes": _held,
     f"POST {SLUG}/rounds": _operator,
+    f"POST {SLUG}/audits": _to_audit,
+    f"POST {V1}/audits/{{audit_id}}/guarantees": _proven,
+    f"DELETE {V1}/audits/{{audit_id}}": _without_guarantee,
     f"POST {V1}/rounds/{{round_id}}/export": _reviewed_round,
     f"POST {V1}/samples/bulk/undo": _decided,
     f"POST {V1}/samples/{{sample_id}}/undo": _decided,

@@ -21,6 +21,8 @@ from curation.assignments.models import Assignment
 from curation.duels.models import Duel, Exclusion, Prompt, Reign
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Experiment, Split
 from curation.exports.models import Export, ExportFile, Round, SavedRecipe
+from curation.guarantees.models import Audit, Guarantee
+from curation.imports.models import SavedMapping
 from curation.labels.models import Question
 from curation.llm.models import Endpoint
 from curation.notifications.models import Notification
@@ -137,12 +139,18 @@ def rows(owner: User) -> Rows:
     assignment = Assignment.objects.create(project=project, created_by=owner)
     learned = Run.objects.create(project=project, kind="predict", state="running")
     model = ApprovalModel.objects.create(project=project, run=learned, version=1, seed=0)
+    SavedMapping.objects.create(project=project, name="ours", created_by=owner)
+    promise = {"score": "score", "size": 1, "alpha": 0.5, "delta": 0.5, "seed": 1, "set_sha256": "0" * 64, "samples": 2}
+    audit = Audit.objects.create(project=project, created_by=owner, levels=[[0.0, 2]], **promise)
+    made = {"created_by": owner, "threshold": 0.0, "batch": "g", "samples": 1, "finished": True}
+    guarantee = Guarantee.objects.create(project=project, audit=audit, **made)
     reasons = [["score", 70.0, 0.4]]
     Prediction.objects.create(sample=duel.sample, model=model, probability=0.8312, reasons=reasons)
     cluster = Cluster.objects.create(project=project, run=learned, of="failures", words=["timeout"], size=1)
     ClusteredSample.objects.create(cluster=cluster, sample=duel.sample, place=0)
     ids = {
-        "assignment_id": str(assignment.pk),
+        "assignment_id": str(assignment.pk), "audit_id": str(audit.pk), "guarantee_id": str(guarantee.pk),
+        "mappings": "ours",
         "model_id": str(model.pk), "cluster_id": str(cluster.pk),
         "experiment_id": str(experiment.pk),
         "question_id": str(question.pk),
