@@ -1,4 +1,4 @@
-"""Read the files of a source as rows, each with what a layout found in it."""
+"""Read the files of a source as rows, each with the findings of a layout."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -83,7 +83,7 @@ class DocumentReader:
             yield from islice(self._folder.read(group), done, None)
 
     def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
-        """Yield the documents of a file that is opened by what is in it."""
+        """Yield the documents of a file that is opened by its content."""
         if source.files is None and source.rows is not None:
             self._folder.became[name] = "rows"
             yield from self._folder.rows(name, source.rows.rows(Position(done)))

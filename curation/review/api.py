@@ -137,7 +137,7 @@ def post_decision(
 
 @calls.post("/trajectories/{trajectory_id}/marks", response=s.MarksOut, summary="Mark steps of a trajectory")
 def post_marks(request: HttpRequest, response: HttpResponse, trajectory_id: str, body: s.MarksIn) -> dict[str, object]:
-    """`learn` false leaves the steps out of training, `label` says what a person thinks of them."""
+    """`learn` false leaves the steps out of training, `label` is a judgement of them."""
     mine = Trajectory.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     row = find(mine.select_related("project"), trajectory_id, "trajectory")
     access = enter(request, row.project, Scope.REVIEW)

@@ -61,7 +61,7 @@ def meant_by(word: str) -> Sequence[str]:
 
 
 class Label(models.TextChoices):
-    """A process label: what a person says of one step."""
+    """A process label: a person's word on one step."""
 
     CORRECT = "correct", "Correct"
     WRONG = "wrong", "Wrong"

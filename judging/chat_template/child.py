@@ -28,7 +28,7 @@ _SPECIAL_TOKENS = {"bos_token": "", "eos_token": "", "pad_token": "", "unk_token
 
 
 class Generation(Extension):
-    """`{% generation %}` marks what an assistant says, for masks of the loss. Here it changes nothing."""
+    """`{% generation %}` marks the words of an assistant, for masks of the loss. Here it changes nothing."""
 
     tags = {"generation"}
 

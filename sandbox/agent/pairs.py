@@ -106,7 +106,7 @@ def _is_same(one: Step, other: Step) -> bool:
 
 
 def _action(step: Step) -> tuple[object, ...]:
-    """Return what an agent says and calls, or what it is told."""
+    """Return the words and calls of an agent, or the words to it."""
     calls = [(call["function_name"], call["arguments"]) for call in step.get("tool_calls") or ()]
     return (step["message"] if _acts(step) else _of_any_machine(step["message"]), calls)
 

@@ -229,8 +229,7 @@ class Sample(Record):
 
 
 class Audit(Record):
-    """A random sample of pending samples, which reviewers decide without knowing it. `refresh()` reads what it proves
-    by now."""
+    """A random sample of pending samples, which reviewers decide without knowing it. `refresh()` reads its proof."""
 
     noun = "audits"
 

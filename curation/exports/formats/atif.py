@@ -1,5 +1,5 @@
-"""Approved sessions as documents of ATIF (Agent Trajectory Interchange Format), one on each line: what came in goes out
-the same, and `extra.winnow` of the document and of its steps has what people decided."""
+"""Approved sessions as documents of ATIF (Agent Trajectory Interchange Format), one on each line: imported
+documents leave as they came, and `extra.winnow` of the document and of its steps has the decisions of people."""
 
 from collections.abc import Iterator
 

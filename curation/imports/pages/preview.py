@@ -50,8 +50,8 @@ class Preview:
     """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
     `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
     were read, without sampling. `shown` are up to three units of each of the first three rows. `account` says what
-    becomes of each field of these rows. `roles` and `outcomes` are words in them that no layout knows: a mapping says
-    what they mean."""
+    becomes of each field of these rows. `roles` and `outcomes` are words in them that no layout knows: a
+    mapping says their meaning."""
 
     kind: str
     title: str

@@ -1,4 +1,4 @@
-"""The ATIF document of a trajectory: what came in goes out the same."""
+"""The ATIF document of a trajectory: documents leave as they came in."""
 
 from collections.abc import Mapping
 from dataclasses import replace

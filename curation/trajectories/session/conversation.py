@@ -182,7 +182,7 @@ class Conversation(Transcript[Exchange]):
             yield Landmark(turn, role, self._line(blocks), tuple(marks), error, label)
 
     def _line(self, blocks: Sequence[Block]) -> SafeString:
-        """Return what a step does: its first call, else what it says."""
+        """Return the action of a step: its first call, else its message."""
         call = next((block for block in blocks if block.kind == "call"), None)
         if call is None:
             said = next((block for block in blocks if block.texts), None)
@@ -215,7 +215,7 @@ class Conversation(Transcript[Exchange]):
         return [turn for _, places in self.blocks[position] for turn in places]
 
     def done_and_seen(self, position: int) -> tuple[object, object]:
-        """Return what a step did and saw, by which steps are equal."""
+        """Return the action and observation of a step, by which steps are equal."""
         found = compared(self.steps[position])
         return (found.source, found.action), found.observed
 

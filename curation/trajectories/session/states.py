@@ -1,4 +1,4 @@
-"""What the source and people say of the steps of a session: what is learned from, labels, and where it ends."""
+"""Marks of the source and of people on the steps of a session: what is learned from, labels, and where it ends."""
 
 from collections.abc import Collection
 

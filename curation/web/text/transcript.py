@@ -126,7 +126,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepState:
-    """What people and the source say of a step of a trajectory. `number` is its `step_id`.
+    """The marks of people and of the source on a step of a trajectory. `number` is its `step_id`.
 
     `learn`: a model may learn from it. `why_not` is the reason, `label` a process label. `may_mark`: it is the agent's.
     `is_end`: the session was trimmed after it. `is_cut`: it comes after that.

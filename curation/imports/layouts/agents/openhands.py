@@ -155,7 +155,7 @@ class _Conversation:
 
 
 def _flat(history: Any) -> list[Any]:
-    """Return the events; the oldest files have pairs of an action and what came of it."""
+    """Return the events; the oldest files have pairs of an action and its observation."""
     return [event for one in history or [] for event in (one if isinstance(one, list) else [one])]
 
 
@@ -206,7 +206,7 @@ def _add_action(found: _Conversation, event: Json) -> bool:
 
 
 def _add_observation(found: _Conversation, event: Json) -> bool:
-    """Add what came of an action of version 0. Return False for an event that is no message."""
+    """Add the observation of an action of version 0. Return False for an event that is no message."""
     answered = event.get("tool_call_metadata") or {}
     if not answered and event["observation"] in _OBSERVATIONS_LEFT_OUT:
         return False
