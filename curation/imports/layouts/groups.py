@@ -82,7 +82,7 @@ def _kind(folder: str, inside: Collection[str]) -> Kind | None:
         return Kind.EVENTS
     if parts[-3:-2] == ["llm_completions"]:
         return Kind.COMPLETIONS
-    if "_journal/" in inside or inside >= {"samples/", "header.json"}:
+    if "_journal/" in inside or ("samples/" in inside and "header.json" in inside):
         return Kind.INSPECT
     return None
 
