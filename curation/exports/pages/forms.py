@@ -145,7 +145,8 @@ class RecipeForm(ProblemForm):
             help_text="Held-out rows of uploaded sets and of earlier exports.",
             widget=forms.SelectMultiple(attrs={"size": 4}),
         )
-        names = [("", "the project's"), (NONE, "none"), *((name, name) for name in reference_templates())]
+        known = ((name, name.replace("_", " ")) for name in reference_templates())
+        names = [("", "the project's"), (NONE, "none"), *known]
         self.fields["chat_template"].choices = names  # type: ignore[attr-defined]
         formats_url = reverse("export-formats", args=[project.slug])
         self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
