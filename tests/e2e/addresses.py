@@ -53,6 +53,7 @@ OF_PROJECT = (
         "queue",
         "sample-list",
         "threshold-page",
+        "guarantee-page",
         "prediction-page",
         "cluster-list",
         "batch-list",
@@ -72,6 +73,7 @@ OF_PROJECT = (
     *("scenario-list", "scenario-coverage", "scenario-new"),
     *(
         "trajectory-list",
+        "trajectory-tasks",
         "pair-list",
         "run-list",
         "run-new",
@@ -192,6 +194,12 @@ NO_PAGES = {
     *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),
     *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),
     *(
+        "trajectory-beside",
+        "trajectory-conversation-find",
+        "trajectory-conversation-raw",
+        "trajectory-conversation-steps",
+        "trajectory-conversation-turn",
+        "trajectory-image",
         "trajectory-prompts",
         "trajectory-replay",
         "trajectory-steps",
@@ -200,6 +208,7 @@ NO_PAGES = {
         "trajectory-raw",
     ),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
+    *("audit-approve", "guarantee-withdraw", "sample-marks"),
     *("sample-sibling", "sample-labels", "question-change", "flags-resolve"),
     *("notification-open", "notification-read-all"),
     *(

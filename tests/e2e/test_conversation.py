@@ -53,6 +53,8 @@ def test_a_run_is_read_marked_and_approved_up_to_a_step(tab: Page, row: Trajecto
     tab.goto(f"/p/billing/samples/{row.sample_id}/")
     expect(tab.locator("#review")).to_have_attribute("data-sample", str(row.sample_id))
     expect(tab.get_by_role("complementary", name="Outline")).to_contain_text("200 steps")
+    expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
+    tab.wait_for_load_state("networkidle")
     press(tab, "m")
     expect(tab.get_by_text("Choose a step first")).to_be_visible()
     press(tab, "j", "j", "j")

@@ -30,14 +30,15 @@ def test_a_harbor_job_becomes_files_for_sft_and_dpo(open_tab: OpenTab, product: 
     tab.get_by_role("link", name="Show the trajectories").press("Enter")
     tab.get_by_role("link", name="Solved").press("Enter")
     tab.locator("tr[data-row] a").first.press("Enter")
-    expect(tab.locator(".step").nth(1)).to_contain_text("cat orders.csv")
+    expect(tab.locator(".exchange").nth(1)).to_contain_text("cat orders.csv")
     tab.keyboard.press("o")
     expect(tab.locator("#review")).to_be_visible()
+    tab.wait_for_load_state("networkidle")
     tab.keyboard.press("a")
-    expect(tab.locator("#last-done")).to_contain_text("Approved")
+    expect(tab.locator("main")).to_contain_text("approved", ignore_case=True)
 
     tab.goto("/p/agents/runs/new/?kind=pairs")
-    tab.get_by_label("Source").select_option("trajectories")
+    tab.locator("#id_source").select_option("trajectories")
     tab.keyboard.press("Control+Enter")
     ended(tab)
 
