@@ -48,8 +48,9 @@ def test_a_harbor_job_becomes_files_for_sft_and_dpo(open_tab: OpenTab, product: 
     tab.keyboard.press("Control+Enter")
     tab.wait_for_url(re.compile(r"/(exports|runs)/\d+/$"))
     (export,) = product.rows("/projects/agents/exports")
-    product.wait({"id": export["run"]})
+    product.wait(product.get(f"/runs/{export['run']}"))
     tab.reload()
     expect(tab.locator("main")).to_contain_text("dpo.train.jsonl")
-    rows = {file["format"]: file["rows"] for file in product.get(f"/exports/{export['id']}")["files"] if file["rows"]}
+    files = product.get(f"/exports/{export['id']}")["files"]
+    rows = {file["format"]: file["rows"] for file in files if file["format"]}
     assert rows == {"sft-messages": 1, "dpo": 1}
