@@ -13,7 +13,6 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.e2e.harbor_job import job
 from tests.parts import chromium
 
 IMAGES = Path(__file__).parent / "img"
@@ -53,7 +52,6 @@ def main(address: str) -> None:
             tab.goto(path)
             take(tab, name)
         take_import(tab)
-        take_runs_of_agents(tab)
         take_review(tab)
         take_trajectory_review(tab)
         take_samples(tab)
@@ -118,20 +116,6 @@ def take_import(tab: Page) -> None:
     tab.get_by_role("button", name="Preview").click()
     tab.locator("#preview").wait_for()
     take(tab, "import")
-
-
-def take_runs_of_agents(tab: Page) -> None:
-    """A small Harbor job, before and after its import."""
-    tab.goto("/p/demo/imports/new/?kind=trajectories")
-    tab.locator("#id_file").set_input_files({"name": "job.zip", "mimeType": "application/zip", "buffer": job()})
-    tab.get_by_role("button", name="Preview").click()
-    tab.locator("#preview").wait_for()
-    take(tab, "import-runs")
-    tab.keyboard.press("Control+Enter")
-    tab.get_by_role("link", name="Show the trajectories").click()
-    tab.get_by_role("link", name="Solved").click()
-    tab.locator("tr[data-row] a").first.click()
-    take(tab, "conversation")
 
 
 def take_review(tab: Page) -> None:

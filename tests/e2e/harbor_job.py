@@ -15,13 +15,19 @@ def trial(number: int, command: str, reward: float) -> dict[str, str]:
     written: list[dict[str, Any]] = [{"step_id": 1, "source": "user", "message": TASK}]
     for place, (typed, shown) in enumerate(steps[1:], 2):
         call = {"tool_call_id": f"c{place}", "function_name": "bash", "arguments": {"command": typed}}
-        result = {"results": [{"source_call_id": f"c{place}", "content": shown}]}
-        step = {"step_id": place, "source": "agent", "message": "I look.", "tool_calls": [call], "observation": result}
+        observed: dict[str, Any] = {"results": [{"source_call_id": f"c{place}", "content": shown}]}
+        step = {
+            "step_id": place,
+            "source": "agent",
+            "message": "I look.",
+            "tool_calls": [call],
+            "observation": observed,
+        }
         written.append(step)
     agent = {"name": "terminus-2", "version": "2.0.0"}
     document = {"schema_version": "ATIF-v1.8", "session_id": name, "agent": agent, "steps": written}
     config = {"task": {"path": "tasks/sum-orders"}, "trial_name": name, "agent": {"name": "terminus-2"}}
-    result = {
+    result: dict[str, Any] = {
         "id": f"00000000-0000-4000-8000-00000000000{number}",
         "task_name": "acme/sum-orders",
         "trial_name": name,
