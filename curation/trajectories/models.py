@@ -330,7 +330,7 @@ class TrajectoryText(models.Model):
 
     @property
     def unmarked(self) -> Recorded:
-        """All steps as they were recorded, whatever people marked."""
+        """All steps as they were recorded, without marks."""
         return Recorded(self.steps, self.document, {})
 
 

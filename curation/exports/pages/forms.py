@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.http import QueryDict
@@ -147,7 +147,7 @@ class RecipeForm(ProblemForm):
         )
         known = ((name, name.replace("_", " ")) for name in reference_templates())
         names = [("", "the project's"), (NONE, "none"), *known]
-        self.fields["chat_template"].choices = names  # type: ignore[attr-defined]
+        cast(forms.ChoiceField, self.fields["chat_template"]).choices = names
         formats_url = reverse("export-formats", args=[project.slug])
         self.fields["trainer"].widget.attrs |= {"hx-get": formats_url, "hx-target": "#formats"}
         for name in (*SPLITS, "near_duplicates"):

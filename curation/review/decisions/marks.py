@@ -58,17 +58,9 @@ def mark_steps(
         mark = {**text.marks.get(str(number - 1), {}), **given}
         text.marks[str(number - 1)] = {name: value for name, value in mark.items() if (name, value) not in UNMARKED}
     text.marks = {position: mark for position, mark in text.marks.items() if mark}
-    text.save(update_fields=["marks"])
     after = {position: text.marks.get(position, {}) for position in before}
     Marking.objects.create(trajectory=trajectory, author=access.user, before=before, after=after)
-    change(sample)
-    audit.record(
-        actor=access.user,
-        action="sample.mark_steps",
-        subject=str(sample.pk),
-        project=access.project,
-        data={"steps": sorted(steps), **given},
-    )
+    _save(access, sample, text, {"steps": sorted(steps), **given})
     marks: Marks = text.marks
     return marks
 
@@ -85,15 +77,15 @@ def undo_marking(access: Access, marking: Marking) -> None:
     if not Marking.objects.filter(pk=marking.pk, undone=False).update(undone=True):
         raise Conflict(f"The marks of sample {sample.pk} have just been undone.", code="nothing_to_undo")
     text.marks = {position: mark for position, mark in {**text.marks, **marking.before}.items() if mark}
+    steps = [int(position) + 1 for position in marking.before]
+    _save(access, sample, text, {"steps": steps, "undone": marking.pk})
+
+
+def _save(access: Access, sample: Sample, text: TrajectoryText, data: dict[str, Any]) -> None:
     text.save(update_fields=["marks"])
     change(sample)
-    audit.record(
-        actor=access.user,
-        action="sample.mark_steps",
-        subject=str(sample.pk),
-        project=access.project,
-        data={"steps": [int(position) + 1 for position in marking.before], "undone": marking.pk},
-    )
+    subject = str(sample.pk)
+    audit.record(actor=access.user, action="sample.mark_steps", subject=subject, project=access.project, data=data)
 
 
 def trim_session(sample: Sample, last: int) -> Marks:
