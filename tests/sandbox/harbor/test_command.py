@@ -26,6 +26,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_task(folder: Path, name: str, **script: object) -> Path:
     task = folder / "tasks" / name
     task.mkdir(parents=True)
+    (task / "task.toml").write_text('schema_version = "1.4"\n')
     (task / "script.json").write_text(json.dumps(script))
     return task
 
