@@ -31,6 +31,8 @@ MEDIA_TYPES = {
     ".tar": "application/x-tar",
 }
 OTHER_MEDIA_TYPE = "application/octet-stream"
+# Without parameters.
+KINDS = (*(kind.partition(";")[0] for kind in MEDIA_TYPES.values()), OTHER_MEDIA_TYPE)
 
 
 @dataclass(frozen=True, slots=True)
