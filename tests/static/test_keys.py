@@ -8,7 +8,6 @@ import pytest
 from django.template.loader import render_to_string
 from playwright.sync_api import Browser, Page, Route, expect
 
-
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
