@@ -40,7 +40,7 @@ def accuracy_chart(judges: Sequence[JudgeView]) -> Figure:
         traces,
         scattermode="group",
         xaxis=axis("share of duels, 95 % interval", range=[-0.02, 1.02], tickformat=".0%", fixedrange=True),
-        yaxis={"autorange": "reversed", "automargin": True, "fixedrange": True},
+        yaxis={"range": [len(judges) - 0.5, -0.5], "automargin": True, "fixedrange": True},
         showlegend=True,
     )
 
