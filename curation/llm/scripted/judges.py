@@ -42,7 +42,7 @@ class Case:
 
 CAREFUL = Temper("careful", margin=0.16, taste=0.1)
 BRISK = Temper("brisk", margin=0.07, taste=0.2, thought_counts=False)
-FIRST = Temper("first", margin=0.12, taste=0.03, leans_first=True)
+FIRST = Temper("first", margin=0.12, taste=0.0, leans_first=True)
 
 
 class NothingToCompare(ValueError):
