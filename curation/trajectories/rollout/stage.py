@@ -15,8 +15,10 @@ from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
 from curation.trajectories.params import RolloutParams, matching_scenarios
 from curation.trajectories.rollout.record import RolledOut, record_episode
+from curation.trajectories.rollout.reply import OPERATORS, reply_of
 from sandbox.agent.episode import EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.tools import functions_of
 from sandbox.errors import SetupRefused
 from sandbox.protocol import Backend, Limits
 
@@ -68,7 +70,8 @@ class RolloutStage:
         given = run.settings.generation
         target = run_target(run, self._params.model)
         params = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
-        plan = RolloutPlan(target, run_instructions(run, "operator"), params, self._backend or backend())
+        instructions = run_instructions(run, OPERATORS[self._params.tools])
+        plan = RolloutPlan(target, instructions, params, self._backend or backend())
         ids = {item.target_id for item in items if item.target_id is not None}
         found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
         bundles = {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
@@ -82,16 +85,16 @@ class RolloutStage:
         if job is None:
             raise ItemSkipped("its scenario was deleted, or is no longer admitted")
         plan, index = job.plan, int(item.data["sample_index"])
+        tools = job.bundle.offered() if self._params.tools else None
+        functions = [] if tools is None else functions_of(tools)
         reused: list[int] = []
 
         async def complete(messages: Sequence[Message]) -> Reply:
-            request = Request(messages, plan.params, sample_index=index)
+            request = Request(messages, plan.params, sample_index=index, tools=functions)
             recorded = await context.ask(item, plan.target, request, instructions_hash=plan.instructions.sha256)
             if recorded.cached:
                 reused.append(recorded.call_id)
-            answer = recorded.completion
-            tokens = (answer.tokens_in or 0) + (answer.tokens_out or 0)
-            return Reply(answer.text, answer.thinking, answer.finish_reason, tokens)
+            return reply_of(recorded.completion)
 
         try:
             episode = await run_episode(
@@ -100,6 +103,7 @@ class RolloutStage:
                 instructions=plan.instructions.text,
                 expected_terminal=job.bundle.expected_terminal,
                 limits=EpisodeLimits(self._params.max_turns, self._params.episode_timeout),
+                tools=tools,
             )
         except SetupRefused as refused:
             raise ItemFailed(f"the sandbox refuses the scenario: {refused}") from refused
@@ -113,6 +117,7 @@ class RolloutStage:
                 instructions_hash=plan.instructions.sha256,
                 backend=plan.backend.name,
                 episode=episode,
+                functions=functions,
                 reused_calls=reused,
             )
         )
