@@ -69,7 +69,7 @@ def test_the_notebooks_run_cell_by_cell(product: Product, tmp_path: Path) -> Non
     names = {path.stem for path in (ROOT / "docs/notebooks").glob("*.ipynb")}
     assert names == set(re.findall(r"\(notebooks/(\w+)\.ipynb\)", (ROOT / "docs/client.md").read_text()))
 
-    dueled = run(product, notebook("duel") + "\nprint('project', project.id)", tmp_path)
+    dueled = run(product, notebook("duel") + "\nprint('project', project.slug)", tmp_path)
     margin = float(re.findall(r"^margin (\S+) lower bound", dueled, re.MULTILINE)[0])
     assert -100 <= margin <= 100 and dueled.count("parsed") == 3
     slug = dueled.split()[-1]

@@ -1,15 +1,15 @@
 """The Python client of Winnow's REST API.
 
-    from winnow.client import Winnow
+    from winnow_client import Winnow
 
     project = Winnow("http://localhost:8000", token="wn_…").project("demo")
     for sample in project.samples(status="pending", bucket=["final", "refined"]):
         print(sample.id, sample.score)
 
-It needs httpx alone, and nothing of the site. Refused and failed requests are exceptions of `winnow.client.errors`.
+`AsyncWinnow` has the same calls for asyncio. Refused and failed requests are exceptions of `winnow_client.errors`.
 """
 
-from winnow.client.errors import (
+from winnow_client.errors import (
     Conflict,
     ConnectionFailed,
     FieldError,
@@ -23,19 +23,22 @@ from winnow.client.errors import (
     RunTimeout,
     ServerFailed,
     Stale,
+    UnexpectedResponse,
     WinnowError,
     WrongFile,
 )
-from winnow.client.project import Project
-from winnow.client.records import Audit, Evaluation, Export, Guarantee, Run, RunFailed, Sample
-from winnow.client.rows import Rows
-from winnow.client.site import Winnow
+from winnow_client.project import Project
+from winnow_client.records import Audit, Evaluation, EvaluationRow, Export, Guarantee, Run, RunFailed, Sample
+from winnow_client.rows import Rows
+from winnow_client.site import AsyncWinnow, Winnow
 
 __all__ = [
+    "AsyncWinnow",
     "Audit",
     "Conflict",
     "ConnectionFailed",
     "Evaluation",
+    "EvaluationRow",
     "Export",
     "FieldError",
     "Guarantee",
@@ -54,6 +57,7 @@ __all__ = [
     "Sample",
     "ServerFailed",
     "Stale",
+    "UnexpectedResponse",
     "Winnow",
     "WinnowError",
     "WrongFile",

@@ -1,11 +1,14 @@
 """Lists of the API, read page by page, and the filters of their addresses."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from winnow.client.errors import MissingPackage
-from winnow.client.transport import Json, Params, Transport
+from winnow_client.calls import Async, Caller, M, Sync, call, run
+from winnow_client.errors import MissingPackage
+from winnow_client.transport import Json, Params, Transport
 
 if TYPE_CHECKING:
     import pandas
@@ -16,7 +19,7 @@ Value = str | int | float | bool | datetime | Words | Sequence[Words] | None
 PAGE = 500
 
 
-class Rows(Generic[R]):
+class Rows(Caller[M], Generic[R, M]):
     """The rows of a list, in its order. Each iteration reads them again, in pages of 500."""
 
     def __init__(
@@ -27,36 +30,51 @@ class Rows(Generic[R]):
         self._filters = query(filters)
         self._make = make
 
-    def __iter__(self) -> Iterator[R]:
-        return map(self._make, self._read())
+    def __iter__(self: Rows[R, Sync]) -> Iterator[R]:
+        cursor: str | None = ""
+        while cursor is not None:
+            rows, cursor = run(self._page, cursor)
+            yield from map(self._make, rows)
 
-    def first(self) -> R | None:
+    async def __aiter__(self: Rows[R, Async]) -> AsyncIterator[R]:
+        cursor: str | None = ""
+        while cursor is not None:
+            rows, cursor = await self._page(cursor)
+            for row in rows:
+                yield self._make(row)
+
+    @call
+    async def first(self) -> R | None:
         """Return the first row; None if there is none."""
-        found = self._transport.json("GET", self._path, params=[*self._filters, ("limit", "1")])["data"]
-        return self._make(found[0]) if found else None
+        found = await self._read(("limit", "1"))
+        return self._make(found["data"][0]) if found["data"] else None
 
-    def count(self) -> int:
+    @call
+    async def count(self) -> int:
         """Count the rows, exactly."""
-        params = [*self._filters, ("limit", "1"), ("count", "true")]
-        return int(self._transport.json("GET", self._path, params=params)["total"])
+        return int((await self._read(("limit", "1"), ("count", "true")))["total"])
 
-    def to_dataframe(self) -> "pandas.DataFrame":
+    @call
+    async def to_dataframe(self) -> pandas.DataFrame:
         """Return all rows as a table, with the fields of the API as columns."""
         try:
             import pandas
         except ImportError as error:
-            raise MissingPackage("A table needs pandas: pip install 'winnow-curation[data]'") from error
-        return pandas.DataFrame(list(self._read()))
+            raise MissingPackage("A table needs pandas: pip install 'winnow-client[data]'") from error
+        found: list[Json] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            rows, cursor = await self._page(cursor)
+            found += rows
+        return pandas.DataFrame(found)
 
-    def _read(self) -> Iterator[Json]:
-        cursor: list[tuple[str, str]] = []
-        while True:
-            params = [*self._filters, ("limit", str(PAGE)), *cursor]
-            page = self._transport.json("GET", self._path, params=params)
-            yield from page["data"]
-            if page["next_cursor"] is None:
-                return
-            cursor = [("cursor", page["next_cursor"])]
+    async def _page(self, cursor: str) -> tuple[list[Json], str | None]:
+        """Return the rows after a cursor, and the cursor of the next page; None after the last."""
+        page = await self._read(("limit", str(PAGE)), *([("cursor", cursor)] if cursor else []))
+        return page["data"], page["next_cursor"]
+
+    async def _read(self, *params: tuple[str, str]) -> Json:
+        return await self._transport.json("GET", self._path, params=[*self._filters, *params])
 
 
 def query(filters: Mapping[str, Value]) -> Params:

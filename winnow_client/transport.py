@@ -1,19 +1,18 @@
 """Requests: the token, safe repeats, and problems as exceptions."""
 
+import asyncio
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 import httpx
 
-from winnow.client.errors import BY_STATUS, ConnectionFailed, ProblemError, ServerFailed, WrongFile
+from winnow_client.errors import BY_STATUS, ConnectionFailed, ProblemError, ServerFailed, WrongFile
 
 Json = dict[str, Any]
 Params = Sequence[tuple[str, str]]
@@ -26,16 +25,35 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Transport:
-    """Sends requests up to `attempts` times; `max_wait` is the longest wait in between, in seconds."""
+    """Sends requests up to `attempts` times; `max_wait` is the longest wait in between, in seconds.
 
-    def __init__(self, http: httpx.Client, *, attempts: int, max_wait: float) -> None:
+    With `httpx.Client` its coroutines block, and never wait for an event loop.
+    """
+
+    def __init__(self, http: httpx.Client | httpx.AsyncClient, *, attempts: int, max_wait: float) -> None:
         if attempts < 1:
             raise ValueError("attempts must be at least 1")
         self._http = http
         self._attempts = attempts
         self._max_wait = max_wait
 
-    def json(
+    @property
+    def is_async(self) -> bool:
+        return isinstance(self._http, httpx.AsyncClient)
+
+    async def close(self) -> None:
+        if isinstance(self._http, httpx.AsyncClient):
+            await self._http.aclose()
+        else:
+            self._http.close()
+
+    async def sleep(self, seconds: float) -> None:
+        if self.is_async:
+            await asyncio.sleep(seconds)
+        else:
+            sleep(seconds)
+
+    async def json(
         self,
         method: str,
         path: str,
@@ -51,54 +69,65 @@ class Transport:
         content: dict[str, Any] = {"params": list(params), "data": data, "files": files, "headers": headers}
         if body is not None:
             content["json"] = body
-        response = self._send(method, path, **content)
+        response = await self._send(method, path, **content)
         return _json(response) if response.content else {}
 
-    def change(self, path: str, body: Json | None, version: int | None) -> tuple[Json, str]:
+    async def change(self, path: str, body: Json | None, version: int | None) -> tuple[Json, str]:
         """POST a change of a row with a version; return the answer's JSON, and the version that the row has now."""
         headers = {} if version is None else {"If-Match": f'"{version}"'}
-        response = self._send("POST", path, headers=headers, json=body)
+        response = await self._send("POST", path, headers=headers, json=body)
         # A proxy that compresses makes the tag weak: W/"3".
         return _json(response), response.headers["ETag"].removeprefix("W/").strip('"')
 
-    def unless_unchanged(self, path: str, etag: str | None) -> tuple[Json | None, str | None]:
+    async def unless_unchanged(self, path: str, etag: str | None) -> tuple[Json | None, str | None]:
         """Return the answer's JSON and its ETag; None as JSON if it still has this ETag."""
-        response = self._send("GET", path, headers={} if etag is None else {"If-None-Match": etag})
+        response = await self._send("GET", path, headers={} if etag is None else {"If-None-Match": etag})
         return (None if response.status_code == 304 else _json(response)), response.headers.get("ETag", etag)
 
-    def download(self, path: str, target: Path, sha256: str) -> Path:
-        """Write a file and check its hash; a file that is not complete never has the name of `target`."""
-        part = target.with_name(f"{target.name}.part")
+    async def download(self, path: str, file: IO[bytes], sha256: str) -> None:
+        """Write a response to a file. Raises `WrongFile` if it has another hash."""
+        for attempt in range(1, self._attempts + 1):
+            file.seek(0)
+            file.truncate()
+            digest = hashlib.sha256()
+            try:
+                async for chunk in self._chunks(path):
+                    digest.update(chunk)
+                    file.write(chunk)
+                break
+            except httpx.TransportError as error:
+                await self._wait_for_connection(error, attempt, repeatable=True)
+        if digest.hexdigest() != sha256:
+            raise WrongFile(f"{path} has the sha256 {digest.hexdigest()}, the export lists {sha256}.")
+
+    async def _chunks(self, path: str) -> AsyncIterator[bytes]:
+        response = await self._send("GET", path, stream=True)
         try:
-            for attempt in range(1, self._attempts + 1):
-                try:
-                    found = self._write(path, part)
-                    break
-                except httpx.TransportError as error:
-                    self._wait_for_connection(error, attempt, repeatable=True)
-            if found != sha256:
-                raise WrongFile(f"{target.name} has the sha256 {found}, the export lists {sha256}.")
-            return part.replace(target)
+            if self.is_async:
+                async for chunk in response.aiter_bytes():
+                    yield chunk
+            else:
+                for chunk in response.iter_bytes():
+                    yield chunk
         finally:
-            part.unlink(missing_ok=True)
+            if self.is_async:
+                await response.aclose()
+            else:
+                response.close()
 
-    def _write(self, path: str, part: Path) -> str:
-        digest = hashlib.sha256()
-        with self._streamed(path) as response, part.open("wb") as file:
-            for chunk in response.iter_bytes():
-                digest.update(chunk)
-                file.write(chunk)
-        return digest.hexdigest()
+    async def _respond(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        """Return the answer; that of a stream is read only if its status is an error."""
+        if isinstance(self._http, httpx.AsyncClient):
+            response = await self._http.send(request, stream=stream)
+            if response.is_error:
+                await response.aread()
+        else:
+            response = self._http.send(request, stream=stream)
+            if response.is_error:
+                response.read()
+        return response
 
-    @contextmanager
-    def _streamed(self, path: str) -> Iterator[httpx.Response]:
-        response = self._send("GET", path, stream=True)
-        try:
-            yield response
-        finally:
-            response.close()
-
-    def _send(self, method: str, path: str, *, stream: bool = False, **content: Any) -> httpx.Response:
+    async def _send(self, method: str, path: str, *, stream: bool = False, **content: Any) -> httpx.Response:
         """Return the answer; one with an error status is raised. Each try of a POST has the same Idempotency-Key."""
         headers = content.pop("headers", {})
         if method == "POST":
@@ -108,12 +137,9 @@ class Transport:
             # Encoded at each try: a file is read from its beginning.
             request = self._http.build_request(method, V1 + path, headers=headers, **content)
             try:
-                response = self._http.send(request, stream=stream)
-                if response.is_error:
-                    response.read()
-                    response.close()
+                response = await self._respond(request, stream=stream)
             except httpx.TransportError as error:
-                self._wait_for_connection(error, attempt, repeatable=repeatable)
+                await self._wait_for_connection(error, attempt, repeatable=repeatable)
                 continue
             if response.is_success or response.status_code == 304:
                 return response
@@ -121,13 +147,13 @@ class Transport:
             wait = self._wait_after(response, problem, attempt, repeatable=repeatable)
             if wait is None:
                 raise problem
-            sleep(wait)
+            await self.sleep(wait)
         raise AssertionError("every try returns, raises or waits")
 
-    def _wait_for_connection(self, error: httpx.TransportError, attempt: int, *, repeatable: bool) -> None:
+    async def _wait_for_connection(self, error: httpx.TransportError, attempt: int, *, repeatable: bool) -> None:
         if attempt == self._attempts or not (repeatable or isinstance(error, NEVER_SENT)):
             raise ConnectionFailed(f"{self._http.base_url}: {error or type(error).__name__}") from error
-        sleep(self._backoff(attempt))
+        await self.sleep(self._backoff(attempt))
 
     def _wait_after(
         self, response: httpx.Response, problem: ProblemError, attempt: int, *, repeatable: bool

@@ -17,6 +17,13 @@ class MissingPackage(WinnowError, ImportError):
     """An optional package is not installed; the message says how to install it."""
 
 
+class UnexpectedResponse(WinnowError):
+    """A response lacks a field or has one of another type: the site has another version than the client."""
+
+    def __init__(self, kind: str, error: Exception) -> None:
+        super().__init__(f"The site's response is not the {kind} of this version of the client: {error}")
+
+
 class WrongFile(WinnowError):
     """A downloaded file is not the one that the export lists."""
 

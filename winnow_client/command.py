@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from winnow.client.errors import WinnowError
-from winnow.client.records import Run, RunFailed
-from winnow.client.site import Winnow
+from winnow_client.errors import WinnowError
+from winnow_client.records import Run, RunFailed
+from winnow_client.site import Winnow
 
 # The keys of a run's file: the types of each, and what they are called.
 RUN_KEYS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> None:
         with Winnow(options.url) as site:
             options.work(site, options)
     except RunFailed as failed:
-        print(json.dumps(failed.run.data, indent=2))
+        print(failed.run.model_dump_json(indent=2))
         sys.exit(str(failed))
     except (WinnowError, OSError, ValueError) as error:
         sys.exit(f"Error: {error}")
@@ -56,7 +56,7 @@ def _import(site: Winnow, options: argparse.Namespace) -> None:
     finally:
         if run.has_ended:
             for row in run.items_in("skipped"):
-                print(f"{row['key']}: {row['reason']}", file=sys.stderr)
+                print(f"{row.key}: {row.reason}", file=sys.stderr)
 
 
 def _export(site: Winnow, options: argparse.Namespace) -> None:
@@ -74,7 +74,7 @@ def _export(site: Winnow, options: argparse.Namespace) -> None:
 
 def _end(run: Run) -> None:
     run.wait(progress=_say)
-    print(json.dumps(run.data, indent=2))
+    print(run.model_dump_json(indent=2))
 
 
 def _say(run: Run) -> None:
