@@ -59,7 +59,7 @@ class Guarantee(models.Model):
     """The promise that at most α of the samples that it approved would be rejected or changed by people.
 
     Workers approve them in batches, in the order of their ids up to `cursor`. A withdrawn guarantee gives them back in
-    the same way; `finished` says whether all is done. `kept` of the unseen samples are not approved: people decide
+    the same order, from 0 on; `finished` says whether all is done. `kept` of the unseen samples are not approved: people decide
     them, and a sequential test withdraws the guarantee if they find too many errors.
     """
 

@@ -24,6 +24,7 @@ from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, wit
 from curation.review.models import Action, Batch, Decision, Lease
 from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
+from judging.scan.scan import rule_set_version
 
 # A request works so long itself, then workers go on.
 REQUEST_SECONDS, WORKER_SECONDS = 5.0, 60.0
@@ -97,7 +98,8 @@ def _approve(guarantee: Guarantee, rows: Rows) -> bool:
     if lines:
         name_approved_texts(lines)
     for line in lines:
-        if not line.scan_rules:
+        # The flags of a sample that was scanned under these rules are right: workers scan all that is pending.
+        if not line.scan_rules and line.sample.scan_rules != rule_set_version():
             flag_findings(line.sample)
     lines = [line for line in lines if not line.sample.flags & HELD]
     Decision.objects.bulk_create(lines)
