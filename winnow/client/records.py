@@ -239,6 +239,11 @@ class Audit(Record):
         proven: Json | None = self.data["proven"]
         return proven
 
+    def extend(self) -> Self:
+        """Give people as many looks again, where the audit was drawn with extensions."""
+        self.data = self._transport.json("POST", f"{self.path}/extensions")
+        return self
+
     def approve(self, *, keep_alive: float = 0.0) -> "Guarantee":
         """Approve what is proven. The share `keep_alive` of it stays for people, whose errors end the guarantee."""
         body = {"keep_alive": keep_alive}

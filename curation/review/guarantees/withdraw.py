@@ -45,7 +45,7 @@ def give_back(guarantee: Guarantee) -> bool:
     keeps its state."""
     # From the cursor on, in the order of the index of approvals: the undone ones are not read again.
     approvals = Decision.objects.filter(guarantee=guarantee, action=Action.APPROVE, sample__gt=guarantee.cursor)
-    approvals = approvals.not_undone().order_by("sample")
+    approvals = approvals.not_undone().order_by("sample_id")
     taken = {line.sample_id: line for line in approvals[:CHUNK]}
     if not taken:
         return True
