@@ -173,6 +173,10 @@ class Project(Record):
     def guarantees(self) -> Rows[Guarantee]:
         return Rows(self._transport, f"{self.path}/guarantees", {}, lambda row: Guarantee(self._transport, row))
 
+    def judge_trials(self) -> Rows[Json]:
+        """Trials of a judge's instructions, the newest first; `run("judge_trial", model=…, text=…)` makes one."""
+        return Rows(self._transport, f"{self.path}/judge-trials", {}, dict)
+
     def approval_models(self) -> Rows[Json]:
         """Models of the project's decisions, the newest first; `run("predict")` makes one."""
         return Rows(self._transport, f"{self.path}/approval-models", {}, dict)
