@@ -20,7 +20,7 @@ from curation.samples.models import Sample
 class JudgeTrials(Resource[Run]):
     model, noun, plural, words, tag = Run, "judge_trial", "judge_trials", "trial of a judge", "duels"
     path, row_path = "/judge-trials", ""
-    calls, out = ("list",), JudgeTrialOut
+    calls, out, reads = ("list",), JudgeTrialOut, Scope.RUN
     about = {
         "list": "Newest first. A run of kind `judge_trial` makes one. While you review blind, it opens when all "
         "samples are decided."
@@ -38,7 +38,8 @@ router = Router(tags=["duels"])
 @router.get("/projects/{slug}/judge-trials/parts", response=TrialPartsOut, summary="Duels to try judges on")
 def get_trial_parts(request: HttpRequest, slug: str, known: Literal["audited", "decided"] = "decided") -> TrialPartsOut:
     """`known` is `decided` or `audited`, as for a run."""
-    return parts_of(enter(request, slug, Scope.READ).project, known)
+    # Reviewers do not learn of audits.
+    return parts_of(enter(request, slug, Scope.RUN).project, known)
 
 
 router.add_router("", trials.router())

@@ -1,9 +1,8 @@
 """Responses of trials of judges, and the result that a run keeps."""
 
 from datetime import datetime
-from typing import Any
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from curation.web.schemas import Id, Out
 
@@ -45,38 +44,16 @@ class JudgeTrialOut(Out):
     """A text for a judge (`after`) against the text in force at its launch (`before`)."""
 
     run: Id = Field(validation_alias="pk")
-    params: dict[str, Any] = Field(exclude=True)
-    result: dict[str, Any] = Field(exclude=True)
+    judge: str = Field(validation_alias="params.model")
+    part: str = Field(validation_alias="params.part", description="`tune` or `held_out`.")
+    texts: dict[str, str] = Field(validation_alias="result.texts", description="The SHA-256 of both texts.")
+    people: ComparedOut = Field(validation_alias="result.people", description="By duels that people decided.")
+    controls: ComparedOut = Field(validation_alias="result.controls", description="By control duels, without bribes.")
+    tried: int = Field(
+        validation_alias="result.tried",
+        description="Texts of the judge that were measured held out, this one included; 0 of a part to tune by.",
+    )
     created_at: datetime
-
-    @computed_field
-    def judge(self) -> str:
-        return str(self.params["model"])
-
-    @computed_field
-    def part(self) -> str:
-        """`tune` or `held_out`."""
-        return str(self.params["part"])
-
-    @computed_field
-    def texts(self) -> dict[str, str]:
-        """The SHA-256 of both texts, `before` and `after`."""
-        return dict(self.result["texts"])
-
-    @computed_field
-    def people(self) -> ComparedOut:
-        """By duels that people decided."""
-        return ComparedOut.model_validate(self.result["people"])
-
-    @computed_field
-    def controls(self) -> ComparedOut:
-        """By control duels, without bribes."""
-        return ComparedOut.model_validate(self.result["controls"])
-
-    @computed_field
-    def tried(self) -> int:
-        """Texts of the judge that were measured on the held-out part, this one included; 0 of a tuning part."""
-        return int(self.result["tried"])
 
 
 class TrialPartsOut(Out):

@@ -14,17 +14,17 @@ SHOWN = 50
 
 
 @require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.RUN, refuses=refuse_undecided)
 def trial_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
-    rows = trials.shown(access, trials.rows(access).order_by("-pk")[:SHOWN])
+    rows = trials.shown(access, list(trials.rows(access).order_by("-pk")[:SHOWN]))
     project = access.project
     context = {
         "trials": rows,
         "decided": parts_of(project, "decided"),
         "audited": parts_of(project, "audited"),
-        "launch_url": kind_of("judge_trial").form_url(project) if access.may(Scope.RUN) else "",
-        "cascade_url": kind_of("cascade").form_url(project) if access.may(Scope.RUN) else "",
+        "launch_url": kind_of("judge_trial").form_url(project),
+        "cascade_url": kind_of("cascade").form_url(project),
         "api_path": f"/api/v1/projects/{project.slug}/judge-trials",
     }
     return render(request, "duels/trials/list.html", context)

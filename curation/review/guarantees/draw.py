@@ -118,7 +118,7 @@ def _spent_before(audit: Audit, rows: Rows) -> float:
     shared = [one.delta for one in earlier if np.isin(unpacked(one.set.data)["id"], rows["id"]).any()]
     entries = AuditEntry.objects.filter(project=audit.project, action="audit.create")
     deleted = entries.exclude(subject__in=[str(one) for one in earlier]).values_list("data", flat=True)
-    return sum(shared) + sum(data["delta"] for data in deleted if data.get("filter") == audit.filter)
+    return sum(shared) + sum(float(data["delta"]) for data in deleted if data.get("filter") == audit.filter)
 
 
 def _refuse_questions(project: Project) -> None:

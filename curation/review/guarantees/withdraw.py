@@ -25,8 +25,7 @@ def withdraw_guarantee(guarantee: Guarantee, *, by: Access | None, reason: str) 
     None where the looks no longer prove it. Needs a transaction."""
     user = None if by is None else by.user
     values = {"withdrawn_at": timezone.now(), "withdrawn_by": user, "reason": reason[:300]}
-    values |= {"finished": False, "cursor": 0}
-    if not Guarantee.objects.filter(pk=guarantee.pk, withdrawn_at=None).update(**values):
+    if not Guarantee.objects.filter(pk=guarantee.pk, withdrawn_at=None).update(finished=False, cursor=0, **values):
         return False
     # The samples that it kept for people are as all others now.
     Draw.objects.filter(guarantee=guarantee, sample__status=Status.PENDING).delete()

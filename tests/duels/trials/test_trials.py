@@ -9,9 +9,9 @@ from curation.duels.models import TrialTask
 from curation.llm.client.completion import Request
 from curation.projects.access import Access
 from curation.projects.instructions.texts import instructions_for
-from curation.projects.models import SCOPES_OF_ROLE, Project, Role, Scope
+from curation.projects.models import SCOPES_OF_ROLE, Project, Role
 from curation.review.decisions.decide import decide
-from curation.review.models import Action
+from curation.review.models import Action, Decision
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from curation.web.problems import Problem
@@ -47,7 +47,7 @@ def try_out(project: Project, **params: Any) -> Run:
 
 
 def read(client: Client, project: Project, path: str = "") -> Any:
-    headers = make_bearer(make_member(project, make_user(), Role.CURATOR), Scope.READ)
+    headers = make_bearer(make_member(project, make_user(), Role.CURATOR))
     response = client.get(f"/api/v1/projects/{project.slug}/judge-trials{path}", headers=headers)
     assert response.status_code == 200, response.content
     return response.json()
@@ -72,7 +72,7 @@ def test_no_task_is_in_both_parts_ever(client: Client, models: Models, project: 
     assert len(parts["tune"]) == len(parts["held_out"]) == DUELS // 2
     stored = dict(TrialTask.objects.values_list("task", "held_out"))
     # A later trial has the same parts, also if the decisions of a task are fewer.
-    Sample.objects.first().decisions.all().delete()  # type: ignore[union-attr]
+    Decision.objects.filter(sample=Sample.objects.earliest("pk")).delete()
     again = {item.data["task"] for item in try_out(project, part="held_out", text=TRIED + " Twice.").items.all()}
     assert again <= parts["held_out"] and dict(TrialTask.objects.values_list("task", "held_out")) == stored
     assert read(client, project, "/parts")["held_out"] + read(client, project, "/parts")["tune"] == DUELS - 1
