@@ -9,10 +9,12 @@ class DuelsConfig(AppConfig):
     name = "curation.duels"
 
     def ready(self) -> None:
+        from curation.duels.cascade.kind import CascadeRun
         from curation.duels.imports.records import PullRequestKind
         from curation.duels.imports.turns import TurnKind
         from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, PromptsRun, RescoreRun
         from curation.duels.score.settings import CountingScores
+        from curation.duels.trials.kind import TrialRun
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
         from curation.projects.settings import dependents
@@ -24,5 +26,6 @@ class DuelsConfig(AppConfig):
         register("judge", FOLDER / "judge.txt", "Judge: compare two answers")
         dependents.register(CountingScores())
         kinds.register(PromptsRun(), DuelRun(), KingRun(), ChallengerRun(), JudgeRun(), RescoreRun())
+        kinds.register(CascadeRun(), TrialRun())
         row_kinds.register(TurnKind())
         row_kinds.register(PullRequestKind())

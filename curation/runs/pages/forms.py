@@ -23,6 +23,7 @@ from curation.web.text.quotes import quoted
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
 ONE_MODEL = ("model", "king_model", "challenger_model")
+LONG = {"rows": 28, "class": "mono", "spellcheck": "false"}
 HELP = {
     "leak_reader": "Reads each challenger answer after the leak lint. Empty: the leak reader of the settings, else the "
     "first judge whose model wrote neither answer.",
@@ -169,6 +170,8 @@ def _field(
         )
     if get_origin(kind) is dict:
         return JsonField(**common)
+    if name == "text":
+        return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **common)
     return forms.CharField(**common)
 
 
