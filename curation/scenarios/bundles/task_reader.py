@@ -104,9 +104,9 @@ def task_roots(names: Sequence[str]) -> dict[str, tuple[list[str], bool]]:
     for name in names:
         parts = name.split("/")
         above = ("".join(f"{part}/" for part in parts[:end]) for end in range(len(parts)))
-        root = next((folder for folder in above if folder in known), None)
-        if root is not None and not any(left in f"/{name}/" for left in _LEFT):
-            inside.setdefault(root, []).append(name)
+        found = next((folder for folder in above if folder in known), None)
+        if found is not None and not any(left in f"/{name}/" for left in _LEFT):
+            inside.setdefault(found, []).append(name)
     return {
         root: (files, known[root])
         for root, files in inside.items()
