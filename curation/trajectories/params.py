@@ -49,7 +49,7 @@ class PairParams(Strict):
 
 def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
     """The scenarios that match a filter and are admitted; only these can be rolled out."""
-    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).admitted())
+    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).for_rollout())
 
 
 def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:

@@ -337,7 +337,7 @@ async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]], address
 
 
 def _bundles(run: Run, ids: Sequence[int]) -> Mapping[int, Bundle]:
-    found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
+    found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
     return {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
 
 

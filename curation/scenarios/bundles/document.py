@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import orjson
 from pydantic import (
@@ -76,6 +76,8 @@ Json = dict[str, object]
 Line = Annotated[str, StringConstraints(strip_whitespace=True), ONE_LINE]
 Path = Annotated[str, Field(max_length=1024), FIXTURE_PATH]
 Script = Annotated[str, Field(min_length=1, max_length=65_536)]
+Axes = dict[str, Annotated[str | int, BeforeValidator(axis_value)]]
+Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None
 
 
 class Part(BaseModel):
@@ -158,11 +160,11 @@ class Program(Part):
 class Bundle(Part):
     """A scenario: files of the sandbox, an announcement, a reference solution, and a checker that verifies one."""
 
+    family: ClassVar[str] = "shell"
+
     name: Line = Field(min_length=1, max_length=120, description="Unique in its project.")
     title: Line = Field("", max_length=200)
-    axes: dict[str, Annotated[str | int, BeforeValidator(axis_value)]] = Field(
-        {}, description="Axis → value, of the project's taxonomy."
-    )
+    axes: Axes = Field({}, description="Axis → value, of the project's taxonomy.")
     fixtures: list[FixtureFile] = Field([], max_length=1000, description="At most 256 KiB in all.")
     env: dict[str, Annotated[str, Field(max_length=32_768)]] = Field({}, description="Variables of the agent's shell.")
     announcement: Announcement
@@ -180,7 +182,7 @@ class Bundle(Part):
     free_order: list[Path] = Field([], max_length=100, description="Files whose lines may be in any order.")
     tools: list[Program] = Field([], max_length=64, description="Programs that are offered as function tools.")
     authored_by: Line = Field("", max_length=120)
-    seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = None
+    seed: Seed = None
 
     def document(self) -> Json:
         """The bundle as JSON, with defaults, without null values, empty marks and an empty list of tools."""
@@ -213,18 +215,18 @@ def parse_bundle(document: object, *, taxonomy: Taxonomy | None = None) -> Bundl
     """
     known = taxonomy or shipped_taxonomy()
     if errors := storage_errors(document):
-        raise _invalid(errors)
+        raise invalid(errors)
     if not isinstance(document, Mapping):
         return _validated(document)
     bundle, wrong = read_partly(Bundle, document)
-    errors = [] if wrong is None else [_field_error(entry) for entry in wrong.errors()]
+    errors = [] if wrong is None else field_errors(wrong)
     with suppress(NotKnown):
         errors += known.errors(bundle.axes)
     for rule in (_fixture_errors, _env_errors, _checker_errors, _ending_errors, _tool_errors):
         with suppress(NotKnown):
             errors += rule(bundle)
     if errors:
-        raise _invalid(errors)
+        raise invalid(errors)
     return bundle.model_copy(update={"axes": known.read(bundle.axes)})
 
 
@@ -266,7 +268,7 @@ def _validated(document: object) -> Bundle:
     try:
         return Bundle.model_validate(document)
     except ValidationError as error:
-        raise _invalid([_field_error(entry) for entry in error.errors()]) from None
+        raise invalid(field_errors(error)) from None
 
 
 def _checker_errors(bundle: Bundle) -> list[FieldError]:
@@ -328,11 +330,15 @@ def _fixture_errors(bundle: Bundle) -> list[FieldError]:
     return errors
 
 
+def field_errors(error: ValidationError) -> list[FieldError]:
+    return [_field_error(entry) for entry in error.errors()]
+
+
 def _field_error(entry: ErrorDetails) -> FieldError:
     """An error of pydantic with a message of ours."""
     message = _MESSAGES.get(entry["type"], entry["msg"].removeprefix("Value error, "))
     return FieldError(".".join(str(part)[:100] for part in entry["loc"]), message)
 
 
-def _invalid(errors: list[FieldError]) -> Invalid:
+def invalid(errors: list[FieldError]) -> Invalid:
     return Invalid.fields(errors[:MAX_ERRORS], code="bad_bundle")

@@ -73,7 +73,7 @@ class RolloutStage:
         instructions = run_instructions(run, OPERATORS[self._params.tools])
         plan = RolloutPlan(target, instructions, params, self._backend or backend())
         ids = {item.target_id for item in items if item.target_id is not None}
-        found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
+        found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
         bundles = {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
         return {
             item.pk: RolloutJob(plan, found[item.target_id], bundles[item.target_id])
