@@ -8,6 +8,7 @@ from django.urls import reverse
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.rows import Row, RowRefused
 from curation.projects.models import Project
+from curation.projects.settings.data import TRAJECTORIES
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle, canonical, parse_bundle
 from curation.scenarios.bundles.upsert import upsert_bundles
@@ -42,6 +43,9 @@ class ScenarioKind(ImportKind[Options, Bundle]):
         slug = run.project.slug
         shown = f"{reverse('scenario-list', args=[slug])}?run={run.pk}"
         return [("Launch the gate", f"{reverse('run-new', args=[slug])}?kind=gate"), ("Show the scenarios", shown)]
+
+    def data_kind(self, entries: Sequence[Bundle]) -> str:
+        return TRAJECTORIES
 
     def parse(self, row: Row, options: Options) -> Bundle:
         try:
