@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.agent.action import FormatError, ending_of, read_action
+from sandbox.agent.replay import is_same_screen
 from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation
-from sandbox.errors import SandboxFailed
+from sandbox.errors import ReplayDiffers, SandboxFailed
 from sandbox.protocol import CheckResult
 
 MAX_FORMAT_ERRORS = 3
@@ -100,16 +101,18 @@ async def run_episode(
     instructions: str,
     expected_terminal: str,
     limits: EpisodeLimits,
+    begun: Sequence[Turn] = (),
 ) -> Episode:
     """Run one episode. If the sandbox breaks, it starts over in a new environment; the third break ends it.
 
-    Exceptions of `complete` are not caught.
+    `begun` are the actions and outputs of an episode that the model goes on with: they are run first, and count as
+    its own. Raises `ReplayDiffers` if an output differs. Exceptions of `complete` are not caught.
     """
     opened = 0
     while True:
         environment = open_environment()
         opened += 1
-        agent = _Agent(environment, complete, instructions, expected_terminal, limits)
+        agent = _Agent(environment, complete, instructions, expected_terminal, limits, begun)
         try:
             return await agent.run()
         except SandboxFailed as failed:
@@ -127,8 +130,9 @@ class _Agent:
         instructions: str,
         expected_terminal: str,
         limits: EpisodeLimits,
+        begun: Sequence[Turn],
     ) -> None:
-        self._environment, self._complete, self._limits = environment, complete, limits
+        self._environment, self._complete, self._limits, self._begun = environment, complete, limits, begun
         self._expected_terminal = expected_terminal
         self._messages: list[Message] = [{"role": "system", "content": instructions}]
         self._exchange: list[Message] = list(self._messages)
@@ -140,6 +144,8 @@ class _Agent:
 
     async def run(self) -> Episode:
         self._show("orientation", await self._environment.reset())
+        for turn in self._begun:
+            await self._repeat(turn)
         while not self._outcome:
             await self._step()
         if self._checker is None:
@@ -158,6 +164,19 @@ class _Agent:
             self._outcome = "timeout"
         if not self._outcome and self._replies >= self._limits.max_turns:
             self._outcome = "no_terminal"
+
+    async def _repeat(self, recorded: Turn) -> None:
+        """Run an action of the episode so far, or compare the output with the recorded one."""
+        if recorded.kind == "action":
+            self._replies += 1
+            reply = {"role": "assistant", "content": f"```sh\n{recorded.text}\n```"}
+            self._messages.append(reply)
+            self._exchange.append(reply)
+            await self._act(recorded.text)
+            return
+        shown = self._turns[-1]
+        if not is_same_screen(recorded.text, shown.text) or shown.exit_code != recorded.exit_code:
+            raise ReplayDiffers(f"the output of turn {len(self._turns)} differs from the recorded one")
 
     async def _query(self) -> Reply:
         """Ask for the next reply. Its thinking is kept for audit and never sent back."""
