@@ -11,6 +11,8 @@ from curation.scenarios.models import Scenario, ScenarioQuerySet
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import TrajectoryQuerySet
 
+MOST_ROUNDS = 6
+
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -33,6 +35,27 @@ class RolloutParams(Strict):
 class ReplayParams(Strict):
     """`filter` selects trajectories."""
 
+    filter: dict[str, Any] = {}
+
+
+class ProbeParams(Strict):
+    """`model` is the operator that goes on; `filter` selects trajectories. `steps` are `divergences`, the first actions
+    that differ between kept and rejected trajectories of a scenario, up to `per_scenario`, or `all` steps.
+
+    After each action, up to `rounds` times `samples` rollouts go on while the comparison is undecided, and no more than
+    `most_rollouts` in all. Values are alike if they differ by at most `alike_within`.
+    """
+
+    model: str
+    steps: Annotated[Literal["divergences", "all"], Field(description="The steps that are compared.")] = "divergences"
+    samples: Annotated[int, Field(ge=1, le=64, description="Rollouts after each action in one round.")] = 8
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS, description="Rounds for what is undecided.")] = 3
+    most_rollouts: Annotated[int, Field(ge=1, le=100_000, description="Rollouts of the run in all.")] = 1000
+    per_scenario: Annotated[int, Field(ge=1, le=1000, description="Divergences of one scenario.")] = 8
+    alike_within: Annotated[float, Field(gt=0, le=1, description="Difference of two success rates, 0–1.")] = 0.2
+    max_turns: Annotated[int, Field(ge=1, le=200)] = 30
+    command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
+    episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0
     filter: dict[str, Any] = {}
 
 

@@ -17,6 +17,7 @@ CHOICES: dict[str, dict[object, str]] = {
     "source": {"scenarios": "Rollouts and episodes on servers", "trajectories": "Imported runs"},
     "decisions": {"single": "Made one by one", "all": "Also in bulk, and imported"},
     "of": {"failures": "Failures", "new": "Unlike anything reviewed so far"},
+    "steps": {"divergences": "Where solved and failed rollouts part", "all": "Every step"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
 LABELS = {
