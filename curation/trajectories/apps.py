@@ -11,7 +11,7 @@ class TrajectoriesConfig(AppConfig):
     def ready(self) -> None:
         from curation.projects.instructions.texts import register
         from curation.runs import kinds
-        from curation.trajectories.kinds import PairsRun, ProbeRun, ReplayRun, RolloutRun
+        from curation.trajectories.kinds import PairsRun, ProbeRun, ReplayRun, RolloutRun, ShortenRun
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
-        kinds.register(RolloutRun(), ReplayRun(), ProbeRun(), PairsRun())
+        kinds.register(RolloutRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())

@@ -1,4 +1,4 @@
-"""The run kinds `rollout`, `replay`, `probe` and `pairs`."""
+"""The run kinds `rollout`, `replay`, `probe`, `shorten` and `pairs`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
@@ -19,6 +19,7 @@ from curation.trajectories.params import (
     ProbeParams,
     ReplayParams,
     RolloutParams,
+    ShortenParams,
     matching_scenarios,
     matching_trajectories,
     trajectories_to_pair,
@@ -30,6 +31,7 @@ from curation.trajectories.probe.values import probe_figures
 from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import EpisodeParams, RolloutStage
+from curation.trajectories.shorten.stage import ShortenStage, rows_to_shorten, shorten_figures
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -179,6 +181,48 @@ class ProbeRun(Kind[ProbeParams]):
 
     def section(self, run: Run) -> Mapping[str, object]:
         return probe_section(run)
+
+
+class ShortenRun(Kind[ShortenParams]):
+    name = "shorten"
+    title = "Shorten: sessions without their useless steps"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Leaves out steps that a probe found useless, and keeps the session if it still solves the task."
+    filter = TrajectoryFilter
+    params = ShortenParams
+
+    def stages(self, params: ShortenParams) -> Sequence[Stage]:
+        return [ShortenStage(params)]
+
+    def check(self, project: Project, params: ShortenParams) -> None:
+        with all_checks() as check:
+            with check():
+                if not rows_to_shorten(project, params).exists():
+                    detail = "No kept trajectory that matches has a step that a probe of all steps has found useless."
+                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+            with check():
+                require_sandbox()
+
+    def estimate(self, project: Project, params: ShortenParams) -> Estimate:
+        return Estimate(items=rows_to_shorten(project, params).count(), notes=("No model is called.",))
+
+    def finish(self, run: Run, params: ShortenParams) -> Json:
+        return shorten_figures(run)
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        url = f"{reverse('trajectory-list', args=[run.project.slug])}?run={run.pk}"
+        return [
+            Fact("Shorter sessions", f"{run.result['solved']:,}", url),
+            Fact("Steps left out", f"{run.result['cut']:,}"),
+            Fact("Not solved without them", f"{run.result['not_solved']:,}"),
+        ]
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
+    def conclude(self, run: Run) -> str:
+        kept, cut = run.result["solved"], counted(run.result["cut"], "useless step")
+        return f"{counted(kept, 'session')} still {'solves' if kept == 1 else 'solve'} the task without {cut}."
 
 
 class PairsRun(Kind[PairParams]):

@@ -14,6 +14,7 @@ from curation.trajectories.recorded import Recorded
 from curation.trajectories.shell import Turn, turns_of
 from curation.web.text.compact import CompactEncoder
 from curation.web.text.markup import with_signs
+from judging.statistics.rates import Interval
 from judging.statistics.values import Value, Verdict
 
 
@@ -127,6 +128,10 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         """Rollouts, and episodes on servers."""
         return self.filter(models.Q(scenario__isnull=False) | ~models.Q(environment=""))
 
+    def played(self) -> "TrajectoryQuerySet":
+        """Without those that were shortened: nobody played them."""
+        return self.filter(shortened_from=None)
+
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
 
@@ -211,6 +216,9 @@ class Trajectory(DependsOnRun):
     )
     seconds = models.FloatField(default=0.0)
     replay = models.CharField(max_length=7, choices=ReplayState, blank=True, default=ReplayState.NONE)
+    shortened_from = models.ForeignKey(
+        "self", models.SET_NULL, null=True, related_name="shortened", help_text="The one whose useless steps it lacks."
+    )
     content_hash = models.CharField(
         max_length=32, blank=True, default="", help_text="Digest of an imported run, by which it is known again."
     )
@@ -473,6 +481,13 @@ class StepValue(models.Model):
         return Value(self.solved + self.shared_solved, self.rollouts + self.shared)
 
 
+class StepAdvantageQuerySet(models.QuerySet["StepAdvantage"]):
+    def useless(self) -> "StepAdvantageQuerySet":
+        """Steps after which as much is solved as before them, and that left the state as it was."""
+        same = models.F("against__trajectory")
+        return self.filter(verdict=Verdict.ALIKE, unchanged=True, value__trajectory=same)
+
+
 class StepAdvantage(models.Model):
     """The value of a step against that of another action in the same state, or against the state before the step."""
 
@@ -483,6 +498,9 @@ class StepAdvantage(models.Model):
     high = models.FloatField(default=1.0)
     verdict = models.CharField(max_length=6, choices=[(one.value, one.value) for one in Verdict], default=Verdict.OPEN)
     unchanged = models.BooleanField(default=False, help_text="The step left the state as it was.")
+    place = models.CharField(max_length=64, blank=True, default="", help_text="Of a divergence (`pairs/place.py`).")
+
+    objects = StepAdvantageQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["value", "against"], name="step_advantage_once")]
@@ -508,6 +526,7 @@ class Pair(DependsOnRun):
     """A kept trajectory against a rejected one of the same scenario or task.
 
     `at` is the position of the first differing step of the agent, from 0; the steps before it are the prompt.
+    `advantage` is that of the chosen action, with its 95 % interval; None if no probe has measured it.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
@@ -517,6 +536,9 @@ class Pair(DependsOnRun):
     rejected = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_rejected")
     strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.FIRST_DIVERGENCE)
     at = models.PositiveIntegerField()
+    advantage = models.FloatField(null=True)
+    advantage_low = models.FloatField(null=True)
+    advantage_high = models.FloatField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PairQuerySet.as_manager()
@@ -535,6 +557,13 @@ class Pair(DependsOnRun):
     def blockers_of(cls, run: Run) -> Iterable[Blocker]:
         pairs = cls.objects.filter(models.Q(chosen__run=run) | models.Q(rejected__run=run)).exclude(run=run)
         return run.blocked_by(pairs.count(), "Pairs of other runs that use its trajectories: {}.", "pair-list")
+
+    @property
+    def advantage_in_points(self) -> str:
+        """The advantage with its interval in percentage points; empty if it is not known."""
+        if self.advantage is None or self.advantage_low is None or self.advantage_high is None:
+            return ""
+        return Interval(self.advantage_low, self.advantage_high).around(self.advantage)
 
     @property
     def scenario_name(self) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -59,13 +59,33 @@ class ProbeParams(Strict):
     filter: dict[str, Any] = {}
 
 
+class ShortenParams(Strict):
+    """`filter` selects trajectories with useless steps."""
+
+    filter: dict[str, Any] = {}
+
+
 class PairParams(Strict):
     """`filter` selects the trajectories that are paired, kept and rejected ones. `source` is `trajectories` for
     imported ones, paired by task, or `scenarios` for rollouts and episodes on servers."""
 
     source: Literal["scenarios", "trajectories"] = "scenarios"
     strategy: Literal["first_divergence", "whole_trajectory"] = "first_divergence"
+    advantage: Annotated[
+        Literal["any", "likely", "proven"],
+        Field(description="How sure a probe must be that the chosen action is better; of first actions that differ."),
+    ] = "any"
+    per_scenario: Annotated[int, Field(ge=1)] | None = Field(None, description="At most so many pairs of one scenario.")
+    per_divergence: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="At most so many pairs that part in the same state by the same actions."
+    )
     filter: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def of_first_actions(self) -> "PairParams":
+        if self.advantage != "any" and (self.strategy, self.source) != ("first_divergence", "scenarios"):
+            raise ValueError("`advantage` is known of first actions that differ, in rollouts")
+        return self
 
 
 def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
@@ -79,4 +99,4 @@ def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:
 
 def trajectories_to_pair(project: Project, params: PairParams) -> TrajectoryQuerySet:
     rows = matching_trajectories(project, params.filter)
-    return rows.imported() if params.source == "trajectories" else rows.made_here()
+    return rows.imported() if params.source == "trajectories" else rows.made_here().played()

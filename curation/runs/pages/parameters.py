@@ -18,6 +18,7 @@ CHOICES: dict[str, dict[object, str]] = {
     "decisions": {"single": "Made one by one", "all": "Also in bulk, and imported"},
     "of": {"failures": "Failures", "new": "Unlike anything reviewed so far"},
     "steps": {"divergences": "Where solved and failed rollouts part", "all": "Every step"},
+    "advantage": {"any": "Also where no probe knows", "likely": "Likely better", "proven": "Proven better"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
 LABELS = {

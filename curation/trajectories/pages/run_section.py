@@ -9,9 +9,10 @@ from django.utils.safestring import SafeString
 from curation.runs.models import Run
 from curation.trajectories.models import KEPT, Outcome, Pair, Replay, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.pairs.stage import pair_figures
-from curation.trajectories.probe.values import VERDICT_TONES, points, probe_figures
+from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import TerminalBalance, terminal_balance
 from curation.web.text.transcript import summary_line
+from judging.statistics.rates import Interval
 from judging.statistics.values import Verdict
 
 SHOWN = 20
@@ -111,7 +112,7 @@ class ComparisonRow:
     @property
     def advantage(self) -> str:
         """In percentage points, with its interval."""
-        return points(self.row.difference, self.row.low, self.row.high)
+        return Interval(self.row.low, self.row.high).around(self.row.difference)
 
 
 def probe_section(run: Run) -> dict[str, object]:

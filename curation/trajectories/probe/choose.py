@@ -11,10 +11,11 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.trajectories.models import NEVER_NEGATIVE, StepAdvantage, StepValue, Trajectory
+from curation.trajectories.pairs.place import place_of
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.states import rows_to_probe
 from curation.trajectories.probe.values import settle
-from sandbox.agent.pairs import Divergence, Side, compared, pair_sides
+from sandbox.agent.pairs import Divergence, Side, pair_sides
 
 
 class Place(NamedTuple):
@@ -27,10 +28,6 @@ class Place(NamedTuple):
     def key(self) -> str:
         """The state after it; empty if the step ended the episode."""
         return str(self.trajectory.trace.keys[self.at])
-
-    @property
-    def before(self) -> "Place":
-        return Place(self.trajectory, self.at - 1)
 
     @property
     def ended(self) -> bool:
@@ -68,7 +65,7 @@ class ChooseStage:
     def work(self, context: WorkContext, item: Item) -> Write:
         run, operator = context.run, self._params.model
         rows = Trajectory.objects.of(run.project).filter(scenario=item.target_id, trace__isnull=False)
-        rows = rows.filter(bundle_sha256=F("scenario__bundle_sha256"))
+        rows = rows.played().filter(bundle_sha256=F("scenario__bundle_sha256"))
         chosen = set(rows_to_probe(run.project, self._params).values_list("pk", flat=True))
         known = list(rows.with_steps().select_related("text", "trace").order_by("id"))
         mine = [row for row in known if row.pk in chosen]
@@ -93,7 +90,14 @@ class ChooseStage:
             _add_earlier(run, operator, values.values())
             StepValue.objects.bulk_create(values.values())
             advantages = [
-                StepAdvantage(value=values[place], against=values[other], unchanged=place.unchanged)
+                StepAdvantage(
+                    value=values[place],
+                    against=values[other],
+                    unchanged=place.unchanged,
+                    place=""
+                    if place.trajectory == other.trajectory
+                    else place_of(place.trajectory, other.trajectory, place.at),
+                )
                 for place, other in comparisons
             ]
             StepAdvantage.objects.bulk_create(advantages)
@@ -104,14 +108,12 @@ class ChooseStage:
 
     def _divergences(self, rows: Sequence[Trajectory]) -> list[tuple[Place, Place]]:
         """Return the first actions that differ between a kept and a rejected trajectory, those of most pairs first."""
-        found: dict[tuple[object, ...], list[tuple[Place, Place]]] = defaultdict(list)
+        found: dict[str, list[tuple[Place, Place]]] = defaultdict(list)
         kept, rejected = [row for row in rows if row.keep], [row for row in rows if not row.keep]
         for one, other in product(kept, rejected):
             place = pair_sides(*(Side(row.text.steps, row.outcome, row.bundle_sha256) for row in (one, other)))
             if isinstance(place, Divergence) and place.at:
-                both = Place(one, place.at), Place(other, place.at)
-                actions = (str(compared(side.trajectory.text.steps[side.at]).action) for side in both)
-                found[both[0].before.key, *actions].append(both)
+                found[place_of(one, other, place.at)].append((Place(one, place.at), Place(other, place.at)))
         most = sorted(found.values(), key=len, reverse=True)
         return [group[0] for group in most[: self._params.per_scenario]]
 

@@ -42,11 +42,6 @@ def settle(rows: QuerySet[StepAdvantage], params: ProbeParams) -> None:
     StepAdvantage.objects.bulk_update(found, ["difference", "low", "high", "verdict"], batch_size=500)
 
 
-def points(difference: float, low: float, high: float) -> str:
-    """Return an advantage in percentage points, with its interval."""
-    return f"{100 * difference:+.0f} ({100 * low:+.0f} to {100 * high:+.0f})"
-
-
 def probe_figures(run: Run) -> Json:
     """The result of a probe: comparisons by verdict, and the rollouts that they rest on."""
     verdicts = Counter(StepAdvantage.objects.filter(value__run=run).values_list("verdict", flat=True))

@@ -79,7 +79,7 @@ def replay_in_sandbox(
     scenario = found.scenario
     if scenario is None or found.bundle_sha256 != scenario.bundle_sha256:
         raise ItemSkipped(replay_refusal(found))
-    bundle, limits = stored_bundle(scenario.text.bundle), _limits_of(found)
+    bundle, limits = stored_bundle(scenario.text.bundle), limits_of_rollout(found)
     machine = backend()
     task = Task(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
     ending = Ending(found.terminal, found.panic_reason) if found.terminal else None
@@ -98,7 +98,7 @@ def replay_in_sandbox(
     return verdict, machine.name
 
 
-def _limits_of(trajectory: Trajectory) -> Limits:
+def limits_of_rollout(trajectory: Trajectory) -> Limits:
     """The limits of its rollout, or the defaults if that run is deleted."""
     run = trajectory.run
     given = run.params if run and run.kind == "rollout" else {"model": trajectory.model}
