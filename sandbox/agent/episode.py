@@ -4,13 +4,15 @@ The model and the environment are passed in. An episode is recorded twice: `turn
 (the deploy format: bare commands, no scaffold and no prose), `exchange` is every message, for audit.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.agent.action import FormatError, ending_of, read_action
+from sandbox.agent.replay import is_same_screen
 from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation
-from sandbox.agent.tools import MOST_CALLS, Call, Tool, action_of
-from sandbox.errors import SandboxFailed
+from sandbox.agent.tools import BASH, MOST_CALLS, Call, Tool, action_of
+from sandbox.errors import ReplayDiffers, SandboxFailed
 from sandbox.protocol import CheckResult
 
 MAX_FORMAT_ERRORS = 3
@@ -106,17 +108,19 @@ async def run_episode(
     expected_terminal: str,
     limits: EpisodeLimits,
     tools: Sequence[Tool] | None = None,
+    begun: Sequence[Turn] = (),
 ) -> Episode:
     """Run one episode. If the sandbox breaks, it starts over in a new environment; the third break ends it.
 
-    With `tools`, the scenario's own, the agent acts by calls of functions, else by a command in a fenced block.
-    Exceptions of `complete` are not caught.
+    With `tools`, the scenario's own, the agent acts by calls of functions, else by a command in a fenced block. `begun`
+    are the actions and outputs of an episode that the model goes on with: they are run first, and count as its own.
+    Raises `ReplayDiffers` if an output differs. Exceptions of `complete` are not caught.
     """
     opened = 0
     while True:
         environment = open_environment()
         opened += 1
-        agent = _Agent(environment, complete, instructions, expected_terminal, limits, tools)
+        agent = _Agent(environment, complete, instructions, expected_terminal, limits, tools, begun)
         try:
             return await agent.run()
         except SandboxFailed as failed:
@@ -135,8 +139,10 @@ class _Agent:
         expected_terminal: str,
         limits: EpisodeLimits,
         tools: Sequence[Tool] | None,
+        begun: Sequence[Turn],
     ) -> None:
-        self._environment, self._complete, self._limits, self._tools = environment, complete, limits, tools
+        self._environment, self._complete, self._limits = environment, complete, limits
+        self._tools, self._begun = tools, begun
         self._expected_terminal = expected_terminal
         self._messages: list[Message] = [{"role": "system", "content": instructions}]
         self._exchange: list[Message] = list(self._messages)
@@ -148,6 +154,8 @@ class _Agent:
 
     async def run(self) -> Episode:
         self._show("orientation", await self._environment.reset())
+        for turn in self._begun:
+            await self._repeat(turn)
         while not self._outcome:
             await self._step()
         if self._checker is None:
@@ -185,6 +193,21 @@ class _Agent:
                 await self._act(action, call)
             if self._outcome or self._seconds >= self._limits.episode_seconds:
                 return
+
+    async def _repeat(self, recorded: Turn) -> None:
+        """Run an action of the episode so far, or compare the output with the recorded one."""
+        if recorded.kind == "action":
+            self._replies += 1
+            call = None if self._tools is None else _as_call(recorded, self._replies)
+            said = {"content": f"```sh\n{recorded.text}\n```"} if call is None else {"content": ""}
+            reply = {"role": "assistant", **said, **({"tool_calls": [call.as_message()]} if call else {})}
+            self._messages.append(reply)
+            self._exchange.append(reply)
+            await self._act(recorded.text, call)
+            return
+        shown = self._turns[-1]
+        if not is_same_screen(recorded.text, shown.text) or shown.exit_code != recorded.exit_code:
+            raise ReplayDiffers(f"the output of turn {len(self._turns)} differs from the recorded one")
 
     async def _query(self) -> Reply:
         """Ask for the next reply. Its thinking is kept for audit and never sent back."""
@@ -245,3 +268,8 @@ class _Agent:
             seconds=self._seconds,
             error=error,
         )
+
+
+def _as_call(recorded: Turn, place: int) -> Call:
+    """The recorded call of an action; one that was typed is a call of the shell."""
+    return recorded.call or Call(f"begun_{place}", BASH, json.dumps({"command": recorded.text}))

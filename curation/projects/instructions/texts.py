@@ -177,7 +177,7 @@ def digest(text: str) -> str:
 def usable_text(name: str, text: str, *, place: str = "text") -> str:
     """Return the text as a version stores it. Raises `Invalid` for one that no version may have."""
     # Browsers send CR LF; the hash must not depend on that.
-    own = text.replace("\r\n", "\n").strip() + "\n"
+    own, known = text.replace("\r\n", "\n").strip() + "\n", shipped(name)
     reason = ""
     if not own.strip():
         reason = "The text is empty. To undo an override, go back to the shipped text."
@@ -185,7 +185,7 @@ def usable_text(name: str, text: str, *, place: str = "text") -> str:
         reason = f"The text has {counted(len(own), 'character')}; at most {MAX_CHARACTERS:,} are allowed."
     elif "\x00" in own:
         reason = "The text contains a NUL character, which no model can read."
-    elif lost := [p for p in shipped(name).placeholders if p not in own]:
+    elif lost := [p for p in known.placeholders if p not in own]:
         reason = f"The text must contain {', '.join(lost)}, which the stage replaces with its data."
     elif known.check is not None:
         try:
