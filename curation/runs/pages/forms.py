@@ -28,6 +28,7 @@ FIRST = (
 )
 ONE_MODEL = ("model", "king_model", "challenger_model")
 MANY_MODELS = ("judges", "models")
+LONG = {"rows": 28, "class": "mono", "spellcheck": "false"}
 HELP = {
     "leak_reader": "Reads each challenger answer after the leak lint. Empty: the leak reader of the settings, else the "
     "first judge whose model wrote neither answer.",
@@ -38,6 +39,7 @@ HELP = {
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Call the model even if the record has an answer.",
+    "tools": "The operator calls functions, bash and the scenario's own tools, instead of writing a command.",
     "max_turns": "Replies of the model in one episode.",
     "command_timeout": "Seconds after which one command is killed.",
     "episode_timeout": "Seconds that all commands of an episode may take together.",
@@ -175,6 +177,8 @@ def _field(
         return JsonField(**common)
     if get_origin(kind) is list:
         return LinesField(**common)
+    if name == "text":
+        return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **common)
     return forms.CharField(**common)
 
 
