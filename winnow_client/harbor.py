@@ -28,12 +28,15 @@ RESULT = "result.json"
 _PLACES = (RESULT, f"*/{RESULT}", f"*/*/{RESULT}")
 # What the tasks left, which is no part of a trajectory.
 _ARTIFACTS = "artifacts"
+# How often what is left is sent at a job's end.
+_LAST_TRIES = 3
 
 
 def finished_trials(folder: Path) -> list[Path]:
     """Return the folders of the trials that have ended: in a folder of jobs, in a job, or the one that is a trial."""
-    found = (path.parent for place in _PLACES for path in folder.glob(place))
-    return sorted(trial for trial in found if is_finished(trial))
+    found = {path.parent for place in _PLACES for path in folder.glob(place) if is_finished(path.parent)}
+    # What an agent has left inside a trial is none.
+    return sorted(trial for trial in found if found.isdisjoint(trial.parents))
 
 
 def is_finished(trial: Path) -> bool:
@@ -73,7 +76,11 @@ class JobPlugin:
         self._over = asyncio.Event()
 
     async def on_job_start(self, job: Any) -> None:
-        self._project = await asyncio.to_thread(self._site.project, self._slug)
+        try:
+            self._project = await asyncio.to_thread(self._site.project, self._slug)
+        except WinnowError:
+            self._site.close()
+            raise
         job.on_trial_ended(self._trial_ended)
 
     async def _trial_ended(self, event: Any) -> None:
@@ -85,7 +92,9 @@ class JobPlugin:
         self._over.set()
         if self._sending is not None:
             await self._sending
-        await self._send()
+        for tries in range(_LAST_TRIES):
+            await asyncio.sleep(self._every if tries and self._left else 0)
+            await self._send()
         if self._left:
             job = next(iter(self._left)).parent
             logger.warning("%s trials were not sent to Winnow: run `winnow remote push %s`.", len(self._left), job)

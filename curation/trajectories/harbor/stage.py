@@ -133,14 +133,14 @@ class Watch:
         read = [(trial, *sessions_of(trial)) for trial in final]
         total = self.job.total() or self.progress.total
         with transaction.atomic():
-            rows: dict[int, list[Trajectory]] = {}
+            rows: dict[str, list[Trajectory]] = {}
             sessions = [session for _, found, _ in read for session in found]
             saved = save_sessions(self.run, self.source, sessions, unmarked=True)
-            of = {id(session): row for session, row in saved.new}
             for trial, found, _ in read:
-                rows[id(trial)] = [of[id(session)] for session in found if id(session) in of]
-                self._name_model(trial, rows[id(trial)])
-            items = [self._item(trial, rows[id(trial)], why) for trial, _, why in read]
+                own = {session.origin.id for session in found}
+                rows[trial.name] = [row for session, row in saved.new if session.origin.id in own]
+                self._name_model(trial, rows[trial.name])
+            items = [self._item(trial, rows[trial.name], why) for trial, _, why in read]
             after.total = total
             for item in items:
                 after.add(item)

@@ -107,12 +107,12 @@ def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[Entry]:
         of=Case(When(own, then=Value(OWN_TASKS)), When(~Q(environment=""), then=F("environment")), default=F("source")),
         subject=Case(When(own, then=F("scenario__name")), default=F("task")),
     )
-    groups = named.exclude(subject="").values("of", "by", "model")
+    known = named.exclude(subject="")
     counts: dict[tuple[str, str, str], dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
-    counted = groups.values_list("of", "by", "model", "subject", "outcome").annotate(n=Count("pk"))
+    counted = known.values_list("of", "by", "model", "subject", "outcome").annotate(n=Count("pk"))
     for of, by, model, subject, outcome, number in counted:
         counts[of, by, model][subject][outcome] = number
-    for row in groups.annotate(mean_tokens=Avg("tokens"), mean_cost=Avg("cost")):
+    for row in known.values("of", "by", "model").annotate(mean_tokens=Avg("tokens"), mean_cost=Avg("cost")):
         outcomes = counts[row["of"], row["by"], row["model"]]
         every = [found for of_task in outcomes.values() for found in of_task.items()]
         tried = {name: task for name, of_task in outcomes.items() if (task := attempts_of(of_task)).attempts}

@@ -67,7 +67,7 @@ def test_alike_models_are_equivalent_within_the_margin(client: Client, project: 
 def test_sets_of_tasks_stay_apart(client: Client, project: Project) -> None:
     attempts(project, "small", solved=1, failed=0)
     attempts(project, "small", solved=0, failed=1, source="terminal-bench@2.0")
-    make_trajectory(make_scenario(project, "rotate"), model="small", outcome="solved")
+    make_trajectory(project, make_scenario(project, "rotate"), model="small", outcome="solved")
     found = {(row["task_set"], row["agent"], row["pass_at_1"]["value"]) for row in board(client, project)}
     assert found == {
         ("Scenarios", "Winnow", 1.0),
