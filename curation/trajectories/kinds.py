@@ -102,6 +102,7 @@ class HarborRun(Kind[HarborParams]):
     title = "Harbor: agents work through Harbor tasks"
     pipeline = Pipeline.SCENARIOS
     summary = "Harbor runs tasks with any of its agents, in Docker or at a provider. Each trial becomes a trajectory."
+    filter = ScenarioFilter
     params = HarborParams
     section_template = "trajectories/harbor/_run_section.html"
 

@@ -6,7 +6,7 @@ from curation.llm.client.completion import Target
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
-from curation.trajectories.harbor.plan import HarborParams, task_folders
+from curation.trajectories.harbor.plan import HarborParams, count_tasks
 from curation.trajectories.models import Trajectory
 from curation.web.text.figures import counted
 
@@ -18,7 +18,8 @@ INPUT = TOKENS_IN / (TOKENS_IN + TOKENS_OUT)
 
 def estimated(project: Project, params: HarborParams) -> Estimate:
     """Return the estimate. The number of tasks of a dataset is unknown: it is that of one task."""
-    tasks = 1 if params.dataset else len(task_folders(params))
+    counted_tasks = count_tasks(project, params)
+    tasks = 1 if counted_tasks is None else counted_tasks
     targets = {target.name: target for target in targets_named(project, params.models, "models")}
     parts = [
         _of_trials(project, agent, targets[model], tasks * params.attempts)

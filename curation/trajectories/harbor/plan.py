@@ -3,11 +3,13 @@
 import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from django.conf import settings
+from django.utils.text import slugify
 from pydantic import Field
 
 from curation.imports.sources.allowed_sources import locate
@@ -17,6 +19,9 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import ItemFailed
 from curation.runs.models import Run
+from curation.scenarios.bundles.harbor import stored_task
+from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.models import Family, Scenario, ScenarioQuerySet
 from curation.trajectories.params import Strict
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
@@ -25,6 +30,7 @@ from sandbox.harbor.providers import Provider, named
 
 # Agents without a model: they apply the reference solution, or do nothing.
 WITHOUT_MODEL = frozenset({"oracle", "nop"})
+SCENARIOS = "Harbor scenarios"
 _DATASET = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w.:-]+)?")
 
 
@@ -32,11 +38,13 @@ class HarborParams(Strict):
     """Each task is run `attempts` times by each agent with each model."""
 
     tasks: str = Field(
+        "",
         max_length=1000,
         examples=["/srv/tasks"],
         description="A folder of Harbor tasks below IMPORT_FOLDERS, or a dataset of Harbor's registry such as "
-        "`terminal-bench@2.0`.",
+        "`terminal-bench@2.0`. Empty: admitted scenarios of the family Harbor.",
     )
+    filter: dict[str, Any] = Field({}, description="Which of the scenarios.")
     agents: list[Annotated[str, Field(pattern=r"^[\w.:-]{1,100}$")]] = Field(
         ["terminus-2"], min_length=1, max_length=20, description="Harbor's agents, one per line."
     )
@@ -49,6 +57,11 @@ class HarborParams(Strict):
     @property
     def dataset(self) -> str:
         return "" if self.tasks.startswith("/") else self.tasks
+
+    @property
+    def task_set(self) -> str:
+        """The name of the set of tasks: of a dataset, of a folder, or that of scenarios."""
+        return self.dataset or Path(self.tasks).name or SCENARIOS
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -71,10 +84,7 @@ def check_plan(project: Project, params: HarborParams) -> None:
         with check():
             provider_of(project, params.provider)
         with check():
-            if params.dataset:
-                _check_dataset(params.dataset)
-            else:
-                task_folders(params)
+            _check_tasks(project, params)
         with check():
             _check_models(project, params)
 
@@ -85,6 +95,31 @@ def provider_of(project: Project, name: str) -> Provider:
         reason = f"This server does not let this project use the provider {name!r} (HARBOR_PROVIDERS)."
         raise Invalid(reason, code="harbor_provider", errors=[FieldError("params.provider", reason)])
     return found
+
+
+def matching_tasks(project: Project, params: HarborParams) -> ScenarioQuerySet:
+    """The admitted Harbor tasks of the project that match the filter."""
+    rows = Scenario.objects.of(project).admitted().filter(family=Family.HARBOR)
+    return ScenarioFilter.from_json(params.filter, path="params.filter").apply(rows)
+
+
+def count_tasks(project: Project, params: HarborParams) -> int | None:
+    """Return the number of tasks; None for a dataset, which only Harbor knows."""
+    if params.dataset:
+        return None
+    return len(task_folders(params)) if params.tasks else matching_tasks(project, params).count()
+
+
+def _write_scenarios(run: Run, params: HarborParams, folder: Path) -> list[Path]:
+    """Write the tasks into the job's folder, once: a job that is resumed has the tasks that it began with."""
+    root = folder / "tasks"
+    if not root.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=folder))
+        for row in matching_tasks(run.project, params).with_bundle().order_by("id").iterator(100):
+            stored_task(row.text.bundle).write(made / f"{slugify(row.name)[:40]}-{row.pk}")
+        made.rename(root)
+    return sorted(root.iterdir())
 
 
 def task_folders(params: HarborParams) -> list[Path]:
@@ -100,8 +135,8 @@ def task_folders(params: HarborParams) -> list[Path]:
     raise Invalid(reason, errors=[FieldError("params.tasks", reason)])
 
 
-def job_plan(run: Run, params: HarborParams) -> tuple[JobPlan, dict[str, str]]:
-    """Return the plan of Harbor's job and the secret variables that it gets. Raises `ItemFailed`."""
+def job_plan(run: Run, params: HarborParams, folder: Path) -> tuple[JobPlan, dict[str, str]]:
+    """Return the plan of Harbor's job in a folder, and the secret variables that it gets. Raises `ItemFailed`."""
     targets = {target.name: target for target in targets_named(run.project, params.models, "models")}
     provider = provider_of(run.project, params.provider)
     secrets = {name: _value_of(name) for name in provider.variables}
@@ -114,9 +149,12 @@ def job_plan(run: Run, params: HarborParams) -> tuple[JobPlan, dict[str, str]]:
         variable = _variable(run, model)
         secrets[variable] = _key_of(target)
         agents.append(Agent(agent, target.model, target.api_base, variable, params.agent_options))
+    tasks: list[Path] = []
+    if not params.dataset:
+        tasks = task_folders(params) if params.tasks else _write_scenarios(run, params, folder)
     plan = JobPlan(
         agents,
-        tasks=[] if params.dataset else task_folders(params),
+        tasks=tasks,
         datasets=[params.dataset] if params.dataset else [],
         attempts=params.attempts,
         concurrent=params.concurrent,
@@ -132,10 +170,16 @@ def target_of_trial(config: Mapping[str, Any], targets: Sequence[Target]) -> Tar
     return next((target for target in targets if (target.model, target.api_base) == wanted), None)
 
 
-def _check_dataset(name: str) -> None:
-    if not _DATASET.fullmatch(name):
+def _check_tasks(project: Project, params: HarborParams) -> None:
+    if params.tasks and params.filter:
+        reason = "A filter is for scenarios: leave `tasks` empty, or the filter."
+        raise Invalid(reason, errors=[FieldError("params.filter", reason)])
+    if params.dataset and not _DATASET.fullmatch(params.dataset):
         reason = "Give an absolute folder, or the name of a dataset such as terminal-bench@2.0."
         raise Invalid(reason, errors=[FieldError("params.tasks", reason)])
+    if count_tasks(project, params) == 0:
+        reason = "No admitted scenario of the family Harbor matches. Name a folder or dataset, or gate such scenarios."
+        raise Invalid(reason, code="no_scenarios", errors=[FieldError("params.tasks", reason)])
 
 
 def _check_models(project: Project, params: HarborParams) -> None:

@@ -217,7 +217,7 @@ class HarborStage:
         run = context.run
         try:
             harbor = Harbor.of(settings.HARBOR_COMMAND)
-            plan, secrets = job_plan(run, self._params)
+            plan, secrets = job_plan(run, self._params, folder_of(run))
         except (SandboxError, Problem) as error:
             raise ItemFailed(error.detail if isinstance(error, Problem) else str(error)) from None
         watch = Watch(
@@ -226,7 +226,7 @@ class HarborStage:
             Job(folder_of(run)),
             plan,
             targets_named(run.project, self._params.models, "models"),
-            self._params.dataset or Path(self._params.tasks).name,
+            self._params.task_set,
             Progress.model_validate(item.data),
             saved_trials(run),
         )

@@ -19,6 +19,9 @@ from curation.runs.control import cancel, resume, retry_failed
 from curation.runs.engine.worker import drive
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Item, ItemState, Run, RunState
+from curation.scenarios.bundles.harbor import parse_scenario
+from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.models import Scenario
 from curation.trajectories.harbor import stage
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
@@ -26,6 +29,7 @@ from sandbox.harbor import command
 from sandbox.harbor.providers import read_providers
 from tests.factories import make_endpoint, make_project
 from tests.sandbox.harbor.test_command import SCRIPTED, make_task
+from tests.scenarios.harbor import harbor_document
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Make = Callable[..., Run]
@@ -76,6 +80,18 @@ def test_each_trial_is_an_item_and_a_trajectory(project: Project, tmp_path: Path
     assert agents == {("oracle", ""): 4, ("terminus-2", "small"): 4} and run.result["trials"] == 8
 
 
+def test_admitted_scenarios_are_tasks(project: Project, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="No admitted scenario of the family Harbor"):
+        start(project, tmp_path, tasks="")
+    for name, status in (("sum", "admitted"), ("draft", "draft")):
+        save_scenario(project=project, bundle=parse_scenario(harbor_document(name)), user=None)
+        Scenario.objects.filter(name=f"acme/{name}").update(status=status)
+    run = run_to_end(start(project, tmp_path, tasks=""))
+    assert run.state == RunState.SUCCEEDED, run.error
+    row = Trajectory.objects.get(run=run)
+    assert row.task.startswith("acme/acme") and row.source == "Harbor scenarios"
+
+
 def test_the_model_s_key_has_a_name_that_no_task_knows(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +126,8 @@ def test_a_job_whose_worker_was_killed_goes_on(project: Project, tmp_path: Path)
     make_task(tmp_path, "sum", seconds=[0.01, 0.01, 2, 0.01])
     run = start(project, tmp_path, attempts=4)
     # What a worker has left that was killed after two trials: nothing is saved, and Harbor is at the third.
-    plan, secrets = stage.job_plan(run, stage.HarborParams.model_validate(run.params))
+    folder = stage.folder_of(run)
+    plan, secrets = stage.job_plan(run, stage.HarborParams.model_validate(run.params), folder)
     job = command.Job(stage.folder_of(run))
     job.start(command.Harbor.of(f"{sys.executable} {SCRIPTED}"), plan, secrets=secrets)
     waits(lambda: len(list(job.trials())) == 2)
