@@ -72,7 +72,7 @@ def end_trial(job: Path) -> Path:
     task = job.parent.parent / "tasks" / "sum"
     task.mkdir(parents=True, exist_ok=True)
     job.mkdir(parents=True, exist_ok=True)
-    return job / run_trial(job, "job", task, AGENT)["trial_name"]
+    return Path(job, run_trial(job, "job", task, AGENT)["trial_name"])
 
 
 def end_imports() -> None:
@@ -97,7 +97,7 @@ def test_the_command_pushes_a_job(
     live_server: LiveServer, token: str, row: ProjectRow, job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WINNOW_TOKEN", token)
-    monkeypatch.setattr(client.Run, "wait", lambda run, **given: (end_imports(), run)[1])
+    monkeypatch.setattr(client.Run, "wait", lambda run, **given: end_imports())
     command.main(["--url", live_server.url, "push", str(job), "--project", "acme"])
     assert Trajectory.objects.count() == 2
     (job / "empty").mkdir()

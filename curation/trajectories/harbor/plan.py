@@ -52,7 +52,7 @@ class HarborParams(Strict):
     attempts: Annotated[int, Field(ge=1, le=64)] = Field(1, description="Trials of each task.")
     provider: str = Field("docker", max_length=40, description="Where sandboxes run.")
     concurrent: Annotated[int, Field(ge=1, le=1000)] = Field(4, description="Trials at once.")
-    agent_options: dict[str, Any] = Field({}, description='Options of the agents, as JSON: {"max_turns": 30}.')
+    agent_options: dict[str, Any] = Field({}, description="Options of the agents, as JSON.")
 
     @property
     def dataset(self) -> str:

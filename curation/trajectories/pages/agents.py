@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import ClassVar
 
 from django.db.models import Avg, Case, Count, F, Q, Value, When
@@ -66,7 +67,7 @@ class Entry:
     attempts: int
     errors: int
     tokens: float
-    cost: float | None
+    cost: Decimal | None
     pass_at_1: Pass | None
     pass_at_k: Pass | None
     pass_hat_k: Pass | None
@@ -102,14 +103,14 @@ def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[Entry
 
 def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[Entry]:
     own = Q(scenario__isnull=False)
-    named = rows.order_by().annotate(
+    labelled = rows.order_by().annotate(
         by=Case(When(own, then=Value(OWN_AGENT)), default=F("agent")),
         of=Case(When(own, then=Value(OWN_TASKS)), When(~Q(environment=""), then=F("environment")), default=F("source")),
-        subject=Case(When(own, then=F("scenario__name")), default=F("task")),
+        named=Case(When(own, then=F("scenario__name")), default=F("task")),
     )
-    known = named.exclude(subject="")
+    known = labelled.exclude(named="")
     counts: dict[tuple[str, str, str], dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
-    counted = known.values_list("of", "by", "model", "subject", "outcome").annotate(n=Count("pk"))
+    counted = known.values_list("of", "by", "model", "named", "outcome").annotate(n=Count("pk"))
     for of, by, model, subject, outcome, number in counted:
         counts[of, by, model][subject][outcome] = number
     for row in known.values("of", "by", "model").annotate(mean_tokens=Avg("tokens"), mean_cost=Avg("cost")):

@@ -53,7 +53,7 @@ def lead(folder: str, provider: str, agents: list[str], attempts: int) -> dict[s
         "state": run.state,
         "error": run.error,
         "kills": kills,
-        "trials": sorted(items.values_list("data__task", "data__agent", "result__rewards__reward")),
+        "trials": sorted(items.values_list("data__task", "data__agent", "result__rewards__reward"), key=str),
         "trajectories": Trajectory.objects.filter(run=run).values("source_id").distinct().count(),
         "counted": [run.items_total, run.items_done, run.items_failed],
         "runs": job.runs(),

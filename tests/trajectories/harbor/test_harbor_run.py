@@ -23,6 +23,7 @@ from curation.scenarios.bundles.harbor import parse_scenario
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import Scenario
 from curation.trajectories.harbor import stage
+from curation.trajectories.harbor.plan import HarborParams, job_plan
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from sandbox.harbor import command
@@ -127,7 +128,7 @@ def test_a_job_whose_worker_was_killed_goes_on(project: Project, tmp_path: Path)
     run = start(project, tmp_path, attempts=4)
     # What a worker has left that was killed after two trials: nothing is saved, and Harbor is at the third.
     folder = stage.folder_of(run)
-    plan, secrets = stage.job_plan(run, stage.HarborParams.model_validate(run.params), folder)
+    plan, secrets = job_plan(run, HarborParams.model_validate(run.params), folder)
     job = command.Job(stage.folder_of(run))
     job.start(command.Harbor.of(f"{sys.executable} {SCRIPTED}"), plan, secrets=secrets)
     waits(lambda: len(list(job.trials())) == 2)

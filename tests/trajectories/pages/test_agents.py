@@ -1,5 +1,7 @@
 """The leaderboard of agents and models: by REST, and its page."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -22,14 +24,14 @@ def project() -> Project:
     return make_project("acme", user=make_user("ada"))
 
 
-def attempts(project: Project, model: str, solved: int, failed: int, tasks: int = 1, **values: object) -> None:
+def attempts(project: Project, model: str, solved: int, failed: int, tasks: int = 1, **values: Any) -> None:
     for task in range(tasks):
         for outcome, number in (("solved", solved), ("failed", failed)):
             for _ in range(number):
                 make_imported(project, outcome=outcome, task=f"t{task}", model=model, **values)
 
 
-def board(client: Client, project: Project, query: str = "") -> list[dict[str, object]]:
+def board(client: Client, project: Project, query: str = "") -> list[dict[str, Any]]:
     user = project.members.get().user
     answer = client.get(f"/api/v1/projects/acme/agents{query}", headers=make_bearer(user))
     assert answer.status_code == 200, answer.content
