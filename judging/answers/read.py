@@ -16,12 +16,14 @@ FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_MARK = re.compile(
-    r"(?P<opening><(?:[a-z]{1,20}:)?(?:think|thinking)>|\[THINK\]|◁think▷)"
-    r"|(?P<closing></(?:[a-z]{1,20}:)?(?:think|thinking)>|\[/THINK\]|◁/think▷)"
-    r"|(?P<fence>^[ \t]*```)",
-    re.IGNORECASE | re.MULTILINE,
+# How models mark their thinking, among them those that were only told to: `<reflection>`, `<scratchpad>`.
+_TAGS = (
+    r"(?:[a-z]{1,20}:)?"
+    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratch_?pad|(?:inner|internal)_(?:monologue|thoughts?))"
 )
+OPENS_THINKING = rf"(?i:<{_TAGS}>|\[THINK\]|◁think▷)"
+ENDS_THINKING = rf"(?i:</{_TAGS}>|\[/THINK\]|◁/think▷)"
+_MARK = re.compile(rf"(?P<opening>{OPENS_THINKING})|(?P<closing>{ENDS_THINKING})|(?P<fence>^[ \t]*```)", re.MULTILINE)
 
 # The head of a part of a reply in the harmony format, with the end of the part before it.
 _CHANNEL = re.compile(

@@ -27,6 +27,16 @@ def test_thinking_is_cut_off(text: str, answer: str, thinking: str) -> None:
     assert split_thinking(text) == Reply(answer, thinking)
 
 
+@pytest.mark.parametrize(
+    "tag", ["thought", "Thoughts", "reasoning", "reason", "reflection", "analysis", "scratchpad", "inner_monologue"]
+)
+def test_thinking_that_a_model_was_told_to_mark_is_cut_off_too(tag: str) -> None:
+    assert split_thinking(f"<{tag}>I look.</{tag}>\n\n{GOOD}") == Reply(GOOD, "I look.")
+    assert split_thinking(f"<{tag}>I was cut") == Reply("", "I was cut")
+    mention = f"THOUGHT: the field <{tag}> of the file is empty.\n\n```bash\necho '<{tag}>x</{tag}>' > f.xml\n```"
+    assert split_thinking(mention) == Reply(mention, "")
+
+
 def test_tags_inside_a_block_belong_to_the_answer() -> None:
     text = "THOUGHT: clean the log.\n\n```bash\nsed -i 's/<think>.*<\\/think>//' log && echo '</think>'\n```"
     assert split_thinking(text) == Reply(text, "")

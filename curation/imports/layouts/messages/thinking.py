@@ -2,8 +2,10 @@
 
 import re
 
-_BLOCK = re.compile(r"\s*<(think|thinking)>(?P<text>.*?)(?:</\1>\s*|\Z)", re.DOTALL)
-_LONE_END = re.compile(r"</think(?:ing)?>\s*")
+from judging.answers.read import ENDS_THINKING, OPENS_THINKING
+
+_OPENING, _ENDING = re.compile(OPENS_THINKING), re.compile(ENDS_THINKING)
+_BLOCK = re.compile(rf"\s*{OPENS_THINKING}(?P<text>.*?)(?:{ENDS_THINKING}\s*|\Z)", re.DOTALL)
 
 
 def split_thinking(text: str) -> tuple[str, str]:
@@ -11,13 +13,11 @@ def split_thinking(text: str) -> tuple[str, str]:
 
     A block without an end is reasoning that was cut off.
     """
-    if "think" not in text:
-        return text, ""
     thoughts = []
     while found := _BLOCK.match(text):
         thoughts.append(found["text"].strip())
         text = text[found.end() :]
-    if not thoughts and (end := _LONE_END.search(text)) and "<think" not in text[: end.start()]:
+    if not thoughts and (end := _ENDING.search(text)) and not _OPENING.search(text[: end.start()]):
         # Templates that open the block themselves leave its end alone in the answer.
-        thoughts, text = [text[: end.start()].strip()], text[end.end() :]
+        thoughts, text = [text[: end.start()].strip()], text[end.end() :].lstrip()
     return text, "\n\n".join(filter(None, thoughts))
