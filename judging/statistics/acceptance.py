@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 
-from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore
 from judging.statistics.controls import ControlFigures
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
@@ -167,19 +166,19 @@ def not_informative(
 
     `controls` are by judge; of one without figures nothing is known.
     """
-    parsed, flips = dict.fromkeys(panel, 0), dict.fromkeys(panel, 0)
+    parsed, read, flips = dict.fromkeys(panel, 0), dict.fromkeys(panel, 0), dict.fromkeys(panel, 0)
     for duel in duels:
         for said in duel.judges:
             parsed[said.judge] += 1
+            read[said.judge] += len(said.dimensions)
             flips[said.judge] += len(said.flips)
     found = {}
     for judge in panel:
-        read = parsed[judge] * len(DIMENSIONS)
-        if not read or parsed[judge] < MIN_PARSED * len(duels):
+        if not parsed[judge] or parsed[judge] < MIN_PARSED * len(duels):
             found[judge] = f"parsed in {parsed[judge]} of {len(duels)} duels"
-        # By dimension: at least one of five flips in nearly every duel of a sound judge that is not sure.
-        elif flips[judge] >= MAX_FLIPS * read:
-            found[judge] = f"flips in {100 * flips[judge] / read:.0f} % of its dimensions"
+        # By dimension: at least one of several flips in nearly every duel of a sound judge that is not sure.
+        elif flips[judge] >= MAX_FLIPS * read[judge]:
+            found[judge] = f"flips in {100 * flips[judge] / read[judge]:.0f} % of its dimensions"
         elif judge not in controls:
             found[judge] = "read no control duel"
         elif controls[judge].objection:
@@ -195,8 +194,8 @@ def same_replies(duels: Iterable[DuelScore], panel: Sequence[str]) -> dict[tuple
         for place, one in enumerate(parsed):
             for two in parsed[place + 1 :]:
                 same, all_ = agreed.get((one.judge, two.judge), (0, 0))
-                same += sum(one.dimensions[name] == two.dimensions[name] for name in DIMENSIONS)
-                agreed[one.judge, two.judge] = same, all_ + len(DIMENSIONS)
+                same += sum(value == two.dimensions[name] for name, value in one.dimensions.items())
+                agreed[one.judge, two.judge] = same, all_ + len(one.dimensions)
     return {pair: same / all_ for pair, (same, all_) in agreed.items()}
 
 
