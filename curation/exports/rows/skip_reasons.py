@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.db import models
 
 from curation.samples.models import LEAKS, Bucket, Flag, Status
-from judging.answers.read import OPENS_THINKING
+from judging.answers.read import OPENS_THINKING, OPENS_TOLD
 
 CHARACTERS_PER_TOKEN = 4
 TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
@@ -146,7 +146,7 @@ def sample_reason(
     return SkipReason.OVER_CAP if sample.over_cap else None
 
 
-_OPENS_THINKING = re.compile(OPENS_THINKING)
+_OPENS_THINKING = re.compile(f"{OPENS_THINKING}|{OPENS_TOLD}")
 
 
 def answer_reason(text: str) -> SkipReason | None:

@@ -80,15 +80,6 @@ def test_a_gateways_own_reason_counts_in_a_stream_too() -> None:
         ({"message": "You exceeded your quota", "code": "insufficient_quota"}, 500, True),
         ({"message": "This request requires more credits", "code": 402}, 402, True),
         ({"message": "too long", "code": 400, "object": "error"}, 400, False),
-        ({"message": "overdue", "code": "AccountOverdueError"}, 403, True),
-        ({"message": "free quota", "code": "AllocationQuota.FreeTierOnly"}, 403, True),
-        (
-            {"message": "user quota is not enough", "type": "new_api_error", "code": "insufficient_user_quota"},
-            403,
-            True,
-        ),
-        ({"message": "check your plan", "type": "exceeded_current_quota_error"}, 429, True),
-        ({"message": "please recharge", "code": "1113"}, 429, True),
     ],
 )
 def test_an_error_with_the_status_200_is_read_as_one_with_its_own(
@@ -137,6 +128,20 @@ def test_a_wait_in_the_body_is_read_and_is_no_lack_of_credit() -> None:
     error = {"code": 429, "message": "Your spending limit is reached", "details": details}
     found = refusal_of(429, httpx.Headers(), json.dumps([{"error": error}]).encode())
     assert (found.retry_after, found.is_out_of_quota) == (34.0, False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "overdue", "code": "AccountOverdueError"},
+        {"message": "free quota", "code": "AllocationQuota.FreeTierOnly"},
+        {"message": "user quota is not enough", "type": "new_api_error", "code": "insufficient_user_quota"},
+        {"message": "check your plan", "type": "exceeded_current_quota_error"},
+        {"message": "please recharge", "code": "1113"},
+    ],
+)
+def test_the_codes_of_empty_accounts_are_known(error: dict[str, str]) -> None:
+    assert refusal_of(429, httpx.Headers(), json.dumps({"error": error}).encode()).is_out_of_quota
 
 
 @pytest.mark.parametrize(
