@@ -13,7 +13,7 @@ from curation.duels.params import JudgeParams, panel_of
 from curation.duels.trials.known import hold_out, known_duels
 from curation.llm.client.completion import Target
 from curation.projects.instructions.texts import digest, instructions_for
-from curation.runs.calls.targets import run_target
+from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from judging.controls.faults import Control
@@ -62,8 +62,8 @@ class TrialStage:
         panel, [target] = panel_of(run.settings, self._params.judging), self.targets(run)
         before = instructions_for(run.project, "judge", version=self._params.version)
         after = replace(before, text=self._params.text, sha256=digest(self._params.text))
-        targets = {target.name: target}
-        return {BEFORE: JudgePlan(panel, before, targets), AFTER: JudgePlan(panel, after, targets)}
+        rubric, targets = run_instructions(run, "rubric"), {target.name: target}
+        return {BEFORE: JudgePlan(panel, before, rubric, targets), AFTER: JudgePlan(panel, after, rubric, targets)}
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         known = known_duels(run.project, self._params.known)

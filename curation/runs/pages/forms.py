@@ -34,6 +34,7 @@ HELP = {
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Call the model even if the record has an answer.",
+    "tools": "The operator calls functions, bash and the scenario's own tools, instead of writing a command.",
     "max_turns": "Replies of the model in one episode.",
     "command_timeout": "Seconds after which one command is killed.",
     "episode_timeout": "Seconds that all commands of an episode may take together.",

@@ -20,6 +20,8 @@ CHOICES: dict[str, dict[object, str]] = {
     "part": {"tune": "To write by", "held_out": "Held out, to test"},
     "known": {"audited": "Drawn by audits", "decided": "All that people decided"},
     "of": {"failures": "Failures", "new": "Unlike anything reviewed so far"},
+    "steps": {"divergences": "Where solved and failed rollouts part", "all": "Every step"},
+    "advantage": {"any": "Also where no probe knows", "likely": "Likely better", "proven": "Proven better"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
 MOST_CHARACTERS = 300

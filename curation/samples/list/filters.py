@@ -73,7 +73,7 @@ class SampleFilter(RowFilter):
         "guarantee": "Guarantee",
         "run": "Run",
         "panel": "Panel",
-        "opponent": "Opponent",
+        "opponent": "Other answer",
         "axes": "Axes",
         "label": "Label",
         "created_after": "Created from",
