@@ -229,6 +229,8 @@ def _commit(
         if kind is not None:
             for name, number in kind.write(target, chunk.entries).items():
                 after.counts[name] = after.counts.get(name, 0) + number
+            if chunk.files.entries():
+                target.account_for([chunk.files])
         after.listed += _list_bad(context.run, chunk.bad, LISTED_BAD_ROWS - progress.listed)
         after.after = chunk.after
         after.rows += chunk.rows
