@@ -195,6 +195,12 @@ class Folder:
             with self.open(name) as file:
                 events = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, {"events": events})
+        elif len(head) > 1 and all(map(_is_message, head[1:])):
+            files.became[files.main] = "messages"
+            with self.open(name) as file:
+                first, *rest = _all_values(split_lines(file, START, self.longest), name, self.longest)
+            about = {} if _is_message(first) else first
+            yield self._document(name, {**about, "messages": rest if about else [first, *rest]})
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
