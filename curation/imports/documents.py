@@ -50,6 +50,19 @@ class DocumentReader:
         return any(group.kind is not Kind.FILE or ".traj" in group.main for group in self._folder.groups)
 
     def rows(self, start: Position) -> Iterator[Row | BadRow]:
+        """Yield the documents. What became of files is told with the next document, or with the last one."""
+        if len(self._files.names) == 1:
+            yield from self._rows_from(start)
+            return
+        last: Row | BadRow | None = None
+        for row in self._rows_from(start):
+            if last is not None:
+                yield last
+            last = replace(row, read=self._folder.told())
+        if last is not None:
+            yield replace(last, read={**last.read, **self._folder.told()})
+
+    def _rows_from(self, start: Position) -> Iterator[Row | BadRow]:
         first, done = divmod(start.byte, _INSIDE)
         offset = start.offset
         for number, group in enumerate(self._folder.groups[first:], first):
@@ -85,16 +98,19 @@ class DocumentReader:
     def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
         """Yield the documents of a file that is opened by its content."""
         if source.files is None and source.rows is not None:
-            self._folder.became[name] = "rows"
+            self._folder.note(name, "rows")
             yield from self._folder.rows(name, source.rows.rows(Position(done)))
         elif source.files is not None:
             if source.files.is_archive and self._is_inside:
                 raise SourceError("an archive in an archive in an archive is not read")
-            self._folder.became[name] = source.files.format
+            self._folder.note(name, source.files.format)
             inner = DocumentReader(source.files, is_inside=True)
             documents = (document for inside in inner._folder.groups for document in inner._documents(inside, 0))
             for document in islice(documents, done, None):
                 yield replace(document, name=_placed(name, source.files, document.name))
+            if source.files.is_archive:
+                for file, word in inner._folder.told().items():
+                    self._folder.note(f"{name}/{file}", word)
 
 
 def _placed(name: str, files: SourceFiles, inner: str) -> str:

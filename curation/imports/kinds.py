@@ -233,6 +233,8 @@ def _commit(
                 recognise_data(context.run, kind.data_kind(chunk.entries))
             for name, number in kind.write(target, chunk.entries).items():
                 after.counts[name] = after.counts.get(name, 0) + number
+            if chunk.files.entries():
+                target.account_for([chunk.files])
         after.listed += _list_bad(context.run, chunk.bad, LISTED_BAD_ROWS - progress.listed)
         after.after = chunk.after
         after.rows += chunk.rows

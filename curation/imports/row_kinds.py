@@ -62,12 +62,14 @@ E = TypeVar("E")  # a parsed row
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[E]):
-    """Rows that are written in one transaction. `after` is where to continue, as JSON that only the kind reads."""
+    """Rows that are written in one transaction. `after` is where to continue, as JSON that only the kind reads; `files`
+    counts the files that they were read from."""
 
     entries: list[E]
     bad: list[BadRow]
     rows: int
     after: Json
+    files: Account = field(default_factory=Account)
 
 
 @dataclass(slots=True)
@@ -175,6 +177,7 @@ class ImportKind(ABC, Generic[O, E]):
         try:
             for row in reader.rows(Position(**after)):
                 rows += 1
+                chunk.files.count_files(row.read)
                 if isinstance(row, BadRow):
                     chunk.bad.append(row)
                 else:
@@ -186,13 +189,14 @@ class ImportKind(ABC, Generic[O, E]):
                         chunk.bad.append(BadRow(row.offset, str(refused), row.after))
                 if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
                     at = {"offset": row.after.offset, "byte": row.after.byte}
-                    yield Chunk(chunk.entries, chunk.bad, rows, at)
+                    yield Chunk(chunk.entries, chunk.bad, rows, at, chunk.files)
                     chunk = Chunk([], [], 0, at)
                     weight, rows, began = 0, 0, time.monotonic()
         except SourceError as error:
             broken = error
         if rows:
-            yield Chunk(chunk.entries, chunk.bad, rows, {"offset": row.after.offset, "byte": row.after.byte})
+            at = {"offset": row.after.offset, "byte": row.after.byte}
+            yield Chunk(chunk.entries, chunk.bad, rows, at, chunk.files)
         if broken is not None:
             raise broken
 

@@ -135,6 +135,7 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
     outcomes: dict[str, None] = {}
     units = shown_rows = 0
     for row in rows:
+        account.count_files(row.read)
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)

@@ -304,9 +304,10 @@ def test_the_outcome_and_its_surroundings_are_read() -> None:
     assert session.agent == {"model_name": "m", "name": "swe-agent"}
     assert session.metadata == {"exit_status": "exit_cost", "language": "python", "n_tokens": 512}
     assert session.usage.cost_usd == 0.25
-    becomes = {(entry["field"], entry["becomes"]) for entry in account.entries()}
-    assert {("resolved", "reward.resolved"), ("language", "metadata"), ("test_result", "ignored")} <= becomes
-    assert ("patch", "ignored") in becomes and "nothing" not in {name for name, _ in becomes}
+    becomes = {entry["field"]: entry["becomes"] for entry in account.entries()}
+    assert (becomes["resolved"], becomes["language"]) == ("reward.resolved", "metadata") and "nothing" not in becomes
+    assert becomes["test_result"] == "ignored: a list or an object, unless it is mapped to metadata"
+    assert becomes["patch"] == "ignored: a text of more than 2,000 characters, unless it is mapped to metadata"
 
 
 @pytest.mark.parametrize(
