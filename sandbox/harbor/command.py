@@ -3,8 +3,8 @@
 A job is a folder. Harbor resumes it: trials with a result stay, the others are run. Harbor writes its files in place,
 so one that it was writing when it was killed is cut off; `Job.start` mends the folder first.
 
-While Harbor runs, it holds a lock on the file `alive`, which the kernel releases when it dies. A worker that takes over
-from one that was killed sees by it that the job still runs, and watches that.
+Harbor runs only while a worker watches it: if the worker is killed, the kernel asks Harbor to stop. While it runs, it
+holds a lock on the file `alive`, so that the next worker waits for its end.
 """
 
 import fcntl
@@ -33,6 +33,8 @@ PASSED = re.compile(
 CANCELLED = "CancelledError"
 DOCKER = "docker"
 _JOB, _RESULT, _CONFIG = "job", "result.json", "config.json"
+# The kernel's signal at the death of the worker, also where it was started with interrupts ignored.
+_WATCHED = ("setpriv", "--pdeathsig", "INT", "env", "--default-signal=INT")
 # Harbor removes keys from a trial's files right after it has written its result.
 _SETTLE_SECONDS = 2.0
 _QUICK_SECONDS = 300.0
@@ -208,14 +210,14 @@ class Job:
             config.write_text(json.dumps(plan.document(self.folder), indent=2))
             arguments = ["run", "-c", str(config), "-y"]
             if self.has_begun:
-                remove_containers(self._unfinished(), plan.provider)
+                remove_leftovers(self._unfinished(), plan.provider)
                 self._mend()
                 filters = (part for name in [CANCELLED, *without] for part in ("-f", name))
                 arguments = ["job", "resume", "-p", str(self.path), *filters]
             with (self.folder / "output.txt").open("ab") as output:
                 try:
                     self._process = subprocess.Popen(  # noqa: S603 - the operator's command
-                        [*harbor.command, *arguments],
+                        [*_WATCHED, *harbor.command, *arguments],
                         cwd=self.folder,
                         env=environment(secrets),
                         stdin=subprocess.DEVNULL,
@@ -252,7 +254,7 @@ class Job:
             while self.runs():
                 _signal(-pid, signal.SIGKILL)
                 time.sleep(_POLL_SECONDS)
-            remove_containers(self._unfinished(), plan.provider)
+            remove_leftovers(self._unfinished(), plan.provider)
 
     def trials(self, *, known: Collection[str] = ()) -> Iterator[Trial]:
         """Yield the finished trials whose names are not in `known`, in the order of their names."""
@@ -312,20 +314,24 @@ def environment(secrets: Mapping[str, str]) -> dict[str, str]:
     return {**passed, "HARBOR_TELEMETRY": "off", "PYTHONUNBUFFERED": "1", **secrets}
 
 
-def remove_containers(trials: Collection[str], provider: str) -> None:
-    """Remove the containers and networks of trials on this machine's Docker whose Harbor was killed."""
+def remove_leftovers(trials: Collection[str], provider: str) -> None:
+    """Remove what trials whose Harbor was killed have left on this machine's Docker."""
     if provider != DOCKER or not trials:
         return
-    # A trial's Compose projects are named after it.
+    # A trial's Compose projects, and the images that they build, are named after it.
     projects = tuple(re.sub(r"[^a-z0-9_-]", "-", name.lower()) + "__" for name in trials)
-    for kind, removal in (("container", ["rm", "--force", "--volumes"]), ("network", ["rm"])):
-        listed = _docker(kind, "ls", *(["--all"] if kind == "container" else []), "--format", _PROJECT)
-        found = [line.split() for line in listed.splitlines()]
-        if ids := [row[0] for row in found if len(row) == 2 and row[1].startswith(projects)]:
-            _docker(kind, *removal, *ids)
+    for listing, named, removal in _LEFT:
+        lines = _docker(*listing, "--format", f"{{{{.ID}}}} {named}").splitlines()
+        if ids := sorted({line.split()[0] for line in lines if line.split()[-1].startswith(projects)}):
+            _docker(*removal, *ids)
 
 
-_PROJECT = '{{.ID}} {{.Label "com.docker.compose.project"}}'
+_PROJECT = '{{.Label "com.docker.compose.project"}}'
+_LEFT = (
+    (("container", "ls", "--all"), _PROJECT, ("container", "rm", "--force", "--volumes")),
+    (("network", "ls"), _PROJECT, ("network", "rm")),
+    (("image", "ls"), "{{.Repository}}", ("image", "rm", "--force")),
+)
 
 
 def _docker(*arguments: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -93,6 +94,28 @@ def test_a_file_that_was_cut_off_loses_no_trial(tmp_path: Path, cut: str) -> Non
     after = {trial.name for trial in job.trials()}
     kept = before - ({path.parent.name} if cut == "trial" else set())
     assert job.is_finished() and kept < after and len(after) == 4
+
+
+def test_harbor_ends_with_the_worker_that_watches_it(tmp_path: Path) -> None:
+    plan = make_plan(make_task(tmp_path, "sum", seconds=[0.01, 30, 0.01]), attempts=2)
+    code = (
+        "import sys, time; from pathlib import Path; from sandbox.harbor.command import *; here = Path(sys.argv[1]);"
+        "plan = JobPlan([Agent('terminus-2', 'openai/small')], [here / 'tasks/sum'], attempts=2, provider='elsewhere');"
+        f"Job(here / 'job').start(Harbor({HARBOR.command}), plan, secrets={{}}); time.sleep(60)"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    job = Job(tmp_path / "job")
+    waits_for_trial = time.monotonic() + 20
+    while len(list(job.path.glob("*/config.json"))) < 2:
+        assert time.monotonic() < waits_for_trial
+        time.sleep(0.02)
+    worker.kill()
+    worker.wait()
+    waits(job)
+    assert sorted(trial.exception for trial in job.trials()) == ["", "CancelledError"]
+    job.start(HARBOR, plan, secrets={})
+    waits(job)
+    assert job.is_finished() and [trial.exception for trial in job.trials()] == ["", ""]
 
 
 def test_trials_that_the_machine_ended_are_run_again(tmp_path: Path) -> None:
