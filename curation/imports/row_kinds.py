@@ -159,6 +159,10 @@ class ImportKind(ABC, Generic[O, E]):
         """Texts and addresses of the next step and of the imported rows, the likeliest first."""
         return []
 
+    def data_kind(self, entries: Sequence[E]) -> str:
+        """The kind of data that these rows are (`ProjectSettings.data.kind`), "" if they do not tell."""
+        return ""
+
     def weight(self, entry: E) -> int:
         """Characters in an entry: a chunk of long rows has fewer of them."""
         return 0

@@ -17,7 +17,7 @@ MAX_REASON = 500
 MACHINE_OUTCOMES = ("timeout", "infra_error", "error")
 UNTRIED = -1.0
 _COUNTS = models.Q(trajectories__bundle_sha256=models.F("bundle_sha256"))
-_COUNTS &= ~models.Q(trajectories__outcome__in=MACHINE_OUTCOMES)
+_COUNTS &= ~models.Q(trajectories__outcome__in=MACHINE_OUTCOMES) & models.Q(trajectories__shortened_from=None)
 TRIED = models.Count("trajectories", filter=_COUNTS)
 KEPT = models.Count("trajectories", filter=_COUNTS & models.Q(trajectories__keep=True))
 _SHOWN = _COUNTS & ~models.Q(trajectories__sample__status=SampleStatus.PENDING)

@@ -9,6 +9,7 @@ from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
 from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import Reader, Row, RowRefused
 from curation.projects.models import Project
+from curation.projects.settings.data import TRAJECTORIES
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle, canonical
 from curation.scenarios.bundles.harbor import Document, parse_scenario
@@ -53,6 +54,9 @@ class ScenarioKind(ImportKind[Options, Document]):
         slug = run.project.slug
         shown = f"{reverse('scenario-list', args=[slug])}?run={run.pk}"
         return [("Launch the gate", f"{reverse('run-new', args=[slug])}?kind=gate"), ("Show the scenarios", shown)]
+
+    def data_kind(self, entries: Sequence[Document]) -> str:
+        return TRAJECTORIES
 
     def parse(self, row: Row, options: Options) -> Document:
         try:

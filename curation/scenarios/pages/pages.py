@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Provider, announced_env
+from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
 from curation.scenarios.claims.evidence import Finding
 from curation.scenarios.models import AxisClearance, GateReport, Scenario, Status
 from curation.scenarios.pages.fixtures import FixtureView, fixture_view
@@ -38,6 +38,7 @@ class ScenarioView:
     doc: SafeString | None
     fixtures: tuple[FixtureView, ...]
     fixture_bytes: int
+    tools: tuple[tuple[str, SafeString], ...]
     marks: tuple[tuple[SafeString, str], ...]
     reference: SafeString
     checker: SafeString
@@ -100,6 +101,7 @@ def scenario_view(row: Scenario) -> ScenarioView:
         doc=render_output(bundle.provider.doc) if bundle.provider.doc else None,
         fixtures=tuple(fixture_view(file.path, file.mode, file.data()) for file in bundle.fixtures),
         fixture_bytes=sum(len(file.data()) for file in bundle.fixtures),
+        tools=tuple((tool.name, visible(tool.description)) for tool in bundle.tools),
         marks=(
             *((visible(path), "scratch: need not be exact") for path in bundle.scratch),
             *((visible(path), "lines in any order") for path in bundle.free_order),
@@ -146,6 +148,7 @@ def _unvalidated(document: Mapping[str, Any]) -> Bundle:
             "fixtures": [FixtureFile.model_construct(**file) for file in document.get("fixtures", [])],
             "announcement": Announcement.model_construct(**document["announcement"]),
             "provider": Provider.model_construct(**document.get("provider", {})),
+            "tools": [Program.model_construct(**tool) for tool in document.get("tools", [])],
         }
     )
 
