@@ -68,6 +68,9 @@ def run_harbor_gate(
     checks += [*_rewarded(ended), *_not_rewarded(ended)]
     if any(not check.passed for check in checks):
         return GateVerdict.of(checks)
+    if seen is None and not task.steps:
+        reason = "the files of the machine could not be listed by `find` and `tar`, so no cheat can be made"
+        return GateVerdict.of([*checks, Check("results", False, reason)])
     subject = None if seen is None else subject_of(task, seen)
     tried = copies.cheats(subject, full)
     return GateVerdict.of([*checks, *tried], None if subject is None else subject.changes)

@@ -11,6 +11,8 @@ from typing import Protocol
 from sandbox.harbor.command import Agent, Harbor, HarborFailed, Job, JobPlan, Trial
 
 MAX_OUTPUT = 16 * 1024
+# Where Harbor puts what it collects from the folder `/logs/artifacts`.
+ARTIFACTS = "logs/artifacts"
 STOP_SECONDS, POLL_SECONDS = 20.0, 0.25
 
 
@@ -100,7 +102,7 @@ def _ended(trial: Trial) -> Ended:
     agent = str((trial.result.get("agent_info") or {}).get("name") or "")
     info = trial.result.get("exception_info") or {}
     steps = sorted((trial.folder / "steps").glob("*"), key=lambda path: path.stat().st_mtime)
-    artifacts = next((path / "artifacts" for path in reversed(steps)), trial.folder / "artifacts")
+    artifacts = next(reversed(steps), trial.folder) / "artifacts" / ARTIFACTS
     message = str(info.get("exception_message") or "").strip()
     return Ended(
         task=trial.task,
