@@ -40,6 +40,8 @@ _PANIC = f"""#!/bin/sh
 # Ends the work: the agent is blocked, for the reason that it gives.
 [ -e {_STATE}/panic ] || printf '%s' "$*" > {_STATE}/panic
 """
+# A terminal shows this at login, as in our sandboxes.
+_LOGIN = "case $- in *i*) cat /etc/issue /etc/motd ;; esac\n"
 _TEST = f"""#!/bin/sh
 for process in /proc/[0-9]*; do
     [ "$(stat -c %U "$process" 2>/dev/null)" = agent ] && kill -9 "${{process#/proc/}}" 2>/dev/null
@@ -97,7 +99,8 @@ def task_of(
         f"{TESTS}/checker.sh": TaskFile((functions + checker.rstrip() + "\n").encode()),
         f"{TESTS}/unchanged.pl": TaskFile(_records(setup)),
     }
-    for path, text in (("/etc/motd", setup.motd), ("/etc/issue", setup.banner)):
+    shown = {"/etc/motd": setup.motd, "/etc/issue": setup.banner, "/etc/profile.d/winnow.sh": _LOGIN}
+    for path, text in shown.items():
         made[f"{ENVIRONMENT}/root{path}"] = TaskFile(text.encode())
     for fixture in setup.fixtures:
         made[f"{ENVIRONMENT}/root{fixture.path}"] = TaskFile(
