@@ -137,8 +137,8 @@ class _Copies:
         for number, step in enumerate(self.task.steps):
             yield _cheat(f"step {step} left out", ended[f"winnow/without-{number}"], full, "the step does nothing")
         if not tries:
-            reason = "warning: the reference changes no file that can be seen, so nothing was tried with its results"
-            yield Check("results", True, reason)
+            what = "a task of steps shows no results" if subject is None else "the reference changes no file"
+            yield Check("results", True, f"warning: {what}, so nothing was tried with them")
         for group in groups:
             if mine := [one for one in tries if one.group == group.name]:
                 yield _report(group.name, mine, full)

@@ -1,13 +1,14 @@
 """The gate of Harbor tasks refuses those that can be cheated, and admits sound ones."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from sandbox.gate.report import GateVerdict
 from sandbox.harbor.gate import run_harbor_gate
-from sandbox.harbor.tasks import Task, read_task
-from sandbox.harbor.trials import LintFinding
+from sandbox.harbor.tasks import Task, TaskFile, read_task
+from sandbox.harbor.trials import Ended, LintFinding
 from tests.sandbox.harbor.cases import CHEATABLE, SOUND, Case
 from tests.sandbox.harbor.room import Room
 from tests.sandbox.harbor.tasks import TOML, task_files, verdict
@@ -88,3 +89,56 @@ class TestHarborsOwnAnswers:
         toml = TOML.replace('"shared"', '"separate"')
         separate = gate(read_task(task_files(task_toml=toml)), tmp_path / "separate")
         assert name in [check.name for check in separate.checks if not check.passed]
+
+
+STEPS = """
+[[steps]]
+name = "first"
+[[steps]]
+name = "second"
+"""
+
+
+class Scripted:
+    """A Harbor whose trials of a task have the reward that `rewards` names, or else none."""
+
+    def __init__(self, **rewards: float) -> None:
+        self.rewards, self.ran = rewards, list[str]()
+
+    def lint(self, task: Path) -> list[LintFinding]:
+        return []
+
+    def run(self, tasks: Mapping[str, Path], agents: Sequence[str], attempts: int) -> list[Ended]:
+        self.ran += tasks
+        return [
+            Ended(name, agent, self.rewards.get(f"{agent} {name}", 0.0), "", "", "", 1.0, path / "artifacts")
+            for name, path in tasks.items()
+            for agent in agents
+            for _ in range(attempts)
+        ]
+
+
+def steps() -> Task:
+    files = task_files(task_toml=TOML + STEPS, instruction_md=None, solution__solve_sh=None)
+    for step in ("first", "second"):
+        files |= {f"steps/{step}/instruction.md": TaskFile(b"Do."), f"steps/{step}/solution/solve.sh": TaskFile(b"#!")}
+    return read_task(files)
+
+
+def test_each_step_must_count(tmp_path: Path) -> None:
+    right = {"oracle winnow/subject": 1.0}
+    found = run_harbor_gate(task=steps(), runner=Scripted(**right), folder=tmp_path, repeats=2)
+    assert found.admitted
+    assert "warning: a task of steps" in next(check for check in found.checks if check.name == "results").reason
+
+    lazy = Scripted(**right, **{"oracle winnow/without-1": 1.0})
+    found = run_harbor_gate(task=steps(), runner=lazy, folder=tmp_path, repeats=2)
+    assert found.reason == "step second left out: the tests reward 1 when the step does nothing."
+
+
+def test_a_machine_that_cannot_be_seen_is_not_admitted(tmp_path: Path) -> None:
+    blind = Scripted(**{"oracle winnow/subject": 1.0, "oracle winnow/probe": 1.0})
+    found = run_harbor_gate(task=read_task(task_files()), runner=blind, folder=tmp_path, repeats=2)
+
+    assert not found.admitted
+    assert "could not be listed" in found.reason
