@@ -167,7 +167,7 @@ def _shadows(subject: Subject) -> Iterator[Attempt]:
     if _RUNS.search(text):
         names = ["conftest", "sitecustomize", *_IMPORT.findall(text)]
         modules = {f"{folder}/{name}.py": _file(_LEAVE) for name in names if f"{folder}/{name}.py" not in before}
-        modules |= {f"{folder}/{name}": _file("test all check:\n\t@true\n") for name in ("GNUmakefile",)}
+        modules[f"{folder}/GNUmakefile"] = _file("test all check:\n\t@true\n")
         yield Attempt("", "when modules of the tests are in the agent's folder", modules, advice=ELSEWHERE)
     programs = {
         path: replace(before[path], data=_nothing(before[path]))
@@ -192,8 +192,8 @@ def _named(subject: Subject) -> list[str]:
     found = []
     for name in _PATH.findall(tests_text(subject.task)):
         path = name if name.startswith("/") else f"{folder}/{name.removeprefix('./')}"
-        is_own = path.startswith((f"/{TESTS}/", "/logs/", "/usr/", "/bin/", "/dev/", "/proc/", "/etc/"))
-        if not is_own and path.count("/") > 1 and (path in known or (name.startswith("/") and "." in path)):
+        is_elsewhere = path.startswith((f"/{TESTS}/", "/logs/", "/usr/", "/bin/", "/dev/", "/proc/", "/etc/"))
+        if not is_elsewhere and path.count("/") > 1 and (path in known or (name.startswith("/") and "." in path)):
             found.append(path)
     return list(dict.fromkeys(found))
 
