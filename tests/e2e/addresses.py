@@ -75,6 +75,7 @@ OF_PROJECT = (
     *(
         "trajectory-list",
         "trajectory-tasks",
+        "trajectory-agents",
         "pair-list",
         "run-list",
         "run-new",
