@@ -173,6 +173,10 @@ class Project(s.ProjectOut, Record[M], Generic[M]):
     def guarantees(self) -> Rows[Guarantee[M], M]:
         return Rows(self._transport, f"{self.path}/guarantees", {}, listed(Guarantee, self._transport))
 
+    def judge_trials(self) -> Rows[s.JudgeTrialOut, M]:
+        """Trials of a judge's instructions, the newest first; `run("judge_trial", model=…, text=…)` makes one."""
+        return self._rows("judge-trials", {}, s.JudgeTrialOut)
+
     def approval_models(self) -> Rows[s.ApprovalModelOut, M]:
         """Models of the project's decisions, the newest first; `run("predict")` makes one."""
         return self._rows("approval-models", {}, s.ApprovalModelOut)

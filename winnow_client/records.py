@@ -237,6 +237,13 @@ class Audit(s.DrawnAuditOut, Record[M], Generic[M]):
         return f"/audits/{self.id}"
 
     @call
+    async def extend(self) -> Audit[M]:
+        """Give people as many looks again, where the audit was drawn with extensions."""
+        await self._transport.json("POST", f"{self.path}/extensions")
+        await self._read()
+        return self
+
+    @call
     async def approve(self, *, keep_alive: float = 0.0) -> Guarantee[M]:
         """Approve what is proven. The share `keep_alive` of it stays for people, whose errors end the guarantee."""
         made = await self._transport.json("POST", f"{self.path}/guarantees", body={"keep_alive": keep_alive})

@@ -84,6 +84,11 @@ class LeakOut(Response):
     spans: list[dict[str, Any]]
 
 
+class IntervalOut(Response):
+    low: float
+    high: float
+
+
 class ChangedRowOut(Response):
     sample: str
     format: str
@@ -343,6 +348,11 @@ class FunnelStepOut(Response):
     rate: float | None = None
 
 
+class SinceOut(Response):
+    decided: int
+    otherwise: int
+
+
 class ItemOut(Response):
     id: str
     stage: str
@@ -524,28 +534,6 @@ class VerdictRowOut(Response):
     created_at: datetime
 
 
-class GuaranteeOut(Response):
-    id: str
-    audit: str
-    state: str
-    promise: str
-    alpha: float
-    delta: float
-    score: str
-    threshold: float
-    set_sha256: str
-    samples: int
-    approved: int
-    finished: bool
-    keep_alive: float
-    alive: AliveOut
-    created_by: str
-    created_at: datetime
-    withdrawn_at: datetime | None = None
-    withdrawn_by: str | None = None
-    reason: str | None = None
-
-
 class AnswerOut(Response):
     text: str
     tool_calls: list[dict[str, Any]]
@@ -581,6 +569,17 @@ class SampleAnswerOut(Response):
     facts: FactsOut
     leak: LeakOut | None = None
     revision: str | None = None
+
+
+class ChangeOut(Response):
+    delta: float
+    interval: IntervalOut
+    p: float
+
+
+class KappaOut(Response):
+    kappa: float | None = None
+    interval: IntervalOut | None = None
 
 
 class ChangesOut(Response):
@@ -642,6 +641,7 @@ class DrawnAuditOut(Response):
     filter: dict[str, Any]
     score: str
     size: int
+    extensions: int
     alpha: float
     delta: float
     cluster: str
@@ -651,6 +651,8 @@ class DrawnAuditOut(Response):
     samples: int
     left_out: dict[str, int]
     method: str
+    drawn: int
+    several: str | None = None
     looked: int
     agreed: int
     proven: LevelOut | None = None
@@ -747,6 +749,29 @@ class FiguresOut(Response):
 class PipelineOut(Response):
     name: str
     steps: list[FunnelStepOut]
+
+
+class GuaranteeOut(Response):
+    id: str
+    audit: str
+    state: str
+    promise: str
+    alpha: float
+    delta: float
+    score: str
+    threshold: float
+    set_sha256: str
+    samples: int
+    approved: int
+    finished: bool
+    keep_alive: float
+    alive: AliveOut
+    since: SinceOut
+    created_by: str
+    created_at: datetime
+    withdrawn_at: datetime | None = None
+    withdrawn_by: str | None = None
+    reason: str | None = None
 
 
 class LabelErrorOut(Response):
@@ -913,6 +938,14 @@ class AnswersOut(Response):
     challenger: SampleAnswerOut
 
 
+class RightnessOut(Response):
+    n: int
+    right: int
+    accuracy: float | None = None
+    interval: IntervalOut
+    kappa: KappaOut
+
+
 class ApprovalModelOut(Response):
     id: str
     run: str
@@ -991,6 +1024,7 @@ class ScenarioOut(Response):
     id: str
     name: str
     title: str
+    family: str
     axes: dict[str, str | int]
     fixtures: list[dict[str, Any]]
     env: dict[str, str]
@@ -999,6 +1033,9 @@ class ScenarioOut(Response):
     reference_solution: str
     checker: str
     expected_terminal: str
+    files: list[dict[str, Any]]
+    source: str
+    not_run_here: list[str]
     scratch: list[str]
     free_order: list[str]
     authored_by: str
@@ -1045,3 +1082,21 @@ class SampleDetail(Response):
     turns: list[TurnOut] | None = None
     decided_by: str | None = None
     decided_at: str | None = None
+
+
+class ComparedOut(Response):
+    known: int
+    before: RightnessOut
+    after: RightnessOut
+    change: ChangeOut | None = None
+
+
+class JudgeTrialOut(Response):
+    run: str
+    judge: str
+    part: str
+    texts: dict[str, str]
+    people: ComparedOut
+    controls: ComparedOut
+    tried: int
+    created_at: datetime

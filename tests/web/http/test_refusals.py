@@ -128,6 +128,7 @@ def rows(owner: User) -> Rows:
     model = ApprovalModel.objects.create(project=project, run=learned, version=1, seed=0)
     SavedMapping.objects.create(project=project, name="ours", created_by=owner)
     promise = {"score": "score", "size": 1, "alpha": 0.5, "delta": 0.5, "seed": 1, "set_sha256": "0" * 64, "samples": 2}
+    promise |= {"drawn": 1, "extensions": 1}
     audit = Audit.objects.create(project=project, created_by=owner, levels=[[0.0, 2]], **promise)
     made = {"created_by": owner, "threshold": 0.0, "batch": "g", "samples": 1, "finished": True}
     guarantee = Guarantee.objects.create(project=project, audit=audit, **made)
