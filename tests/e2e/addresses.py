@@ -91,7 +91,8 @@ def full_pages() -> set[str]:
 
 
 def _parts(name: str) -> list[str]:
-    return get_resolver().reverse_dict.getlist(name)[0][0][0][1]
+    parts: list[str] = get_resolver().reverse_dict.getlist(name)[0][0][0][1]
+    return parts
 
 
 # Opened by tests of their own, since they need something that the demo has not.
@@ -100,9 +101,10 @@ ELSEWHERE = {
     *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit", "row-delete", "oidc-link"),
     *("docs", "service-token"),
 }
+# The queue's page is filled by a helper of another module.
+OF_PROJECT = ("queue", *sorted(name for name in full_pages() - ELSEWHERE if _parts(name) == ["slug"]))
 PAGES: dict[str, tuple[str, Args]] = {
-    **{name: (name, _project) for name in sorted(full_pages() - ELSEWHERE) if _parts(name) == ["slug"]},
-    "queue": ("queue", _project),
+    **{name: (name, _project) for name in OF_PROJECT},
     "home": ("home", _nothing),
     "notification-list": ("notification-list", _nothing),
     "project-new": ("project-new", _nothing),
