@@ -13,7 +13,7 @@ from curation.imports.layouts.account import Account
 from curation.imports.layouts.rows.mapping import RowMapping, checked_tools
 from curation.imports.models import SavedMapping
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -73,7 +73,7 @@ class Chunk(Generic[E]):
 
 
 @dataclass(slots=True)
-class Target:
+class ImportTarget:
     """Where a kind writes to. `memory` is stored with the progress and survives a killed worker; `notes` are added to
     the run's result."""
 
@@ -134,18 +134,18 @@ class ImportKind(ABC, Generic[O, E]):
         return self
 
     @abstractmethod
-    def parse(self, row: Row, options: O) -> E:
+    def parse(self, row: SourceRow, options: O) -> E:
         """Parse a row. Raises `RowRefused` with the reason."""
 
     @abstractmethod
-    def write(self, target: Target, entries: list[E]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[E]) -> dict[str, int]:
         """Write in the chunk's transaction; return the additions to the run's figures. Repeating it adds nothing."""
 
     @abstractmethod
-    def preview(self, row: Row, options: O) -> RowPreview:
+    def preview(self, row: SourceRow, options: O) -> RowPreview:
         """Preview a row. Raises `RowRefused` like `parse`."""
 
-    def claims(self, row: Row) -> bool:
+    def claims(self, row: SourceRow) -> bool:
         """Whether a row that the kind can read may be meant for it. A kind that reads nearly everything claims less."""
         return True
 

@@ -32,7 +32,7 @@ from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session
 from curation.imports.sources.array import split_array
-from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
+from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
 START = Position()
@@ -60,7 +60,7 @@ class Document:
 
     name: str
     reading: Reading | None = None
-    row: Row | None = None
+    row: SourceRow | None = None
     refused: str = ""
     value: Json = field(default_factory=dict)
     beside: Beside = lambda path: None
@@ -266,7 +266,7 @@ class Folder:
                 path.write_bytes(files.bytes(part, agent_logs.NAME) or b"")
             return self._read(files.root + files.main, agent_logs.read, Path(folder, files.main))
 
-    def rows(self, name: str, found: Iterable[Row | BadRow]) -> Iterator[Document]:
+    def rows(self, name: str, found: Iterable[SourceRow | BadRow]) -> Iterator[Document]:
         """Yield the documents in the rows of a file, or the rows themselves."""
         for row in found:
             place = f"{name}:{row.offset + 1}"
@@ -275,10 +275,10 @@ class Folder:
             else:
                 yield replace(self._document(place, row.value, replace(row, file=name)), after=row.after)
 
-    def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
+    def _document(self, name: str, value: Json, row: SourceRow | None = None, **options: Any) -> Document:
         layout = recognise(value)
         if layout is None:
-            return Document(name, row=row or Row(0, value, Position(1), file=name), value=value)
+            return Document(name, row=row or SourceRow(0, value, Position(1), file=name), value=value)
         return replace(self._read(name, partial(read, **options), layout, value), value=value)
 
     def _read(self, name: str, reader: Callable[..., Reading], *given: object) -> Document:
@@ -352,12 +352,12 @@ def _report(files: Files, name: str) -> object:
         return _all_values(split_lines(file, START, files.longest), name, files.longest)
 
 
-def _decoded(raws: Iterable[Raw]) -> Iterator[Row | BadRow]:
+def _decoded(raws: Iterable[Raw]) -> Iterator[SourceRow | BadRow]:
     return (decode(raw) for raw in raws if raw.text or raw.refusal)
 
 
 def _values(raws: Iterable[Raw]) -> list[Json]:
-    return [found.value for found in _decoded(raws) if isinstance(found, Row)]
+    return [found.value for found in _decoded(raws) if isinstance(found, SourceRow)]
 
 
 def _all_values(raws: Iterable[Raw], name: str, longest: int) -> list[Json]:

@@ -22,7 +22,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
     archive. `read` are the other files that were read or ignored since the row before, with what became of each."""
 
@@ -46,11 +46,11 @@ class Reader(Protocol):
 
     format: str
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         """All rows from `start` on, without empty lines."""
         ...
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         """The rows with offsets from `start` to `start + length − 1`."""
         ...
 

@@ -10,7 +10,7 @@ import pytest
 from curation.llm.client.ends import KNOWN
 from curation.llm.client.read import read_answer
 from curation.llm.client.refusals import refusal_of
-from curation.llm.client.streams import BrokenAnswer, Progress, RefusedAnswer, progress_of_call
+from curation.llm.client.streams import BrokenAnswer, RefusedAnswer, StreamProgress, progress_of_call
 
 JSON, STREAM = "application/json", "text/event-stream"
 PAGE = "<!DOCTYPE html><html><head><title>Bad gateway</title><style>b {}</style></head><body><h1>Error 502</h1></body>"
@@ -29,11 +29,11 @@ def whole(reason: str, content: object = "ls", **more: Any) -> dict[str, Any]:
 GOOD = chunk({"content": "l"}) + chunk({"content": "s"}) + chunk({}, "stop") + b"data: [DONE]\n\n"
 
 
-def read(content: bytes | dict[str, Any], kind: str = JSON, *, status: int = 200) -> tuple[int, Any, Progress]:
+def read(content: bytes | dict[str, Any], kind: str = JSON, *, status: int = 200) -> tuple[int, Any, StreamProgress]:
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
 
-    async def answer() -> tuple[int, Any, Progress]:
-        progress = Progress()
+    async def answer() -> tuple[int, Any, StreamProgress]:
+        progress = StreamProgress()
         progress_of_call.set(progress)
         request = httpx.Request("POST", "http://127.0.0.1/v1")
         found = await read_answer(httpx.Response(status, headers={"content-type": kind}, content=body, request=request))
