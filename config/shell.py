@@ -105,7 +105,7 @@ SECTIONS = {
     "assigned": (("assignment-list", "Assignments"),),
     "disputed": (("dispute-list", "Disputed"),),
     "duels": (("duel-list", "List"), ("reign-list", "Kings")),
-    "judges": (("judge-list", "List"), ("panel-list", "Panels")),
+    "judges": (("judge-list", "List"), ("trial-list", "Trials of judges"), ("panel-list", "Panels")),
     "agreement": (("agreement-page", "Agreement"), ("guarantee-page", "Guarantee")),
     "thresholds": (("threshold-page", "Thresholds"), ("prediction-page", "Predictions")),
     "scenarios": (

@@ -48,6 +48,10 @@ class NoReply(SandboxFailed):
     """The server did not reply in time."""
 
 
+class ReplayDiffers(SandboxError):
+    """The state cannot be rebuilt: a command shows something else than when it was recorded."""
+
+
 class UnknownAction(SandboxError):
     """The agent's actions are none that the server takes; the message says which field is the cause."""
 

@@ -105,6 +105,16 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StateDigest:
+    """A state between two commands. `pid` is a process id: programs with a lower one ran before. Two states are the
+    same if `sha256` is: files, links and folders with their contents and modes, the working directory, variables, and
+    the number of running processes."""
+
+    pid: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class PathEdit:
     """A path as it is to be: a `file`, a `folder`, a `link`, or nothing if `kind` is empty.
 

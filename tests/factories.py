@@ -28,7 +28,7 @@ from curation.runs.models import Run
 from curation.samples.models import UNSCORED, Sample, SampleText
 from curation.scenarios.bundles.document import digest
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
-from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryText
+from curation.trajectories.models import KEPT, Outcome, StepValue, Trajectory, TrajectoryText
 from curation.trajectories.shell import steps_of
 
 _numbers = itertools.count(1)
@@ -299,6 +299,12 @@ def make_trajectory(
     )
     TrajectoryText.objects.create(trajectory=trajectory, **text)
     return trajectory
+
+
+def make_step_value(trajectory: Trajectory, at: int, run: Run, **values: Any) -> StepValue:
+    """A step's value by the operator of the trajectory."""
+    row = {"key": f"{trajectory.pk}-{at}", "operator": trajectory.model, **values}
+    return StepValue.objects.create(project=trajectory.project, run=run, trajectory=trajectory, at=at, **row)
 
 
 def called(command: str, output: str, number: int = 1, **fields: Any) -> dict[str, Any]:

@@ -9,11 +9,13 @@ class DuelsConfig(AppConfig):
     name = "curation.duels"
 
     def ready(self) -> None:
+        from curation.duels.cascade.kind import CascadeRun
         from curation.duels.imports.records import PullRequestKind
         from curation.duels.imports.turns import TurnKind
         from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, PromptsRun, RescoreRun
         from curation.duels.rubric import RubricWeights
         from curation.duels.score.settings import CountingScores
+        from curation.duels.trials.kind import TrialRun
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
         from curation.projects.settings import dependents
@@ -28,5 +30,6 @@ class DuelsConfig(AppConfig):
         dependents.register(CountingScores())
         dependents.register(RubricWeights())
         kinds.register(PromptsRun(), DuelRun(), KingRun(), ChallengerRun(), JudgeRun(), RescoreRun())
+        kinds.register(CascadeRun(), TrialRun())
         row_kinds.register(TurnKind())
         row_kinds.register(PullRequestKind())

@@ -381,10 +381,10 @@ def _check_panel(project: Project, params: JudgeParams) -> None:
         with check():
             targets_named(project, judges_of(project.settings, params), "judges")
         with check():
-            _settle_panel(project, params)
+            settle_panel(project, params)
 
 
-def _settle_panel(project: Project, params: JudgeParams) -> None:
+def settle_panel(project: Project, params: JudgeParams) -> None:
     panel = panel_of(project.settings, params)
     _checked_weights(project, panel.weights or {})
     # Store the settings that apply, so that later changes do not affect the run.

@@ -119,6 +119,10 @@ class ImportKind(ABC, Generic[O, E]):
     note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]
 
+    def fits(self, source: Opened) -> bool:
+        """Whether the names of a source's files say that it is of this kind and no other."""
+        return False
+
     def reader_of(self, source: Opened) -> Reader:
         """Return the reader of a source's rows. Raises `SourceError` for a source without them."""
         return rows_of(source)

@@ -11,7 +11,8 @@ class TrajectoriesConfig(AppConfig):
     def ready(self) -> None:
         from curation.projects.instructions.texts import register
         from curation.runs import kinds
-        from curation.trajectories.kinds import PairsRun, ReplayRun, RolloutRun
+        from curation.trajectories.kinds import PairsRun, ProbeRun, ReplayRun, RolloutRun, ShortenRun
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
-        kinds.register(RolloutRun(), ReplayRun(), PairsRun())
+        register("operator_tools", FOLDER / "operator_tools.txt", "Operator: work in a terminal by tools")
+        kinds.register(RolloutRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())

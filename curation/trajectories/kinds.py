@@ -1,4 +1,4 @@
-"""The run kinds `rollout`, `replay` and `pairs`."""
+"""The run kinds `rollout`, `replay`, `probe`, `shorten` and `pairs`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,25 +6,32 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
 from curation.scenarios.filters import ScenarioFilter
 from curation.trajectories.filters import TrajectoryFilter
-from curation.trajectories.pages.run_section import pairs_section, replay_section, rollout_section
+from curation.trajectories.pages.run_section import pairs_section, probe_section, replay_section, rollout_section
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
     PairParams,
+    ProbeParams,
     ReplayParams,
     RolloutParams,
+    ShortenParams,
     matching_scenarios,
     matching_trajectories,
     trajectories_to_pair,
 )
+from curation.trajectories.probe.choose import ChooseStage, states_to_value
+from curation.trajectories.probe.stage import RoundStage
+from curation.trajectories.probe.states import StatesStage, rows_to_probe
+from curation.trajectories.probe.values import probe_figures
 from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
-from curation.trajectories.rollout.stage import RolloutStage
+from curation.trajectories.rollout.stage import EpisodeParams, RolloutStage
+from curation.trajectories.shorten.stage import ShortenStage, rows_to_shorten, shorten_figures
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -57,18 +64,9 @@ class RolloutRun(Kind[RolloutParams]):
                 require_sandbox()
 
     def estimate(self, project: Project, params: RolloutParams) -> Estimate:
-        """An upper bound: every episode uses all its turns, and each turn sends all earlier ones again."""
-        target = targets_named(project, [params.model], "model")[0]
-        turns = params.max_turns
         episodes = matching_scenarios(project, params.filter).count() * params.samples
-        calls = episodes * turns
-        tokens_in = calls * OPENING_TOKENS + episodes * TURN_TOKENS * turns * (turns - 1) // 2
-        most = f"At most {counted(turns, 'turn')} in each of {counted(episodes, 'episode')}"
-        note = f"{most}; most episodes end sooner."
-        priced = Estimate.of_calls(
-            target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=calls * REPLY_TOKENS
-        )
-        return Estimate.total([priced], note)
+        most = f"At most {counted(params.max_turns, 'turn')} in each of {counted(episodes, 'episode')}"
+        return Estimate.total([estimate_episodes(project, params, episodes)], f"{most}; most episodes end sooner.")
 
     def finish(self, run: Run, params: RolloutParams) -> Json:
         return rollout_figures(run)
@@ -82,6 +80,16 @@ class RolloutRun(Kind[RolloutParams]):
 
     def section(self, run: Run) -> Mapping[str, object]:
         return rollout_section(run)
+
+
+def estimate_episodes(project: Project, params: EpisodeParams, episodes: int) -> Estimate:
+    """An upper bound: every episode uses all its turns, and each turn sends all earlier ones again."""
+    target = targets_named(project, [params.model], "model")[0]
+    turns = params.max_turns
+    calls = episodes * turns
+    tokens_in = calls * OPENING_TOKENS + episodes * TURN_TOKENS * turns * (turns - 1) // 2
+    tokens_out = calls * REPLY_TOKENS
+    return Estimate.of_calls(target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
 
 
 class ReplayRun(Kind[ReplayParams]):
@@ -127,6 +135,94 @@ class ReplayRun(Kind[ReplayParams]):
 
     def section(self, run: Run) -> Mapping[str, object]:
         return replay_section(run)
+
+
+class ProbeRun(Kind[ProbeParams]):
+    name = "probe"
+    title = "Probe: which step made the difference"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Rebuilds the state after a step and lets rollouts go on: their success rate is the value of the step."
+    filter = TrajectoryFilter
+    params = ProbeParams
+    section_template = "trajectories/probe/_run_section.html"
+
+    def stages(self, params: ProbeParams) -> Sequence[Stage]:
+        rounds = [RoundStage(params, number + 1) for number in range(params.rounds)]
+        return [StatesStage(params), ChooseStage(params), *rounds]
+
+    def check(self, project: Project, params: ProbeParams) -> None:
+        with all_checks() as check:
+            with check():
+                targets_named(project, [params.model], "model")
+            with check():
+                if not rows_to_probe(project, params).exists():
+                    detail = "No rollout matches, so there is no step to probe. Change the filter, or launch a rollout."
+                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+            with check():
+                require_sandbox()
+
+    def estimate(self, project: Project, params: ProbeParams) -> Estimate:
+        states = states_to_value(project, params)
+        episodes = min(params.most_rollouts, states * params.samples * params.rounds)
+        most = f"At most {counted(episodes, 'rollout')} from {counted(states, 'state')}"
+        note = f"{most}; none where the rollouts at hand decide."
+        return Estimate.total([estimate_episodes(project, params, episodes)], note)
+
+    def finish(self, run: Run, params: ProbeParams) -> Json:
+        return probe_figures(run)
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return [("Launch pairs", f"{reverse('run-new', args=[run.project.slug])}?kind=pairs")]
+
+    def conclude(self, run: Run) -> str:
+        better, all_of_them = run.result["better"], counted(run.result["comparisons"], "comparison")
+        rollouts = counted(run.result["rollouts"], "rollout")
+        return f"{better:,} of {all_of_them} {'shows' if better == 1 else 'show'} a better step, after {rollouts}."
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        return probe_section(run)
+
+
+class ShortenRun(Kind[ShortenParams]):
+    name = "shorten"
+    title = "Shorten: sessions without their useless steps"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Leaves out steps that a probe found useless, and keeps the session if it still solves the task."
+    filter = TrajectoryFilter
+    params = ShortenParams
+
+    def stages(self, params: ShortenParams) -> Sequence[Stage]:
+        return [ShortenStage(params)]
+
+    def check(self, project: Project, params: ShortenParams) -> None:
+        with all_checks() as check:
+            with check():
+                if not rows_to_shorten(project, params).exists():
+                    detail = "No kept trajectory that matches has a step that a probe of all steps has found useless."
+                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+            with check():
+                require_sandbox()
+
+    def estimate(self, project: Project, params: ShortenParams) -> Estimate:
+        return Estimate(items=rows_to_shorten(project, params).count(), notes=("No model is called.",))
+
+    def finish(self, run: Run, params: ShortenParams) -> Json:
+        return shorten_figures(run)
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        url = f"{reverse('trajectory-list', args=[run.project.slug])}?run={run.pk}"
+        return [
+            Fact("Shorter sessions", f"{run.result['solved']:,}", url),
+            Fact("Steps left out", f"{run.result['cut']:,}"),
+            Fact("Not solved without them", f"{run.result['not_solved']:,}"),
+        ]
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        return review_steps(run)
+
+    def conclude(self, run: Run) -> str:
+        kept, cut = run.result["solved"], counted(run.result["cut"], "useless step")
+        return f"{counted(kept, 'session')} still {'solves' if kept == 1 else 'solve'} the task without {cut}."
 
 
 class PairsRun(Kind[PairParams]):

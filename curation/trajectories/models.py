@@ -14,6 +14,8 @@ from curation.trajectories.recorded import Recorded
 from curation.trajectories.shell import Turn, turns_of
 from curation.web.text.compact import CompactEncoder
 from curation.web.text.markup import with_signs
+from judging.statistics.rates import Interval
+from judging.statistics.values import Value, Verdict
 
 
 class Outcome(models.TextChoices):
@@ -126,6 +128,10 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         """Rollouts, and episodes on servers."""
         return self.filter(models.Q(scenario__isnull=False) | ~models.Q(environment=""))
 
+    def played(self) -> "TrajectoryQuerySet":
+        """Without those that were shortened: nobody played them."""
+        return self.filter(shortened_from=None)
+
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
 
@@ -210,6 +216,9 @@ class Trajectory(DependsOnRun):
     )
     seconds = models.FloatField(default=0.0)
     replay = models.CharField(max_length=7, choices=ReplayState, blank=True, default=ReplayState.NONE)
+    shortened_from = models.ForeignKey(
+        "self", models.SET_NULL, null=True, related_name="shortened", help_text="The one whose useless steps it lacks."
+    )
     content_hash = models.CharField(
         max_length=32, blank=True, default="", help_text="Digest of an imported run, by which it is known again."
     )
@@ -409,6 +418,97 @@ class Replay(DependsOnRun):
         yield from run.blocked_by(by_it.count(), "Trajectories of other runs that it replayed: {}.", "trajectory-list")
 
 
+class StateTrace(models.Model):
+    """The states of a trajectory's sandbox after each of its steps, by a replay that agreed; there is none of others.
+
+    `states` are digests of the state, by position; empty after a step without output. `keys` are digests of the state,
+    the programs of the scenario that were executed, and all that the terminal has shown: for rollouts with the same
+    key, the same can happen next.
+    """
+
+    trajectory = models.OneToOneField(Trajectory, models.CASCADE, primary_key=True, related_name="trace")
+    backend = models.CharField(max_length=20)
+    states = models.JSONField(default=list)
+    keys = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"states of trajectory {self.trajectory_id}"
+
+
+class StepValueQuerySet(models.QuerySet["StepValue"]):
+    def newest_of(self, trajectory_id: int) -> "StepValueQuerySet":
+        """The values of a trajectory's steps by the last run that measured any, by position."""
+        last = self.filter(trajectory=trajectory_id).order_by("-run_id").values("run_id")[:1]
+        return self.filter(trajectory=trajectory_id, run__in=last).order_by("at")
+
+
+class StepValue(models.Model):
+    """How often rollouts of `operator` that go on after a step are solved.
+
+    `solved` of `rollouts` are those of this run, `shared_solved` of `shared` those that existed, in the same state.
+    After a step that `ended` the episode none go on, and `solved` is its outcome. `key` is as in `StateTrace`.
+    """
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    run = models.ForeignKey(Run, models.CASCADE, related_name="step_values")
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="step_values", db_index=False)
+    at = models.PositiveIntegerField(help_text="The position of the step, from 0.")
+    operator = models.CharField(max_length=200)
+    key = models.CharField(max_length=64)
+    ended = models.BooleanField(default=False)
+    solved = models.PositiveIntegerField(default=0)
+    rollouts = models.PositiveIntegerField(default=0)
+    shared_solved = models.PositiveIntegerField(default=0)
+    shared = models.PositiveIntegerField(default=0)
+
+    objects = StepValueQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["trajectory", "run", "at"], name="step_value_once"),
+        ]
+        # Rollouts of earlier runs in the same state.
+        indexes: ClassVar = [models.Index(fields=["project", "key"], name="step_value_by_key")]
+
+    def __str__(self) -> str:
+        return f"value of step {self.at} of trajectory {self.trajectory_id}"
+
+    @property
+    def value(self) -> Value:
+        if self.ended:
+            return Value(self.solved, 1, ended=True)
+        return Value(self.solved + self.shared_solved, self.rollouts + self.shared)
+
+
+class StepAdvantageQuerySet(models.QuerySet["StepAdvantage"]):
+    def useless(self) -> "StepAdvantageQuerySet":
+        """Steps after which as much is solved as before them, and that left the state as it was."""
+        same = models.F("against__trajectory")
+        return self.filter(verdict=Verdict.ALIKE, unchanged=True, value__trajectory=same)
+
+
+class StepAdvantage(models.Model):
+    """The value of a step against that of another action in the same state, or against the state before the step."""
+
+    value = models.ForeignKey(StepValue, models.CASCADE, related_name="advantages")
+    against = models.ForeignKey(StepValue, models.CASCADE, related_name="advantages_against")
+    difference = models.FloatField(default=0.0)
+    low = models.FloatField(default=-1.0)
+    high = models.FloatField(default=1.0)
+    verdict = models.CharField(max_length=6, choices=[(one.value, one.value) for one in Verdict], default=Verdict.OPEN)
+    unchanged = models.BooleanField(default=False, help_text="The step left the state as it was.")
+    place = models.CharField(max_length=64, blank=True, default="", help_text="Of a divergence (`pairs/place.py`).")
+
+    objects = StepAdvantageQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["value", "against"], name="step_advantage_once")]
+
+    def __str__(self) -> str:
+        return f"advantage of step value {self.value_id}"
+
+
 class Strategy(models.TextChoices):
     FIRST_DIVERGENCE = "first_divergence", "First divergence"
     WHOLE_TRAJECTORY = "whole_trajectory", "Whole trajectory"
@@ -426,6 +526,7 @@ class Pair(DependsOnRun):
     """A kept trajectory against a rejected one of the same scenario or task.
 
     `at` is the position of the first differing step of the agent, from 0; the steps before it are the prompt.
+    `advantage` is that of the chosen action, with its 95 % interval; None if no probe has measured it.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="pairs")
@@ -435,6 +536,9 @@ class Pair(DependsOnRun):
     rejected = models.ForeignKey(Trajectory, models.CASCADE, related_name="pairs_as_rejected")
     strategy = models.CharField(max_length=16, choices=Strategy, default=Strategy.FIRST_DIVERGENCE)
     at = models.PositiveIntegerField()
+    advantage = models.FloatField(null=True)
+    advantage_low = models.FloatField(null=True)
+    advantage_high = models.FloatField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = PairQuerySet.as_manager()
@@ -453,6 +557,13 @@ class Pair(DependsOnRun):
     def blockers_of(cls, run: Run) -> Iterable[Blocker]:
         pairs = cls.objects.filter(models.Q(chosen__run=run) | models.Q(rejected__run=run)).exclude(run=run)
         return run.blocked_by(pairs.count(), "Pairs of other runs that use its trajectories: {}.", "pair-list")
+
+    @property
+    def advantage_in_points(self) -> str:
+        """The advantage with its interval in percentage points; empty if it is not known."""
+        if self.advantage is None or self.advantage_low is None or self.advantage_high is None:
+            return ""
+        return Interval(self.advantage_low, self.advantage_high).around(self.advantage)
 
     @property
     def scenario_name(self) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -11,19 +11,23 @@ from curation.scenarios.models import Scenario, ScenarioQuerySet
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import TrajectoryQuerySet
 
+MOST_ROUNDS = 6
+
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
 class RolloutParams(Strict):
-    """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios.
+    """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios. With `tools`
+    the operator calls functions, `bash` and the scenario's own, instead of writing a command in a fenced block.
 
     Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
     """
 
     model: str
     samples: Annotated[int, Field(ge=1, le=64)] = 3
+    tools: bool = False
     max_turns: Annotated[int, Field(ge=1, le=200)] = 30
     command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
     episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0
@@ -36,18 +40,60 @@ class ReplayParams(Strict):
     filter: dict[str, Any] = {}
 
 
+class ProbeParams(Strict):
+    """`model` is the operator that goes on; `filter` selects trajectories. `steps` are `divergences`, the first actions
+    that differ between kept and rejected trajectories of a scenario, up to `per_scenario`, or `all` steps.
+
+    After each action, up to `rounds` times `samples` rollouts go on while the comparison is undecided, and no more than
+    `most_rollouts` in all. Values are alike if they differ by at most `alike_within`.
+    """
+
+    model: str
+    steps: Annotated[Literal["divergences", "all"], Field(description="The steps that are compared.")] = "divergences"
+    samples: Annotated[int, Field(ge=1, le=64, description="Rollouts after each action in one round.")] = 8
+    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS, description="Rounds for what is undecided.")] = 3
+    most_rollouts: Annotated[int, Field(ge=1, le=100_000, description="Rollouts of the run in all.")] = 1000
+    per_scenario: Annotated[int, Field(ge=1, le=1000, description="Divergences of one scenario.")] = 8
+    alike_within: Annotated[float, Field(gt=0, le=1, description="Difference of two success rates, 0–1.")] = 0.2
+    tools: bool = False
+    max_turns: Annotated[int, Field(ge=1, le=200)] = 30
+    command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
+    episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0
+    filter: dict[str, Any] = {}
+
+
+class ShortenParams(Strict):
+    """`filter` selects trajectories with useless steps."""
+
+    filter: dict[str, Any] = {}
+
+
 class PairParams(Strict):
     """`filter` selects the trajectories that are paired, kept and rejected ones. `source` is `trajectories` for
     imported ones, paired by task, or `scenarios` for rollouts and episodes on servers."""
 
     source: Literal["scenarios", "trajectories"] = "scenarios"
     strategy: Literal["first_divergence", "whole_trajectory"] = "first_divergence"
+    advantage: Annotated[
+        Literal["any", "likely", "proven"],
+        Field(description="How sure a probe must be that the chosen action is better; of first actions that differ."),
+    ] = "any"
+    per_scenario: Annotated[int, Field(ge=1)] | None = Field(None, description="At most so many pairs of one scenario.")
+    per_divergence: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="At most so many pairs that part in the same state by the same actions."
+    )
     filter: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def of_first_actions(self) -> "PairParams":
+        if self.advantage != "any" and (self.strategy, self.source) != ("first_divergence", "scenarios"):
+            raise ValueError("`advantage` is known of first actions that differ, in rollouts")
+        return self
 
 
 def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
     """The scenarios that match a filter and are admitted; only these can be rolled out."""
-    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).admitted())
+    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).for_rollout())
 
 
 def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:
@@ -56,4 +102,4 @@ def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:
 
 def trajectories_to_pair(project: Project, params: PairParams) -> TrajectoryQuerySet:
     rows = matching_trajectories(project, params.filter)
-    return rows.imported() if params.source == "trajectories" else rows.made_here()
+    return rows.imported() if params.source == "trajectories" else rows.made_here().played()

@@ -17,6 +17,10 @@ class Interval:
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
 
+    def around(self, difference: float) -> str:
+        """Return a difference of rates and its interval in percentage points, as a list shows them."""
+        return f"{100 * difference:+.0f} ({100 * self.low:+.0f} to {100 * self.high:+.0f})"
+
 
 def wilson(successes: float, n: float, *, z: float = _Z_95) -> Interval:
     """The Wilson score interval of a rate, as shares from 0 to 1; the whole range if nothing was counted.

@@ -8,7 +8,7 @@ from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, Task
 from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import Session
+from sandbox.protocol import ProgramRun, Session, StateDigest
 
 MAX_SANDBOXES = 3
 # Times differ between runs: listings show when the sandbox was made.
@@ -46,7 +46,12 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class ReplayVerdict:
+    """`states` are those after each orientation and output, if they were asked for; `runs` are the programs that were
+    executed, None if that is not known."""
+
     differences: tuple[Difference, ...]
+    states: tuple[StateDigest, ...] = ()
+    runs: tuple[ProgramRun, ...] | None = None
 
     @property
     def agrees(self) -> bool:
@@ -60,33 +65,42 @@ def run_replay(
     open_session: OpenSession,
     command_seconds: float,
     checkpoint: Callable[[], None] = lambda: None,
+    digest: Callable[[Session], StateDigest] | None = None,
 ) -> ReplayVerdict:
     """Return every difference, in the order of the turns. Dates and times are ignored.
 
-    `checkpoint` is called before every turn and may raise to stop. Raises `SandboxFailed` if `MAX_SANDBOXES` sandboxes
-    broke, `SetupRefused` if the scenario is refused.
+    `digest` reads the state between two commands. `checkpoint` is called before every turn and may raise to stop.
+    Raises `SandboxFailed` if `MAX_SANDBOXES` sandboxes broke, `SetupRefused` if the scenario is refused.
     """
     opened = 0
     while True:
         opened += 1
         try:
             with open_session(task.setup) as session:
-                return ReplayVerdict(tuple(_play(session, task, recorded, command_seconds, checkpoint)))
+                return _play(session, task, recorded, command_seconds, checkpoint, digest)
         except SandboxFailed:
             if opened == MAX_SANDBOXES:
                 raise
 
 
 def _play(
-    session: Session, task: Task, recorded: Recorded, command_seconds: float, checkpoint: Callable[[], None]
-) -> list[Difference]:
+    session: Session,
+    task: Task,
+    recorded: Recorded,
+    command_seconds: float,
+    checkpoint: Callable[[], None],
+    digest: Callable[[Session], StateDigest] | None,
+) -> ReplayVerdict:
     found: list[Difference] = []
+    states: list[StateDigest] = []
+    runs: tuple[ProgramRun, ...] | None = None
     command = ""
     for index, turn in enumerate(recorded.turns):
         checkpoint()
         if turn["kind"] == "action":
             command = str(turn["text"])
-        elif turn["kind"] == "orientation":
+            continue
+        if turn["kind"] == "orientation":
             prompt = prompt_of(session.cwd())
             text = orientation(banner=task.setup.banner, motd=task.setup.motd, prompt=prompt)
             found += _differ(index, "orientation", str(turn["text"]), text)
@@ -94,17 +108,22 @@ def _play(
             result = session.exec(command, command_seconds)
             found += _differ(index, "output", str(turn["text"]), screen_text(result, prompt_of(session.cwd())))
             found += _differ(index, "exit code", str(turn["exit_code"]), str(exit_code_of(result)))
+        if digest is not None:
+            states.append(digest(session))
     if recorded.checker_passed is not None:
         terminal, reason = (recorded.ending.terminal, recorded.ending.reason) if recorded.ending else ("", "")
-        passed = session.check(task.checker, terminal=terminal, panic_reason=reason).passed
-        found += _differ(len(recorded.turns) - 1, "checker", _word(recorded.checker_passed), _word(passed))
-    return found
+        check = session.check(task.checker, terminal=terminal, panic_reason=reason)
+        runs = check.runs
+        found += _differ(len(recorded.turns) - 1, "checker", _word(recorded.checker_passed), _word(check.passed))
+    return ReplayVerdict(tuple(found), tuple(states), runs)
 
 
 def _differ(turn: int, what: str, recorded: str, replayed: str) -> list[Difference]:
-    if recorded == replayed or without_clock(recorded) == without_clock(replayed):
-        return []
-    return [Difference(turn, what, recorded, replayed)]
+    return [] if is_same_screen(recorded, replayed) else [Difference(turn, what, recorded, replayed)]
+
+
+def is_same_screen(recorded: str, replayed: str) -> bool:
+    return recorded == replayed or without_clock(recorded) == without_clock(replayed)
 
 
 def without_clock(text: str) -> str:

@@ -1,17 +1,20 @@
 """The state of a sandbox: every path below the folders that the agent may write, read by `snapshot.pl`."""
 
 import functools
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import ROOTS, TEMPORARY
+from sandbox.protocol import ROOTS, TEMPORARY, Session, StateDigest
 
 # A snapshot is output of a command, so a session that takes one allows this much.
 SNAPSHOT_BYTES = 8 * 1024 * 1024
+DIGEST_SECONDS = 30.0
 PLAIN_FILE, PLAIN_FOLDER = 0o644, 0o755
+_DIGEST = re.compile(r"(\d+) ([0-9a-f]{64})  -\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,22 @@ def snapshot_command() -> str:
     """The command that prints the state. Its programs are named by their paths: the agent may have changed PATH."""
     text = files("sandbox.gate").joinpath("snapshot.pl").read_text()
     return f"/usr/bin/perl -e {shlex.quote(text)} {' '.join(ROOTS)} {TEMPORARY[0]}"
+
+
+@functools.cache
+def digest_command() -> str:
+    """The command that prints its own process id and the SHA-256 of the state, with the variables of the shell."""
+    state = f"set +aex; umask; export -p; {snapshot_command()}"
+    return f'state=$({state}); printf "%s " $$; printf %s "$state" | /usr/bin/sha256sum'
+
+
+def state_digest(session: Session) -> StateDigest:
+    """Raises `SandboxFailed` if the state cannot be read."""
+    result = session.exec(digest_command(), DIGEST_SECONDS)
+    found = _DIGEST.fullmatch(result.output)
+    if result.exit_code or found is None:
+        raise SandboxFailed("The state of the sandbox could not be read.")
+    return StateDigest(int(found[1]), found[2])
 
 
 def read_snapshot(output: str) -> Snapshot:

@@ -8,13 +8,14 @@ so that a dying sandbox is `SandboxFailed("went away")`. `cd` works as in a shel
 stay readable: `backend.sessions[0].commands`.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from sandbox.errors import SandboxFailed
-from sandbox.gate.state import snapshot_command
+from sandbox.gate.state import digest_command, snapshot_command
 from sandbox.protocol import HOME, CheckResult, ExecResult, Finding, Labels, PathEdit, Session, Setup
 
 
@@ -50,11 +51,17 @@ class FakeSession:
             raise SandboxFailed("the session is over")
         if command == snapshot_command():
             return ran(EMPTY_STATE)
+        if command == digest_command():
+            return ran(f"{len(self.commands)} {hashlib.sha256(self.state().encode()).hexdigest()}  -\n")
         self.commands.append(command)
         answer = self._answer(command)
         if isinstance(answer, Exception):
             raise answer
         return ran(answer) if isinstance(answer, str) else answer
+
+    def state(self) -> str:
+        """What commands with a `>` have left behind."""
+        return "\n".join([self.folder, *(command for command in self.commands if ">" in command)])
 
     def cwd(self) -> str:
         return self.folder

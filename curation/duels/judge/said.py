@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from django.db.models import QuerySet
+
 from curation.duels.judge.controls import OUTCOME_OF_PICK, SETTLED_VOTES
 from curation.duels.models import Duel
 from curation.duels.params import DuelParams, JudgeParams, panel_of
@@ -67,7 +69,7 @@ def duels_where(
     `said` is a word of `SAID`, None for all that it read; a dimension narrows replies and flips to that dimension, and
     `part` the duels to a word of `PARTS`.
     """
-    people = choices_of_people(run) if said in ("people", "against_people") else {}
+    people = choices_of_people(Duel.objects.filter(scores__run=run)) if said in ("people", "against_people") else {}
     names = None if dimension is None else (dimension,)
     readings = _control_readings(run, judge) if controls else _readings(run, judge)
     return [
@@ -84,11 +86,10 @@ def controls_of(run: Run) -> list[int]:
     return sorted({pk for pk in items.values_list("target_id", flat=True) if pk})
 
 
-def choices_of_people(run: Run) -> dict[int, int]:
+def choices_of_people(duels: QuerySet[Duel]) -> dict[int, int]:
     """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone."""
-    rows = Duel.objects.filter(
+    rows = duels.filter(
         SETTLED_VOTES,
-        scores__run=run,
         sample__decisions__undone_by=None,
         sample__decisions__pick__in=OUTCOME_OF_PICK,
         sample__decisions__preference__gt="",

@@ -1,10 +1,10 @@
 """Stage `judge`: each judge reads each duel in both orders. A reply that does not parse is retried, then missing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import islice
+from itertools import islice, product
 from typing import ClassVar
 
 from django.db.models import F
@@ -113,27 +113,33 @@ class JudgeStage:
     def read(self, run: Run) -> JudgePlan:
         return JudgePlan.of(run, panel_of(run.settings, self._params), self.targets(run))
 
-    def plan(self, run: Run) -> Iterable[PlannedItem]:
-        plan = self.read(run)
-        marks = plan.fingerprints()
+    def duels(self, run: Run) -> Iterator[int]:
+        """The duels of the run's answers; missing ones are created."""
         prompts = prompts_in(run.project, self._params.filter)
-        duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.panel.mode)
+        mode = self.read(run).panel.mode
+        return pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=mode)
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        plan, duels = self.read(run), self.duels(run)
         share, first = run.settings.panel.controls, True
         while chunk := list(islice(duels, CHUNK)):
             controls = create_controls(chunk, controls_wanted(len(chunk), share, first=first))
             chunk, first = list(mix_in(chunk, controls)), False
-            read = {} if self._params.fresh else _parsed(chunk, marks)
-            for duel_id in chunk:
-                for judge in plan.panel.judges:
-                    for order in plan.panel.orders:
-                        known = read.get((duel_id, judge, order))
-                        data: Json = {"judge": judge, "order": order, "fingerprint": marks[judge][:MARK]}
-                        yield PlannedItem(
-                            f"{duel_id}:{judge}:{order}",
-                            duel_id,
-                            data if known is None else {**data, "verdict": known},
-                            skipped=JUDGED_ALREADY if known is not None else "",
-                        )
+            yield from self.readings(plan, chunk, plan.panel.judges)
+
+    def readings(self, plan: JudgePlan, duels: Sequence[int], judges: Sequence[str]) -> Iterator[PlannedItem]:
+        """Return an item per duel, judge and order; those with a verdict of the same fingerprint are skipped."""
+        marks = plan.fingerprints()
+        read = {} if self._params.fresh else _parsed(duels, marks)
+        for duel_id, judge, order in product(duels, judges, plan.panel.orders):
+            known = read.get((duel_id, judge, order))
+            data: Json = {"judge": judge, "order": order, "fingerprint": marks[judge][:MARK]}
+            yield PlannedItem(
+                f"{duel_id}:{judge}:{order}",
+                duel_id,
+                data if known is None else {**data, "verdict": known},
+                skipped=JUDGED_ALREADY if known is not None else "",
+            )
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, JudgeJob]:
         plan = self.read(run)
@@ -152,20 +158,25 @@ class JudgeStage:
     async def work(self, context: LlmContext, item: Item, job: JudgeJob | None) -> Write:
         if job is None:
             raise ItemFailed("The duel was deleted.")
-        params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
-        readings: list[Reading] = []
-        for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
-            prompt = _prompt(job, number)
-            request = Request(prompt.messages, params, attempt=number, schema=job.plan.response_format)
-            answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
-            completion, dimensions = answered.completion, job.plan.dimensions
-            verdict = parse_verdict(completion.text, finish_reason=completion.finish_reason, dimensions=dimensions)
-            readings.append(Reading(answered, verdict))
-            if isinstance(verdict, ParsedVerdict):
-                break
-        # An answer that imitates a verdict or a delimiter. Findings in the history do not count.
-        injection = any(finding.startswith("answer_") for finding in prompt.findings)
+        readings, injection = await read_duel(context, item, job, fresh=self._params.fresh)
         return lambda: _save(context.run, job, readings, injection)
+
+
+async def read_duel(context: LlmContext, item: Item, job: JudgeJob, *, fresh: bool) -> tuple[list[Reading], bool]:
+    """Return the judge's replies, of which the last one counts, and whether an answer imitates a verdict or a
+    delimiter. Findings in the history do not count."""
+    params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
+    readings: list[Reading] = []
+    for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
+        prompt = _prompt(job, number)
+        request = Request(prompt.messages, params, attempt=number, schema=job.plan.response_format)
+        answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=fresh)
+        completion, dimensions = answered.completion, job.plan.dimensions
+        verdict = parse_verdict(completion.text, finish_reason=completion.finish_reason, dimensions=dimensions)
+        readings.append(Reading(answered, verdict))
+        if isinstance(verdict, ParsedVerdict):
+            break
+    return readings, any(finding.startswith("answer_") for finding in prompt.findings)
 
 
 def _parsed(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, int]:

@@ -118,11 +118,11 @@ def _check(run: Run, query: JudgesQuery, names: list[str]) -> None:
         raise Invalid(
             "Every judge is left out. Keep at least one.", errors=[FieldError("without", "leave at least one judge")]
         )
-    names = dimensions_of(run)
-    if unknown := sorted(set(query.weights or ()) - set(names)):
-        detail = f"The run's rubric has no dimension {', '.join(unknown)}; it has {', '.join(names)}."
+    dimensions = dimensions_of(run)
+    if unknown := sorted(set(query.weights or ()) - set(dimensions)):
+        detail = f"The run's rubric has no dimension {', '.join(unknown)}; it has {', '.join(dimensions)}."
         raise Invalid(detail, errors=[FieldError("weight", detail)])
-    if not any((complete(query.weights, names) or {"": 1.0}).values()):
+    if not any((complete(query.weights, dimensions) or {"": 1.0}).values()):
         raise Invalid(
             "All weights are 0. Give at least one dimension more than 0.",
             errors=[FieldError("weight", "give one dimension more than 0")],

@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from curation.duels.judges.charts import accuracy_chart, agreement_chart
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
 from curation.duels.rubric import dimensions_of
 from curation.duels.verdict.report import is_undecided
@@ -56,6 +57,8 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
         "query": query,
         "figures": _figures(view, access.project.slug),
         "matrix": _matrix(view.judges),
+        "accuracy": accuracy_chart(view.judges),
+        "agreement": agreement_chart(view.judges),
         "tried": None if view.pairs is None else [(pair, _outcomes(pair)) for pair in view.pairs],
         "dimensions": dimensions_of(view.run) if view.run else (),
         "weights": ", ".join(f"{name}={weight:g}" for name, weight in (query.weights or {}).items()),

@@ -80,11 +80,14 @@ class ScoreStage:
 
         def write() -> Json:
             # Read inside the transaction that saves them.
-            scored = score_duels(run, item.data["duels"], panel, self._params)
+            scored = self.score(run, item.data["duels"], panel)
             save_scores(run, scored)
             return {"duels": len(scored)}
 
         return write
+
+    def score(self, run: Run, ids: Sequence[int], panel: Panel) -> list[Scored]:
+        return score_duels(run, ids, panel, self._params)
 
 
 def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> list[Scored]:

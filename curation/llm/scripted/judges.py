@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from curation.llm.scripted.reading import Evidence, Mark, general_mark, read_answer, read_history
+from curation.llm.scripted.text import BLOCK, commands_of
 
 KEY = r'(?: key="\w+")?>'
 OPENED = re.compile(rf"<answer_1{KEY}\n")
@@ -23,9 +24,12 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Temper:
-    """How large a lead must be to count, whether the THOUGHT is checked too, and who wins a close case."""
+    """How large a lead must be to count, whether the THOUGHT is checked too, and who wins a close case. `taste` is how
+    far the judge's own opinion of an answer moves a mark, in either direction."""
 
+    name: str
     margin: float
+    taste: float
     thought_counts: bool = True
     leans_first: bool = False
 
@@ -42,9 +46,9 @@ class Case:
         return {name: known.get(name) or general_mark(answer, self.evidence) for name in self.dimensions}
 
 
-CAREFUL = Temper(margin=0.16)
-BRISK = Temper(margin=0.07, thought_counts=False)
-FIRST = Temper(margin=0.12, leans_first=True)
+CAREFUL = Temper("careful", margin=0.16, taste=0.1)
+BRISK = Temper("brisk", margin=0.07, taste=0.2, thought_counts=False)
+FIRST = Temper("first", margin=0.12, taste=0.0, leans_first=True)
 
 
 class NothingToCompare(ValueError):
@@ -93,9 +97,18 @@ def _both(one: dict[str, Mark], two: dict[str, Mark], dimension: str) -> str:
     return f"each {facts[0]}." if facts[0] == facts[1] else f"answer 1 {facts[0]}, answer 2 {facts[1]}."
 
 
+def _taste(answer: str, dimension: str, temper: Temper) -> float:
+    """The judge's own opinion of an answer's commands, the same in both orders: without one all judges of facts are
+    copies of each other."""
+    commands = "\0".join(commands_of(answer, BLOCK))
+    byte = blake2b(f"{temper.name}\0{dimension}\0{commands}".encode(), digest_size=1).digest()[0]
+    return temper.taste * (byte / 127.5 - 1)
+
+
 def _verdict(case: Case, temper: Temper) -> str:
     one, two = case.marks(case.answer_1, temper), case.marks(case.answer_2, temper)
-    choices = {d: _choice(one[d].value - two[d].value, temper) for d in case.dimensions}
+    tastes = {d: _taste(case.answer_1, d, temper) - _taste(case.answer_2, d, temper) for d in case.dimensions}
+    choices = {d: _choice(one[d].value - two[d].value + tastes[d], temper) for d in case.dimensions}
     return json.dumps({**choices, "reason": _reason((one, two), choices)}, ensure_ascii=False)
 
 

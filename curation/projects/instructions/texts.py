@@ -119,10 +119,7 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
     """
     access.require(Scope.ADMIN)
     known = shipped(name)
-    # Browsers send CR LF; the hash must not depend on that.
-    own = None if text is None else text.replace("\r\n", "\n").strip() + "\n"
-    if own is not None:
-        _refuse_unusable(known, own)
+    own = None if text is None else usable_text(name, text)
     now = instructions_for(access.project, name)
     if now.version != seen_version:
         raise Stale.version(seen_version, now.version)
@@ -177,15 +174,18 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _refuse_unusable(known: Shipped, text: str) -> None:
+def usable_text(name: str, text: str, *, place: str = "text") -> str:
+    """Return the text as a version stores it. Raises `Invalid` for one that no version may have."""
+    # Browsers send CR LF; the hash must not depend on that.
+    own, known = text.replace("\r\n", "\n").strip() + "\n", shipped(name)
     reason = ""
-    if not text.strip():
+    if not own.strip():
         reason = "The text is empty. To undo an override, go back to the shipped text."
-    elif len(text) > MAX_CHARACTERS:
-        reason = f"The text has {counted(len(text), 'character')}; at most {MAX_CHARACTERS:,} are allowed."
-    elif "\x00" in text:
+    elif len(own) > MAX_CHARACTERS:
+        reason = f"The text has {counted(len(own), 'character')}; at most {MAX_CHARACTERS:,} are allowed."
+    elif "\x00" in own:
         reason = "The text contains a NUL character, which no model can read."
-    elif lost := [p for p in known.placeholders if p not in text]:
+    elif lost := [p for p in known.placeholders if p not in own]:
         reason = f"The text must contain {', '.join(lost)}, which the stage replaces with its data."
     elif known.check is not None:
         try:
@@ -193,4 +193,5 @@ def _refuse_unusable(known: Shipped, text: str) -> None:
         except ValueError as error:
             reason = str(error)
     if reason:
-        raise Invalid(reason, errors=[FieldError("text", reason)])
+        raise Invalid(reason, errors=[FieldError(place, reason)])
+    return own

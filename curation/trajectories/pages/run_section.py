@@ -4,11 +4,17 @@ from dataclasses import dataclass
 
 from django.db.models import Count
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from curation.runs.models import Run
-from curation.trajectories.models import KEPT, Outcome, Pair, Replay, Trajectory
+from curation.trajectories.models import KEPT, Outcome, Pair, Replay, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.pairs.stage import pair_figures
+from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import TerminalBalance, terminal_balance
+from curation.trajectories.shell import action_of
+from curation.web.text.transcript import summary_line
+from judging.statistics.rates import Interval
+from judging.statistics.values import Verdict
 
 SHOWN = 20
 
@@ -88,6 +94,54 @@ def replay_section(run: Run) -> dict[str, object]:
         ],
         "total": sum(counts.values()),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """A step, and another action in its state or the state before it. Intervals are at 95 %."""
+
+    row: StepAdvantage
+    url: str
+    scenario: str
+    action: str
+    other: str
+
+    @property
+    def tone(self) -> str:
+        return VERDICT_TONES[Verdict(self.row.verdict)]
+
+    @property
+    def advantage(self) -> str:
+        """In percentage points, with its interval."""
+        return Interval(self.row.low, self.row.high).around(self.row.difference)
+
+
+def probe_section(run: Run) -> dict[str, object]:
+    """The comparisons by verdict, and the clearest of them."""
+    rows = StepAdvantage.objects.filter(value__run=run)
+    ranked = rows.select_related("value__trajectory__scenario", "value__trajectory__text", "against__trajectory__text")
+    return {
+        "figures": probe_figures(run),
+        "rows": [_comparison(run, row) for row in ranked.order_by("-low", "-difference", "id")[:SHOWN]],
+        "rounds": run.params["rounds"],
+    }
+
+
+def _comparison(run: Run, row: StepAdvantage) -> ComparisonRow:
+    value, against = row.value, row.against
+    page = reverse("trajectory-page", args=[run.project.slug, value.trajectory_id])
+    is_before = value.trajectory_id == against.trajectory_id
+    return ComparisonRow(
+        row=row,
+        url=f"{page}?step={value.at}#step-{value.at}",
+        scenario=value.trajectory.scenario_name,
+        action=_action_at(value),
+        other="the state before it" if is_before else _action_at(against),
+    )
+
+
+def _action_at(value: StepValue) -> SafeString:
+    return summary_line(action_of(value.trajectory.text.steps[value.at]))
 
 
 def pairs_section(run: Run) -> dict[str, object]:

@@ -107,6 +107,11 @@ class PairOut(Out):
     at: int = Field(
         examples=[2], description="The agent's first step that differs, from 0. The steps before it are equal."
     )
+    advantage: float | None = Field(
+        examples=[0.75], description="Of the chosen action, by a probe: the difference of two success rates, -1 to 1."
+    )
+    advantage_low: float | None = Field(examples=[0.31], description="The lower end of its 95 % interval.")
+    advantage_high: float | None = Field(examples=[0.93])
 
 
 _ANSWERS = {Known.YES: True, Known.NO: False}

@@ -10,13 +10,18 @@ from django.db import transaction
 from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.models import Pair, StepAdvantage, Strategy, Trajectory
+from curation.trajectories.pairs.place import place_of
 from curation.trajectories.params import PairParams, trajectories_to_pair
-from sandbox.agent.pairs import LeftOut, Side, pair_sides
+from judging.statistics.values import Verdict
+from sandbox.agent.pairs import LeftOut, Side, compared, pair_sides
 
 T = TypeVar("T", int, str)
 # Scenarios or tasks of one item.
 BATCH = 20
+NOT_BETTER = "no probe shows that the chosen action is better"
+OVER_CAP = "the scenario, or the state in which they part, has enough pairs"
+LABELS = ("advantage", "advantage_low", "advantage_high")
 
 
 class PairStage:
@@ -47,26 +52,74 @@ class PairStage:
         """Return pairs that are not saved yet, and count in `skip_reasons` why others are none."""
         rows = trajectories_to_pair(run.project, self._params).of_subject(run.project_id, scenario_id, task)
         sides: dict[bool, list[Trajectory]] = defaultdict(list)
-        for row in rows.with_steps().order_by("id"):
+        for row in rows.with_steps().select_related("text", "trace").order_by("id"):
             sides[row.keep].append(row)
-        pairs: list[Pair] = []
+        known = _advantages(run.project, scenario_id) if self._params.strategy == Strategy.FIRST_DIVERGENCE else {}
+        pairs: list[tuple[Pair, str]] = []
         for chosen, rejected in product(sides[True], sides[False]):
             divergence = pair_sides(_side(chosen), _side(rejected), strategy=self._params.strategy)
             if isinstance(divergence, LeftOut):
                 skip_reasons[divergence.value] += 1
                 continue
-            pairs.append(
-                Pair(
-                    project_id=run.project_id,
-                    run=run,
-                    scenario_id=scenario_id,
-                    chosen=chosen,
-                    rejected=rejected,
-                    strategy=self._params.strategy,
-                    at=divergence.at,
-                )
+            place = place_of(chosen, rejected, divergence.at)
+            advantage = known.get(place)
+            if not _is_sure(advantage, self._params.advantage):
+                skip_reasons[NOT_BETTER] += 1
+                continue
+            pair = Pair(
+                project_id=run.project_id,
+                run=run,
+                scenario_id=scenario_id,
+                chosen=chosen,
+                rejected=rejected,
+                strategy=self._params.strategy,
+                at=divergence.at,
             )
-        return pairs
+            if advantage is not None:
+                pair.advantage = advantage.difference
+                pair.advantage_low, pair.advantage_high = advantage.low, advantage.high
+            pairs.append((pair, place))
+        return self._capped(pairs, skip_reasons)
+
+    def _capped(self, pairs: Sequence[tuple[Pair, str]], skip_reasons: Counter[str]) -> list[Pair]:
+        """Return the pairs within the caps, those with the surest advantage first."""
+        caps = (self._params.per_scenario, self._params.per_divergence)
+        if not any(caps):
+            return [pair for pair, _ in pairs]
+        taken: Counter[str] = Counter()
+        found: list[Pair] = []
+        for pair, place in sorted(pairs, key=_surest_first):
+            groups = ("", place or _parting(pair))
+            if any(cap and taken[group] >= cap for cap, group in zip(caps, groups, strict=True)):
+                skip_reasons[OVER_CAP] += 1
+                continue
+            taken.update(groups)
+            found.append(pair)
+        return found
+
+
+def _advantages(project: Project, scenario_id: int | None) -> dict[str, StepAdvantage]:
+    """Return the newest advantage in each place of the scenario."""
+    rows = StepAdvantage.objects.filter(value__trajectory__scenario=scenario_id, value__project=project)
+    return {row.place: row for row in rows.exclude(place="").order_by("id")} if scenario_id else {}
+
+
+def _is_sure(advantage: StepAdvantage | None, wanted: str) -> bool:
+    if wanted == "any":
+        return True
+    enough = [Verdict.BETTER] if wanted == "proven" else [Verdict.BETTER, Verdict.LIKELY]
+    return advantage is not None and advantage.verdict in enough
+
+
+def _surest_first(known: tuple[Pair, str]) -> float:
+    low = known[0].advantage_low
+    return 1.0 if low is None else -low
+
+
+def _parting(pair: Pair) -> str:
+    """Return the shared steps of a pair and its actions, where the states are not known."""
+    shared = [compared(step) for step in pair.chosen.text.steps[: pair.at]]
+    return str([shared, *(compared(side.text.steps[pair.at]).action for side in (pair.chosen, pair.rejected))])
 
 
 def scenarios_with_both(project: Project, params: PairParams) -> list[int]:
@@ -89,13 +142,20 @@ def batches_of(ids: Sequence[T]) -> list[list[T]]:
 
 @transaction.atomic
 def _save(pairs: Sequence[Pair], skip_reasons: Counter[str]) -> Json:
-    """Save the new pairs, without those of trajectories deleted meanwhile."""
+    """Save the new pairs, without those of trajectories deleted meanwhile. Pairs that exist get new advantages."""
     ids = {pk for pair in pairs for pk in (pair.chosen_id, pair.rejected_id)}
     existing = set(Trajectory.objects.select_for_update().filter(pk__in=ids).values_list("pk", flat=True))
     strategies = {pair.strategy for pair in pairs}
-    paired = set(
-        Pair.objects.filter(chosen_id__in=ids, strategy__in=strategies).values_list("chosen_id", "rejected_id")
-    )
+    rows = Pair.objects.select_for_update().filter(chosen_id__in=ids, strategy__in=strategies)
+    paired = {(row.chosen_id, row.rejected_id): row for row in rows}
+    measured = []
+    for pair in pairs:
+        known = paired.get((pair.chosen_id, pair.rejected_id))
+        if known is not None and pair.advantage is not None:
+            for name in LABELS:
+                setattr(known, name, getattr(pair, name))
+            measured.append(known)
+    Pair.objects.bulk_update(measured, LABELS, batch_size=500)
     new = [
         pair
         for pair in pairs

@@ -1,6 +1,6 @@
 """Replay: run a trajectory's recorded commands in a fresh sandbox and compare outputs, terminal and checker."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from django.db import transaction
 from django.db.models import Count
@@ -20,10 +20,10 @@ from curation.trajectories.rollout.stage import limits_of
 from curation.web.problems import Conflict
 from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
-from sandbox.agent.replay import Difference, Recorded, run_replay
+from sandbox.agent.replay import Difference, Recorded, ReplayVerdict, run_replay
 from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.protocol import Limits
+from sandbox.protocol import Limits, Session, StateDigest
 
 CHUNK = 2000
 SERVED = "it was played on a server, not in a sandbox"
@@ -67,36 +67,47 @@ class ReplayStage:
         found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
         if found is None:
             raise ItemSkipped("it was deleted")
-        scenario = found.scenario
-        if scenario is None or found.bundle_sha256 != scenario.bundle_sha256:
-            raise ItemSkipped(replay_refusal(found))
-        bundle, limits = stored_bundle(scenario.text.bundle), _limits_of(found)
-        machine = backend()
-        task = Task(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
-        ending = Ending(found.terminal, found.panic_reason) if found.terminal else None
-        recorded = Recorded(found.text.turns, ending, found.checker_passed)
-        try:
-            verdict = run_replay(
-                task=task,
-                recorded=recorded,
-                open_session=machine.session,
-                command_seconds=limits.command_seconds,
-                checkpoint=context.checkpoint,
-            )
-        except (SandboxFailed, SetupRefused) as failed:
-            raise ItemFailed(f"not compared, because the sandbox failed: {failed}") from failed
-        return lambda: _save(found.pk, context.run, verdict.differences, machine.name)
+        verdict, machine = replay_in_sandbox(context, item, found)
+        return lambda: save_replay(found.pk, context.run, verdict.differences, machine)
 
 
-def _limits_of(trajectory: Trajectory) -> Limits:
+def replay_in_sandbox(
+    context: WorkContext, item: Item, found: Trajectory, digest: Callable[[Session], StateDigest] | None = None
+) -> tuple[ReplayVerdict, str]:
+    """Return the verdict and the name of the backend; with `digest` also the states. Needs `to_replay()`. Raises
+    `ItemSkipped` for a trajectory that cannot be compared, and `ItemFailed`."""
+    scenario = found.scenario
+    if scenario is None or found.bundle_sha256 != scenario.bundle_sha256:
+        raise ItemSkipped(replay_refusal(found))
+    bundle, limits = stored_bundle(scenario.text.bundle), limits_of_rollout(found)
+    machine = backend()
+    task = Task(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
+    ending = Ending(found.terminal, found.panic_reason) if found.terminal else None
+    recorded = Recorded(found.text.turns, ending, found.checker_passed)
+    try:
+        verdict = run_replay(
+            task=task,
+            recorded=recorded,
+            open_session=machine.session,
+            command_seconds=limits.command_seconds,
+            checkpoint=context.checkpoint,
+            digest=digest,
+        )
+    except (SandboxFailed, SetupRefused) as failed:
+        raise ItemFailed(f"not compared, because the sandbox failed: {failed}") from failed
+    return verdict, machine.name
+
+
+def limits_of_rollout(trajectory: Trajectory) -> Limits:
     """The limits of its rollout, or the defaults if that run is deleted."""
     run = trajectory.run
     given = run.params if run and run.kind == "rollout" else {"model": trajectory.model}
-    return limits_of(RolloutParams.model_validate(given))
+    return limits_of(RolloutParams.model_validate(given).command_timeout)
 
 
 @transaction.atomic
-def _save(trajectory_id: int, run: Run, differences: tuple[Difference, ...], backend_name: str) -> Json:
+def save_replay(trajectory_id: int, run: Run, differences: tuple[Difference, ...], backend_name: str) -> Json:
+    """Save a replay of the trajectory, in the transaction that ends the item."""
     row = Trajectory.objects.filter(pk=trajectory_id).first()
     if row is None:
         return {"left": "it was deleted meanwhile"}

@@ -1,5 +1,6 @@
 """The page and the REST call of judges."""
 
+import json
 import re
 from collections import Counter
 from html import unescape
@@ -221,6 +222,17 @@ def test_cost_per_verdict_is_unknown_where_a_price_is(client: Client, run: Run) 
 )
 def test_what_cannot_be_computed_is_refused(client: Client, run: Run, query: str) -> None:
     read(client, run.project, query, 404 if "run" in query else 422)
+
+
+def test_the_charts_show_bias_and_agreement_with_intervals_and_numbers(client: Client, run: Run) -> None:
+    client.force_login(make_member(run.project, make_user(), Role.CURATOR))
+    html = client.get(f"/p/{run.project.slug}/judges/?run={run.pk}").content.decode()
+    bias, agreement = [json.loads(found) for found in re.findall(r'"application/json">(\{"data".*?)</script>', html)]
+    (first_answer,) = [trace for trace in bias["data"] if trace["name"] == "prefers the first answer"]
+    assert first_answer["y"] == ["judge-a", "judge-b", "judge-c"] and first_answer["x"] == [0.5, 0.5, 1.0]
+    assert first_answer["text"][2].startswith("n = ") and first_answer["error_x"]["arrayminus"][2] > 0
+    (cells,) = agreement["data"]
+    assert cells["z"][0] == [None, 0.0, 0.0] and cells["text"][0] == ["", "0%", "0%"]
 
 
 def test_the_page_names_the_flaw_and_the_deleted_judge(client: Client, run: Run) -> None:

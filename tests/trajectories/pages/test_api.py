@@ -196,7 +196,9 @@ def test_pairs_name_both_sides(client: Client, project: Project, bearer: dict[st
     chosen = make_trajectory(project, scenario)
     rejected = make_trajectory(project, scenario, outcome="wrong_terminal", sample_index=1)
     run = make_run(project, "pairs")
-    pair = Pair.objects.create(project=project, run=run, scenario=scenario, chosen=chosen, rejected=rejected, at=3)
+    pair = Pair.objects.create(
+        project=project, run=run, scenario=scenario, chosen=chosen, rejected=rejected, at=3, advantage=0.5
+    )
     page = get(client, bearer, f"/projects/acme/pairs?count=true&run={run.pk}&strategy=first_divergence")
     assert page["total"] == 1
     assert page["data"] == [
@@ -211,6 +213,9 @@ def test_pairs_name_both_sides(client: Client, project: Project, bearer: dict[st
             "rejected_outcome": "wrong_terminal",
             "strategy": "first_divergence",
             "at": 3,
+            "advantage": 0.5,
+            "advantage_low": None,
+            "advantage_high": None,
         }
     ]
     assert get(client, bearer, f"/projects/acme/pairs?scenario={scenario.pk + 1}")["data"] == []

@@ -6,8 +6,8 @@ from django.test import Client
 from curation.projects.models import Project
 from curation.runs.models import Item, ItemState, Run
 from curation.scenarios.models import GateReport
-from curation.trajectories.models import Pair, Replay
-from tests.factories import make_project, make_run, make_scenario, make_trajectory, make_user
+from curation.trajectories.models import Pair, Replay, StepAdvantage
+from tests.factories import make_project, make_run, make_scenario, make_step_value, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -55,6 +55,19 @@ def test_replays_that_agree_and_differ(client: Client, project: Project) -> None
     shown = page(client, run)
     assert f"/p/acme/trajectories/{row.pk}/#replay" in shown and row.subject in shown
     assert shown.index("differs</span>") < shown.index("agrees</span>")
+
+
+def test_compared_steps_of_a_probe(client: Client, project: Project) -> None:
+    run = make_run(project, "probe", params={"model": "operator-a", "rounds": 3})
+    kept = make_trajectory(project)
+    early = make_trajectory(project, kept.scenario, outcome="checker_failed", commands=("todo <b>",), outputs=("",))
+    value = make_step_value(kept, 3, run, solved=7, rollouts=8, shared_solved=1, shared=2)
+    other = make_step_value(early, 1, run, key="", ended=True)
+    StepAdvantage.objects.create(value=value, against=other, difference=0.8, low=0.4, high=0.95, verdict="better")
+    shown = page(client, run)
+    assert f"/p/acme/trajectories/{kept.pk}/?step=3#step-3" in shown
+    assert "8 of 10" in shown and "+80 (+40 to +95)" in shown and "todo &lt;b&gt;" in shown
+    assert "of 1 comparison" in shown and "beside 2 at hand" in shown
 
 
 def test_new_pairs_and_why_others_were_skipped(client: Client, project: Project) -> None:

@@ -1,0 +1,112 @@
+"""The rounds of a probe: rollouts go on after each action of the comparisons that are undecided."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from curation.llm.client.completion import Target
+from curation.runs.calls.record import reused_result
+from curation.runs.calls.targets import run_target
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Write
+from curation.runs.models import Item, Run
+from curation.runs.workers.sandbox import backend
+from curation.scenarios.bundles.document import Bundle, stored_bundle
+from curation.trajectories.models import NEVER_NEGATIVE, StepAdvantage, StepValue, Trajectory
+from curation.trajectories.params import ProbeParams
+from curation.trajectories.probe.values import settle
+from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
+from curation.trajectories.shell import turns_of
+from judging.statistics.values import Verdict
+from sandbox.agent.episode import Turn
+from sandbox.errors import ReplayDiffers
+from sandbox.protocol import Backend
+
+ROUND = "round "
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeJob:
+    """A rollout to play: the actions and outputs that lead to its state."""
+
+    plan: RolloutPlan
+    bundle: Bundle
+    begun: Sequence[Turn]
+
+
+class RoundStage:
+    queue = "rollout"
+
+    def __init__(self, params: ProbeParams, number: int) -> None:
+        """`number` counts from 1."""
+        self.name = f"{ROUND}{number}"
+        self.most_open = settings.SANDBOX_SESSIONS
+        self._params, self._number = params, number
+        self._backend: Backend | None = None
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        """Called once per shard: without a working sandbox the run ends here and says what to install."""
+        self._backend = backend()
+        return [run_target(run, self._params.model)]
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        """The same number of rollouts after each action of what is undecided, until the run has its most."""
+        rows = StepAdvantage.objects.filter(value__run=run, verdict__in=[Verdict.OPEN, Verdict.LIKELY])
+        earlier = Item.objects.filter(run=run, stage__startswith=ROUND).exclude(stage=self.name)
+        left = self._params.most_rollouts - earlier.count()
+        states: dict[str, StepValue] = {}
+        for row in rows.select_related("value", "against").order_by("id"):
+            for value in (row.value, row.against):
+                if not value.ended:
+                    states.setdefault(value.key, value)
+        samples = self._params.samples
+        for key, value in list(states.items())[: -(-left // samples)]:
+            for index in range(min(samples, left)):
+                number = (self._number - 1) * samples + index
+                yield PlannedItem(f"{key}:{number}", value.trajectory_id, {"at": value.at, "key": key, "index": number})
+            left -= samples
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, ProbeJob]:
+        plan = plan_of(run, self._params, self._backend or backend())
+        ids = {item.target_id for item in items if item.target_id is not None}
+        rows = Trajectory.objects.of(run.project).to_replay().in_bulk(ids)
+        return {
+            item.pk: ProbeJob(plan, stored_bundle(row.scenario.text.bundle), _begun(row, item.data["at"]))
+            for item in items
+            if (row := rows.get(item.target_id or 0)) is not None
+            and row.scenario is not None
+            and row.scenario.bundle_sha256 == row.bundle_sha256
+        }
+
+    async def work(self, context: LlmContext, item: Item, job: ProbeJob | None) -> Write:
+        if job is None:
+            raise ItemSkipped("its trajectory was deleted, or its scenario was edited")
+        try:
+            played = await play(
+                context, item, job.plan, job.bundle, index=item.data["index"], begun=job.begun, fresh=True
+            )
+        except ReplayDiffers as differs:
+            raise ItemSkipped(f"its state cannot be rebuilt: {differs}") from differs
+        episode = played.episode
+        if episode.error:
+            raise ItemFailed(f"infrastructure: {episode.error}")
+
+        def write() -> Json:
+            if episode.outcome not in NEVER_NEGATIVE:
+                self._count(context.run, item.data["key"], solved=episode.keep)
+            return {"outcome": episode.outcome, "tokens": episode.tokens, **reused_result(played.reused_calls)}
+
+        return write
+
+    def _count(self, run: Run, key: str, *, solved: bool) -> None:
+        values = StepValue.objects.filter(run=run, key=key)
+        values.update(rollouts=F("rollouts") + 1, solved=F("solved") + int(solved))
+        same = StepAdvantage.objects.filter(Q(value__key=key) | Q(against__key=key), value__run=run)
+        settle(same, self._params)
+
+
+def _begun(row: Trajectory, at: int) -> list[Turn]:
+    """The actions and outputs up to the step, without the orientation, which a new session shows itself."""
+    turns = [turn for turn in turns_of(row.text.steps[: at + 1]) if turn["kind"] != "orientation"]
+    return [Turn(str(turn["kind"]), str(turn["text"]), exit_code=turn.get("exit_code")) for turn in turns]

@@ -1,0 +1,79 @@
+"""The stage `states`: the states of the trajectories that are probed, and of rollouts at hand in the same scenarios."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from curation.projects.models import Project
+from curation.runs.kinds import ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.runs.models import Item, Run
+from curation.runs.workers.sandbox import backend
+from curation.trajectories.models import StateTrace, Trajectory, TrajectoryQuerySet
+from curation.trajectories.params import ProbeParams, matching_trajectories
+from curation.trajectories.replay.stage import replay_in_sandbox, replay_refusal, save_replay
+from curation.trajectories.shell import positions_of
+from sandbox.agent.replay import ReplayVerdict, without_clock
+from sandbox.gate.state import state_digest
+
+CHUNK = 2000
+
+
+class StatesStage:
+    name = "states"
+    queue = "sandbox"
+
+    def __init__(self, params: ProbeParams) -> None:
+        self._params = params
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        chosen = rows_to_probe(run.project, self._params)
+        same = Trajectory.objects.of(run.project).filter(
+            model=self._params.model, scenario__in=chosen.values("scenario")
+        )
+        ids = set(chosen.values_list("pk", flat=True)) | set(same.values_list("pk", flat=True))
+        rows = Trajectory.objects.of(run.project).filter(scenario__isnull=False).select_related("scenario")
+        for row in rows.order_by("id").iterator(CHUNK):
+            if row.pk in ids:
+                yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
+
+    def work(self, context: WorkContext, item: Item) -> Write:
+        found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
+        if found is None:
+            raise ItemSkipped("it was deleted")
+        if StateTrace.objects.filter(trajectory=found, backend=backend().name).exists():
+            return lambda: {"agrees": True, "known": True}
+        verdict, machine = replay_in_sandbox(context, item, found, state_digest)
+        trace = {"backend": machine, **_trace_of(found, verdict)} if verdict.agrees else None
+
+        def write() -> Json:
+            result = save_replay(found.pk, context.run, verdict.differences, machine)
+            if trace and "agrees" in result:
+                StateTrace.objects.update_or_create(trajectory_id=found.pk, defaults=trace)
+            return result
+
+        return write
+
+
+def rows_to_probe(project: Project, params: ProbeParams) -> TrajectoryQuerySet:
+    return matching_trajectories(project, params.filter).filter(scenario__isnull=False).order_by()
+
+
+def _trace_of(trajectory: Trajectory, verdict: ReplayVerdict) -> dict[str, list[str]]:
+    """Return the columns `states` and `keys` of a trace."""
+    steps = trajectory.text.steps
+    states, keys = [""] * len(steps), [""] * len(steps)
+    shown: set[str] = set()
+    found = iter(verdict.states)
+    for turn, position in zip(trajectory.text.turns, positions_of(steps), strict=True):
+        if turn["kind"] == "action":
+            continue
+        state = next(found)
+        shown.add(without_clock(str(turn["text"])))
+        ran = {(run.path, *run.arguments) for run in verdict.runs or () if run.pid < state.pid}
+        states[position] = state.sha256
+        keys[position] = _digest([trajectory.bundle_sha256, state.sha256, sorted(ran), sorted(shown)])
+    return {"states": states, "keys": keys}
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
