@@ -192,6 +192,7 @@ NO_PAGES = {
     *("target-set", "sample-second-opinion", "sample-second-opinion-withdraw", "assignment-withdraw"),
     *("sample-suggest", "sample-suggestion", "sample-suggestion-use", "answer-editor-diff"),
     *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
+    *("queue-ahead", "queue-ahead-release", "start-sample"),
     *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),
     *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),
     *(
