@@ -193,10 +193,13 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
     return response
 
 
+WRONG_PARAMETER = frozenset({"bad_filter", "unknown_parameter", "unknown_sort"})
+
+
 def _without_wrong_parameters(request: HttpRequest, problem: Problem) -> HttpResponse | None:
     """A list with a wrong parameter is shown without it, and says so. None if that cannot be done."""
     wrong = {error.path for error in problem.errors} & request.GET.keys()
-    if request.method != "GET" or problem.code != "bad_filter" or not wrong or not hasattr(request, "_messages"):
+    if request.method != "GET" or problem.code not in WRONG_PARAMETER or not wrong or not hasattr(request, "_messages"):
         return None
     query = request.GET.copy()
     for name in wrong:
