@@ -199,7 +199,14 @@ WRONG_PARAMETER = frozenset({"bad_filter", "unknown_parameter", "unknown_sort"})
 def _without_wrong_parameters(request: HttpRequest, problem: Problem) -> HttpResponse | None:
     """A list with a wrong parameter is shown without it, and says so. None if that cannot be done."""
     wrong = {error.path for error in problem.errors} & request.GET.keys()
-    if request.method != "GET" or problem.code not in WRONG_PARAMETER or not wrong or not hasattr(request, "_messages"):
+    page = request.resolver_match.url_name if request.resolver_match else None
+    if (
+        request.method != "GET"
+        or not (page or "").endswith("-list")
+        or problem.code not in WRONG_PARAMETER
+        or not wrong
+        or not hasattr(request, "_messages")
+    ):
         return None
     query = request.GET.copy()
     for name in wrong:
