@@ -1,9 +1,9 @@
 // The next samples of the queue (#review[data-ahead]) are fetched ahead, each leased to this person. A decision shows the next one at
 // once and is sent behind it, one after the other. A decision that fails brings its sample back, with the reason. Samples that are
-// not shown are released when the page is left, or when it shows another sample than the next.
+// not shown are released when the page is left, or when it shows another sample than the next. Loaded after the modules that ask
+// questions before a decision.
 
 const MOST = 2;
-const FRESH_MS = 120_000; // an older one is fetched again, since its lease may lapse
 let ahead = []; // { root, since }, the first is shown next
 let filling = false;
 let generation = 0;
@@ -12,7 +12,7 @@ let underWay = 0;
 
 const review = () => document.querySelector("#review[data-sample]");
 const token = () => JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
-const post = (url, body) => fetch(url, { method: "POST", body, headers: { "X-CSRFToken": token(), "HX-Request": "true", "X-Requested-With": "fetch" } });
+const post = (url, body) => fetch(url, { method: "POST", body, keepalive: true, headers: { "X-CSRFToken": token(), "HX-Request": "true", "X-Requested-With": "fetch" } });
 const send = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 
 function rootOf(html) {
@@ -65,9 +65,11 @@ function update(html) {
   for (const part of [...holder.content.children]) {
     const here = document.getElementById(part.id);
     if (!here) continue;
-    here.replaceWith(part);
-    window.htmx.process(part);
-    window.htmx.trigger(part, "htmx:load", { elt: part });
+    const isLease = part.id.startsWith("lease-"); // whose own attributes extend it
+    if (isLease) here.replaceWith(part);
+    else here.replaceChildren(...part.childNodes);
+    window.htmx.process(isLease ? part : here);
+    window.htmx.trigger(isLease ? part : here, "htmx:load", { elt: isLease ? part : here });
   }
 }
 
@@ -98,7 +100,8 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest?.("#review button, #review a[href]");
   if (!button) return;
   const form = button.name === "action" && button.form?.id === "decide" ? button.form : null;
-  while (ahead.length > 0 && performance.now() - ahead[0].since > FRESH_MS) drop();
+  // An older one is fetched again, since its lease may lapse.
+  if (ahead.length > 0 && performance.now() - ahead[0].since > 1000 * review().dataset.aheadSeconds) drop();
   if (form && ahead.length > 0) {
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -125,6 +128,5 @@ document.addEventListener("htmx:beforeSend", (event) => {
 document.addEventListener("htmx:load", (event) => {
   if (event.detail.elt.id === "review") setTimeout(fill, 0);
 });
-window.addEventListener("beforeunload", (event) => { if (underWay > 0) event.preventDefault(); });
 window.addEventListener("pagehide", drop);
 setTimeout(fill, 0);
