@@ -34,7 +34,7 @@ from curation.samples.blind import shown_flags
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
 from curation.web.text.markdown import markdown_html
-from curation.web.text.markup import marked, visible
+from curation.web.text.markup import Spans, marked, visible
 from curation.web.text.parts import Form, answer_form, part_html
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import Dimension
@@ -331,7 +331,7 @@ def _seats(
     found = []
     for place, key, answer in answers:
         text = answer.kept_text
-        spans = sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])])
+        spans: Spans = sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])])
         # Marks are shown in the text as it is.
         form = "blocks" if is_agent or spans else answer_form(text)
         found.append(

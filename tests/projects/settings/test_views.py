@@ -50,7 +50,7 @@ class TestNewProject:
     def test_the_slug_is_made_of_the_name(self, client: Client) -> None:
         client.force_login(make_user("grace", is_superuser=True))
         for slug in ("garden-answers", "garden-answers-2"):
-            assert client.post("/projects/new/", {"name": "Garden  Answers!", "slug": ""}).url == f"/p/{slug}/"
+            assert client.post("/projects/new/", {"name": "Garden  Answers!", "slug": ""})["Location"] == f"/p/{slug}/"
 
     def test_a_taken_slug_is_shown_under_its_field_and_the_input_is_kept(
         self, client: Client, project: Project
