@@ -156,13 +156,12 @@ def _claim_first(
 
 
 def _claim_open(rows: SampleQuerySet, access: Access) -> tuple[Lease, bool] | None:
-    """The sample that the caller opened last and has not decided, with its lease extended; else the first that was
+    """The sample that the caller opened last and has not decided, with its lease extended; else one that was
     fetched ahead."""
     own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), sample__in=rows).values_list(
         "sample_id", flat=True
     )
-    opened = own.filter(ahead=False).order_by("-created_at").first()
-    sample_id = opened or own.filter(ahead=True).order_by("created_at").first()
+    sample_id = own.order_by("ahead", "-created_at").first()
     if sample_id is None:
         return None
     found = rows.select_for_update(of=("self",)).filter(pk=sample_id).first()

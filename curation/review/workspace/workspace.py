@@ -276,7 +276,7 @@ def workspace_of(
             for row in decisions
             if row.action == Action.FLAG and row.undone_by_id is None and not hasattr(row, "resolution")
         ],
-        rubric=rubric_of(access.project),
+        rubric=() if rolled_out else rubric_of(access.project),
         guidelines=markdown_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
