@@ -8,8 +8,9 @@ from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
+from curation.review.models import Lease
 from curation.review.queue.pace import progress_of
-from curation.review.queue.take import Order, open_count, own_open, take_next
+from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, take_ahead, take_next
 from curation.review.workspace.navigation import in_queue, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
@@ -86,8 +87,53 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
     return response
 
 
+def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse:
+    """The sample after the one on the page, for a browser that shows it later; 204 if there is none to fetch."""
+    wanted = SampleFilter.from_query(QueryDict(query), ignore={"order"})
+    taken = take_ahead(access=access, order=order_of(query), wanted=wanted)
+    if taken is None:
+        return HttpResponse(status=204)
+    space = workspace_of(
+        access=access,
+        sample=taken.sample,
+        location=Location(queue=True, query=query),
+        lease=taken.lease,
+        skipped_before=taken.skipped_before,
+    )
+    context = workspace_context(access, space)
+    return render(request, "review/workspace/_workspace.html", context)
+
+
+def show_saved(
+    request: HttpRequest, access: Access, location: Location, sample: Sample, lease: Lease | None
+) -> HttpResponse:
+    """The parts that a decision changes on the page of `sample`, which the browser had fetched ahead."""
+    progress = progress_of(access)
+    context: dict[str, object] = {
+        "project": access.project,
+        "sample": sample,
+        "progress": progress,
+        "count": progress.left,
+        "done": last_done(access),
+        "navigation": navigation_of(access, location, sample.pk),
+        "lease": lease,
+        "lapsed": lease is None,
+        "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
+    }
+    return render(request, "review/workspace/_saved.html", context)
+
+
 def show(request: HttpRequest, access: Access, space: Workspace, *, status: int = 200) -> HttpResponse:
     """The workspace of one sample, whole or as a fragment."""
+    context = workspace_context(access, space)
+    if not request.headers.get("HX-Request"):
+        return render(request, "review/sample_page.html", context, status=status)
+    left = space.progress.left if space.progress else open_count(access.project, access.user.pk)
+    context |= {"part": "review/workspace/_workspace.html", "count": left}
+    return render(request, "review/workspace/_fragment.html", context, status=status)
+
+
+def workspace_context(access: Access, space: Workspace) -> dict[str, object]:
     in_queue = space.location.queue and not space.location.looking_back
     order = order_of(space.location.query) if space.location.queue else ""
     slug, pk = access.project.slug, space.sample.pk
@@ -104,11 +150,14 @@ def show(request: HttpRequest, access: Access, space: Workspace, *, status: int 
     if in_queue:
         context["api_path"] = f"/api/v1/projects/{access.project.slug}/queue/next"
         context["api_method"], context["api_body"] = "POST", json.dumps({"order": order})
-    if not request.headers.get("HX-Request"):
-        return render(request, "review/sample_page.html", context, status=status)
-    left = space.progress.left if space.progress else open_count(access.project, access.user.pk)
-    context |= {"part": "review/workspace/_workspace.html", "count": left}
-    return render(request, "review/workspace/_fragment.html", context, status=status)
+        if (
+            space.lease
+            and space.progress
+            and space.progress.left >= AHEAD_FROM
+            and access.project.settings.review.advance
+        ):
+            context["ahead"] = space.location.query
+    return context
 
 
 def announce(response: HttpResponse, text: str) -> HttpResponse:

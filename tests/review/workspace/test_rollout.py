@@ -192,7 +192,7 @@ def test_a_long_session_opens_quickly_and_reads_a_bounded_number_of_rows(
 def test_a_sample_without_its_trajectory(client: Client, me: Access, project: Project) -> None:
     row, sample = rolled_out(project)
     row.delete()
-    assert "neither from a duel nor from a rollout" in page_of(client, sample)
+    assert "has neither answers nor a trajectory" in page_of(client, sample)
 
 
 def test_rest_has_the_trajectory_and_its_turns(client: Client, me: Access, project: Project) -> None:
