@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import scripts_of
-from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, Line
+from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, ReportLine
 from sandbox.gate.state import Entry, State
 from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, subject_of, undone
 from sandbox.harbor.probe import Probed, Scanned, probe, probed, rewards_of, scan, scannable, with_solution
@@ -181,7 +181,7 @@ def _structure(task: Task, runner: Runner, copies: _Copies) -> Iterator[Check]:
     yield Check("solution", not missing, f"{', '.join(missing)}/solve.sh: missing" if missing else "")
     found = runner.lint(copies.write(task))
     hard = [one for one in found if one.rule not in LINT_WARNINGS]
-    lines = tuple(Line(f"# {one.path} [{one.rule}]", one.message) for one in found)
+    lines = tuple(ReportLine(f"# {one.path} [{one.rule}]", one.message) for one in found)
     said = "; ".join(f"{one.path}: {one.message}" for one in hard or found)
     yield Check("lint", not hard, said if hard or not found else f"warning: {said}", lines)
 
@@ -229,15 +229,15 @@ def _report(name: str, tries: Sequence[_Try], full: float) -> Check:
     return Check(name, True, f"warning: {said}", lines)
 
 
-def _lines(one: _Try) -> Iterator[Line]:
-    yield Line(one.script)
-    yield Line(CHECKER, f"{one.printed.rstrip()}\nreward {one.reward:g}".lstrip())
+def _lines(one: _Try) -> Iterator[ReportLine]:
+    yield ReportLine(one.script)
+    yield ReportLine(CHECKER, f"{one.printed.rstrip()}\nreward {one.reward:g}".lstrip())
 
 
-def _terminal(ended: Ended) -> tuple[Line, ...]:
+def _terminal(ended: Ended) -> tuple[ReportLine, ...]:
     reward = "no reward" if ended.reward is None else f"reward {ended.reward:g}"
-    said = [Line(f"# {ended.agent}", ended.said, seconds=ended.seconds)]
-    return (*said, Line(CHECKER, f"{_printed(ended)}\n{reward}".lstrip()))
+    said = [ReportLine(f"# {ended.agent}", ended.said, seconds=ended.seconds)]
+    return (*said, ReportLine(CHECKER, f"{_printed(ended)}\n{reward}".lstrip()))
 
 
 def _printed(ended: Ended) -> str:

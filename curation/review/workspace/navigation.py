@@ -44,7 +44,8 @@ def location_of(values: QueryDict) -> Location:
     at, view = id_number(values.get("at", "")), values.get("view", "")
     if "queue" not in values:
         return Location(at=at, view=view)
-    return in_queue(with_view(values["queue"], view) if view else values["queue"], at)
+    queue = str(values["queue"])
+    return in_queue(with_view(queue, view) if view else queue, at)
 
 
 def in_queue(query: str, at: int | None = None) -> Location:

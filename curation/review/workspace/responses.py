@@ -11,7 +11,7 @@ from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.pace import progress_of
 from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, take_ahead, take_next
-from curation.review.workspace.navigation import in_queue, last_done, navigation_of, queue_url, sample_url
+from curation.review.workspace.navigation import Location, in_queue, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
@@ -96,7 +96,7 @@ def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse
     space = workspace_of(
         access=access,
         sample=taken.sample,
-        location=Location(queue=True, query=query),
+        location=in_queue(query),
         lease=taken.lease,
         skipped_before=taken.skipped_before,
     )
