@@ -351,7 +351,7 @@ class ExportFilter:
 
 
 def _document(rollout: Rollout, project_id: int) -> dict[str, object]:
-    """Return the ATIF document of a trajectory, with what was decided about it and how it ended."""
+    """Return the ATIF document of a trajectory, with its decision and its end."""
     name = rollout.source_id or str(rollout.trajectory_id)
     model = "" if rollout.is_imported else rollout.model
     document = write_document(

@@ -133,7 +133,7 @@ def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
 
 @router.get("/projects/{slug}/scenarios/harbor.zip", summary="Admitted scenarios as a Harbor data set, zipped")
 def download_harbor(request: HttpRequest, slug: str, image: str = IMAGE) -> FileResponse:
-    """Those that match the filter of the list. `image` is what the machines of bundles begin from.
+    """Those that match the filter of the list. `image` is the base of the machines of bundles.
 
     `registry.json` lists the tasks, and `skipped.json` the scenarios that have no counterpart, with the reason.
     """
