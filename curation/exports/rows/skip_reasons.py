@@ -51,7 +51,7 @@ class SkipReason(models.TextChoices):
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer chose a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "The answer has no other answer to be preferred to."
-    NO_STEP_LABELS = "no_step_labels", "The sample is no session with a step that a person labelled."
+    NO_STEP_LABELS = "no_step_labels", "The sample is no session with a labelled step."
     NO_SESSION = "no_session", "The sample is a turn, and the format has whole sessions."
     NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario or task."
     NO_NEGATIVE = "no_negative", "The machine ended the other side of a pair, or nobody knows whether it failed."
