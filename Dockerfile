@@ -28,6 +28,7 @@ COPY static static
 COPY docs docs
 COPY deploy deploy
 COPY winnow winnow
+COPY winnow_client winnow_client
 # This step's data folder, with a generated SECRET_KEY, is not copied into the image.
 RUN python -m compileall -q . \
     && WINNOW_DATA=/tmp/build STATIC_ROOT=/app/staticfiles python manage.py collectstatic --no-input --verbosity 0

@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help install install-dev consumers demo test check bench soak pictures newest-litellm lock image up pin-images
+.PHONY: help install install-dev consumers demo test check bench soak pictures newest-litellm lock client-schemas image up pin-images
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -87,6 +87,10 @@ lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hash
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in $$extras --output-file requirements/$$name.txt; done
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
 		--no-emit-index-url --no-header --no-annotate requirements/telemetry.in --output-file requirements/telemetry.txt
+
+client-schemas: install-dev ## Write the responses of the Python client again, from the OpenAPI document
+	@$(BIN)/python -m deploy.client_schemas
+	@$(BIN)/ruff format --quiet winnow_client/schemas.py
 
 image: ## Build the container image (BASE=python:3.13-slim, TAG=winnow)
 	@exec docker build --tag $(or $(TAG),winnow) $(if $(BASE),--build-arg BASE=$(BASE)) .

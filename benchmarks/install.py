@@ -1,7 +1,7 @@
-"""Size and time of an installation of the wheel without extras, from a warm cache of packages.
+"""Size and time of an installation of the wheels without extras, from a warm cache of packages.
 
-The wheel is built and installed twice in empty environments by uv: the first time fills the cache. The versions of its
-requirements are those of requirements/base.txt.
+The wheels of server and client are built and installed twice in empty environments by uv: the first time fills the
+cache. The versions of their requirements are those of requirements/base.txt.
 """
 
 import os
@@ -24,8 +24,9 @@ def main() -> int:
         subprocess.run(["git", "checkout-index", "--all", f"--prefix={source}"], cwd=ROOT, check=True)  # noqa: S607
         uv("build", "--wheel", "--quiet", "--out-dir", folder, source)
         wheel = next(Path(folder).glob("*.whl"))
-        install(wheel, Path(folder, "first"))
-        seconds = install(wheel, Path(folder, "second"))
+        uv("build", "--wheel", "--quiet", "--out-dir", folder, f"{source}winnow_client")
+        install(Path(folder), Path(folder, "first"))
+        seconds = install(Path(folder), Path(folder, "second"))
         packages = next(Path(folder, "second").glob("lib/*/site-packages"))
         size = megabytes(packages)
         found = [name for name in EXTRAS if (packages / name).exists()]
@@ -36,12 +37,20 @@ def main() -> int:
     return 0 if size <= SIZE and seconds <= WARM and not found else 1
 
 
-def install(wheel: Path, environment: Path) -> float:
-    """Install the wheel in a new environment; return the seconds, with those of making the environment."""
+def install(wheels: Path, environment: Path) -> float:
+    """Install the wheels of a folder in a new environment; return the seconds, with those of making the environment."""
     began = time.monotonic()
     uv("venv", "--quiet", "--python", sys.executable, str(environment))
     versions = ("--constraint", str(ROOT / "requirements/base.txt"))
-    uv("pip", "install", "--quiet", "--python", str(environment / "bin/python"), *versions, str(wheel))
+    uv(
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        str(environment / "bin/python"),
+        *versions,
+        *map(str, wheels.glob("*.whl")),
+    )
     return time.monotonic() - began
 
 

@@ -10,6 +10,7 @@ from curation.duels.judges.api import router as judges_router
 from curation.duels.pages.api import router as duels_router
 from curation.duels.prompts.api import router as prompts_router
 from curation.duels.reigns.api import router as reigns_router
+from curation.duels.trials.resource import router as trials_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
 from curation.evaluations.experiments.resource import router as experiments_router
@@ -88,6 +89,7 @@ for router in (
     tasks_router,
     duels_router,
     judges_router,
+    trials_router,
     reigns_router,
     labels_router,
     assignments_router,

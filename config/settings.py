@@ -161,6 +161,7 @@ TEMPLATES = [
                 "curation.web.forms",
                 "curation.projects.access",
             ],
+            "libraries": {"sample_row": "curation.samples.list.row"},
         },
     },
 ]

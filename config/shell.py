@@ -90,6 +90,7 @@ SECTIONS = {
     "duels": (
         ("duel-list", "List"),
         ("judge-list", "Judges"),
+        ("trial-list", "Trials of judges"),
         ("panel-list", "Panels"),
         ("reign-list", "Kings"),
     ),

@@ -15,7 +15,7 @@ BUILD = (
     "deploy/wheel.py",
     "requirements/agents.in",
     "requirements/base.in",
-    "requirements/data.in",
+    "requirements/client.in",
     "requirements/live.in",
     "requirements/mcp.in",
     "requirements/oidc.in",

@@ -24,6 +24,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from curation.llm.client import defaults
+from tests.browser import browser as browser
 from tests.model_server import ModelServer
 from tests.parts import PARTS, missing
 from tests.postgres import postgres as postgres
@@ -94,12 +95,19 @@ def _on_servers(item: pytest.Item) -> bool:
 @functools.cache
 def _is_of_one_database(test: Path) -> bool:
     """Whether these tests, or the module that they mirror, have statements for one database; without such a module,
-    whether one of its folder has."""
+    whether one has that they import from the folder that they mirror."""
     below = test.parent.relative_to(ROOT / "tests")
     folders, name = (ROOT / "curation" / below, ROOT / below), f"{test.stem.removeprefix('test_')}.py"
     mirrored = [folder / name for folder in folders if (folder / name).exists()]
-    files = [test, *(mirrored or [file for folder in folders for file in folder.glob("*.py")])]
-    return any(OF_ONE_DATABASE.search(file.read_text()) for file in files)
+    text = test.read_text()
+    imported = [file for folder in folders for file in folder.glob("*.py") if _imports(text, file)]
+    return any(OF_ONE_DATABASE.search(file.read_text()) for file in [test, *(mirrored or imported)])
+
+
+def _imports(text: str, file: Path) -> bool:
+    package, name = re.escape(".".join(file.relative_to(ROOT).parts[:-1])), re.escape(file.stem)
+    imports = rf"^from ({package}\.{name} import |{package} import .*\b{name}\b)"
+    return re.search(imports, text, re.MULTILINE) is not None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -54,6 +54,7 @@ class Behaviour:
     only_streams: bool = False  # others are answered with the status of `refusal`
     refusal: int = 400
     calls: bool = False  # answers with a call of the request's first tool
+    arguments: str = "{}"  # of that call
     refuses: list[str] = field(default_factory=list)  # fields of a request that are answered with `refuses_with`
     refuses_with: int = 400
     detail: str = ""
@@ -209,7 +210,7 @@ class _Server:
         size = sum(len(str(message.get("content") or "")) for message in asked["messages"]) // 4
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if how.calls and asked.get("tools"):
-            function = {"name": asked["tools"][0]["function"]["name"], "arguments": "{}"}
+            function = {"name": asked["tools"][0]["function"]["name"], "arguments": how.arguments}
             message["tool_calls"] = [{"index": 0, "id": "call-1", "type": "function", "function": function}]
             finish = "tool_calls"
         if how.thinking:

@@ -42,7 +42,9 @@ def main() -> None:
     """Run the command that the arguments name; the exit status is its own."""
     arguments = sys.argv[1:]
     # `python -m winnow` and PYTHONPATH may name the user's folder, whose `json.py` or `config` is not ours.
-    sys.path[:] = [place for place in sys.path if place and Path(place).resolve() != Path.cwd()]
+    places = [place for place in sys.path if place and Path(place).resolve() != Path.cwd()]
+    # In a clone the client is beside this package.
+    sys.path[:] = places if HERE.parent != SITE or str(SITE) in places else [str(SITE), *places]
     # Beside the user's files, not in the folder of an installed package.
     os.environ["WINNOW_DATA"] = str(Path(os.environ.get("WINNOW_DATA") or "data").expanduser().resolve())
     if not arguments:
@@ -53,7 +55,7 @@ def main() -> None:
     elif command == "--version":
         print(f"winnow {_version()}")
     elif command == "remote":
-        from winnow.client.command import main as work_remotely
+        from winnow_client.command import main as work_remotely
 
         work_remotely(options)
     elif command == "mcp":

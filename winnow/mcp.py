@@ -15,8 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from winnow.client.rows import query
-from winnow.client.site import address_of, token_of
+from winnow_client.rows import query
+from winnow_client.site import address_of, token_of
 
 try:
     import httpx2
@@ -134,9 +134,7 @@ class Site(httpx2.AsyncClient):
 
     async def scopes(self) -> set[str]:
         """Return the token's scopes. The role may allow less: then the call is refused."""
-        response = await self.get(f"{V1}/tokens", params={"limit": 500})
-        prefix = response.request.headers["Authorization"].removeprefix("Bearer ")[:8]
-        return {scope for row in response.json()["data"] if row["prefix"] == prefix for scope in row["scopes"]}
+        return set((await self.get(f"{V1}/me")).json()["scopes"])
 
 
 class Gate(Middleware):

@@ -7,6 +7,7 @@ from curation.dashboard.overview import views
 
 urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/", views.overview, name="overview"),
+    path("p/<slug:slug>/start/<slug:name>/", views.start_sample, name="start-sample"),
     path("p/<slug:slug>/charts/scores.json", views.score_chart, name="score-chart"),
     path("p/<slug:slug>/charts/pace.json", views.pace_chart, name="pace-chart"),
     path("p/<slug:slug>/charts/outcomes.json", views.outcome_chart, name="outcome-chart"),

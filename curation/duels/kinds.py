@@ -27,6 +27,7 @@ from curation.duels.params import (
 )
 from curation.duels.reigns.crown import crown_by_setting, king_by_default, king_note, reigning
 from curation.duels.reigns.pages import crownings
+from curation.duels.rubric import complete, names_of, rubric_of
 from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.leak_figures import leak_results, leak_words
 from curation.duels.verdict.report import conclusion_of
@@ -380,11 +381,12 @@ def _check_panel(project: Project, params: JudgeParams) -> None:
         with check():
             targets_named(project, judges_of(project.settings, params), "judges")
         with check():
-            _settle_panel(project, params)
+            settle_panel(project, params)
 
 
-def _settle_panel(project: Project, params: JudgeParams) -> None:
+def settle_panel(project: Project, params: JudgeParams) -> None:
     panel = panel_of(project.settings, params)
+    _checked_weights(project, panel.weights or {})
     # Store the settings that apply, so that later changes do not affect the run.
     params.judges, params.mode = list(panel.judges), 2 if panel.mode == 2 else 1
     params.swap, params.attempts = len(panel.orders) == 2, panel.attempts
@@ -401,7 +403,21 @@ def _settle_scored_panel(project: Project, params: RescoreParams) -> None:
     panel = panel_of(project.settings, params)
     _check_known_judges(project, panel.judges, named=named)
     params.judges, params.min_judges = list(panel.judges), panel.min_judges or len(panel.judges)
-    params.weights = dict(panel.weights) if panel.weights else None
+    params.weights = _checked_weights(project, params.weights or project.settings.panel.weights)
+
+
+def _checked_weights(project: Project, given: Mapping[str, float]) -> dict[str, float] | None:
+    """Return a weight for every dimension of the project's rubric, None if none is given."""
+    names = names_of(rubric_of(project))
+    unknown = sorted(set(given) - set(names))
+    weights = complete(given, names)
+    if unknown:
+        detail = f"The rubric has no dimension {', '.join(unknown)}; it has {', '.join(names)}."
+    elif weights and not any(weights.values()):
+        detail = "At least one dimension must weigh more than 0."
+    else:
+        return weights
+    raise Invalid(detail, errors=[FieldError("params.weights", detail)])
 
 
 def _scored_run(project: Project, given: str) -> Run:

@@ -457,6 +457,22 @@ class Duel(DependsOnRun):
         return flag_names(self.flags)
 
 
+class TrialTask(models.Model):
+    """Whether a task's duels test the judges' instructions, or are there to write them by. It stays so for ever: no
+    text is measured on tasks that it was written by."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="trial_tasks", db_index=False)
+    task = models.CharField(max_length=220)
+    held_out = models.BooleanField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["project", "task"], name="trial_task_once")]
+
+    def __str__(self) -> str:
+        return self.task
+
+
 class Order(models.TextChoices):
     KING_FIRST = "king_first", "King first"
     CHALLENGER_FIRST = "challenger_first", "Challenger first"

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from curation.duels.models import Order
 from curation.projects.settings.document import ProjectSettings
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
-from judging.panel.rubric import DIMENSIONS
 
 BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
 
@@ -73,26 +72,13 @@ class RescoreParams(Strict):
     weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] | None = None
     filter: dict[str, Any] = {}
 
-    @field_validator("weights")
-    @classmethod
-    def of_known_dimensions(cls, weights: dict[str, float] | None) -> dict[str, float] | None:
-        """A missing dimension weighs 1, as in the project's settings."""
-        if not weights:
-            return None
-        unknown = sorted(set(weights) - set(DIMENSIONS))
-        if unknown:
-            raise ValueError(f"unknown dimension {', '.join(unknown)}; there are {', '.join(DIMENSIONS)}")
-        complete = {name: weights.get(name, 1.0) for name in DIMENSIONS}
-        if not any(complete.values()):
-            raise ValueError("at least one dimension must weigh more than 0")
-        return complete
-
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """The judges, the orders in which they read a duel, and how many a parsed duel needs (`min_judges` None: all).
 
-    `as_scored`: a duel with a score keeps the orders of that score; `orders` are for the others.
+    `weights` may lack dimensions, which weigh 1. `as_scored`: a duel with a score keeps the orders of that score;
+    `orders` are for the others.
     """
 
     judges: tuple[str, ...]
@@ -139,7 +125,7 @@ def panel_of(settings: ProjectSettings, params: JudgeParams | RescoreParams) -> 
         attempts=given.attempts or defaults.attempts,
         min_judges=wanted,
         show_reference=defaults.show_reference if given.show_reference is None else given.show_reference,
-        weights=weights or defaults.dimension_weights(),
+        weights=weights or defaults.weights or None,
         as_scored=isinstance(params, RescoreParams),
         params={"temperature": defaults.temperature, "max_tokens": defaults.max_tokens},
     )

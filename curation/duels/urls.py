@@ -6,6 +6,7 @@ from curation.duels.judges import views as judges
 from curation.duels.pages import views
 from curation.duels.prompts import views as prompts
 from curation.duels.reigns import views as reigns
+from curation.duels.trials import views as trials
 
 urlpatterns = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),
@@ -14,6 +15,7 @@ urlpatterns = [
     path("p/<slug:slug>/duels/reigns/crown/", reigns.reign_crown, name="reign-crown"),
     path("p/<slug:slug>/duels/reigns/<str:pk>/end/", reigns.reign_end, name="reign-end"),
     path("p/<slug:slug>/judges/", judges.judge_list, name="judge-list"),
+    path("p/<slug:slug>/judges/trials/", trials.trial_list, name="trial-list"),
     path("p/<slug:slug>/duels/<str:pk>/", views.duel_page, name="duel-page"),
     path("p/<slug:slug>/trajectories/<str:pk>/prompts/", views.trajectory_prompts, name="trajectory-prompts"),
     path("p/<slug:slug>/prompts/", prompts.prompt_list, name="prompt-list"),

@@ -59,6 +59,11 @@ class EvaluateParams(BaseModel):
         description="Live: episodes of each task (default: 1); on a server without a split the number of seeds (10).",
     )
     seed: Annotated[int, Field(ge=0, lt=2**53)] = Field(0, description="Live: the first seed for a server.")
+    tools: bool = Field(
+        False,
+        description="Live: the models call functions instead of writing a command: in the sandbox `bash` and the "
+        "scenario's own tools, on a server the tools that it lists.",
+    )
     max_concurrency: Annotated[int, Field(ge=1, le=256)] = Field(8, description="Live: episodes at once.")
     action_field: str = Field(
         "", max_length=60, description="Live: the server's field for a command, else from its schema."

@@ -22,8 +22,9 @@ class Audit(models.Model):
 
     The set are the samples that the filter found when it was drawn, but for those that no guarantee may approve
     (`left_out` counts them by reason). `levels` are the thresholds that are tested, from strict to loose, and the
-    samples of the set at or above each: `[[score, samples], …]`. The draw can be repeated: it is the first `size` of
-    the set, in the order of its ids, permuted by NumPy's default generator with `seed`.
+    samples of the set at or above each: `[[score, samples], …]`. The draw can be repeated: it is the beginning
+    of the set, in the order of its ids, permuted by NumPy's default generator with `seed`. People get the first `drawn`
+    of them: `size`, and as many again with each of the `extensions` that were planned at the draw.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="audits")
@@ -31,6 +32,8 @@ class Audit(models.Model):
     filter = models.JSONField(default=dict)
     score = models.CharField(max_length=100, help_text="The name of the score by which samples are ordered.")
     size = models.PositiveIntegerField()
+    extensions = models.PositiveSmallIntegerField(default=0, db_default=0)
+    drawn = models.PositiveIntegerField()
     alpha = models.FloatField(help_text="Tolerated share of errors, 0 to 1.")
     delta = models.FloatField(help_text="1 − confidence, 0 to 1.")
     cluster = models.CharField(max_length=12, choices=Cluster, blank=True, default="")
@@ -39,10 +42,17 @@ class Audit(models.Model):
     samples = models.PositiveIntegerField(help_text="Number of samples in the set.")
     left_out = models.JSONField(default=dict)
     levels = models.JSONField(default=list)
+    spent = models.FloatField(default=0.0, db_default=0.0, help_text="δ of earlier audits of the same samples, in all.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
         return f"audit {self.pk}"
+
+    @property
+    def delta_of_test(self) -> float:
+        """Each test by the looks so far may be wrong with this chance. How many tests there can be was fixed at the
+        draw, and all of them together have δ."""
+        return self.delta / (1 + self.extensions)
 
 
 class AuditSet(models.Model):
@@ -59,8 +69,8 @@ class Guarantee(models.Model):
     """The promise that at most α of the samples that it approved would be rejected or changed by people.
 
     Workers approve them in batches, in the order of their ids up to `cursor`. A withdrawn guarantee gives them back in
-    the same way; `finished` says whether all is done. `kept` of the unseen samples are not approved: people decide
-    them, and a sequential test withdraws the guarantee if they find too many errors.
+    the same order, from 0 on; `finished` says whether all is done. `kept` of the unseen samples are not approved:
+    people decide them, and a sequential test withdraws the guarantee if they find too many errors.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="guarantees")
@@ -96,6 +106,13 @@ class Guarantee(models.Model):
         return "holds" if self.finished else "approving"
 
 
+class DrawQuerySet(models.QuerySet["Draw"]):
+    def offered(self) -> "DrawQuerySet":
+        """Without those of extensions that nobody has asked for."""
+        kept = models.Q(guarantee__isnull=False)
+        return self.filter(kept | models.Q(place__lt=models.F("audit__drawn")))
+
+
 class Draw(models.Model):
     """A sample that an audit drew for people, or that a guarantee keeps for them. Nobody who reviews learns of it.
 
@@ -111,6 +128,8 @@ class Draw(models.Model):
     cluster = models.CharField(max_length=200, blank=True, default="")
     pick = models.CharField(max_length=9, blank=True, default="")
     text_sha256 = models.CharField(max_length=64, blank=True, default="")
+
+    objects = DrawQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["audit", "sample"], name="drawn_once")]

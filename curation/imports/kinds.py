@@ -18,9 +18,11 @@ from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, Reader, SourceError
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
+from curation.projects.audit import record
 from curation.projects.models import Project, Scope
+from curation.projects.settings.patch import merge
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
-from curation.runs.models import Item, ItemState, Run
+from curation.runs.models import Item, ItemState, Run, RunState
 from curation.web.problems import FieldError, Invalid, Problem
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -227,6 +229,8 @@ def _commit(
     after = progress.model_copy(deep=True)
     with transaction.atomic():
         if kind is not None:
+            if not progress.rows and chunk.entries:
+                recognise_data(context.run, kind.data_kind(chunk.entries))
             for name, number in kind.write(target, chunk.entries).items():
                 after.counts[name] = after.counts.get(name, 0) + number
         after.listed += _list_bad(context.run, chunk.bad, LISTED_BAD_ROWS - progress.listed)
@@ -240,6 +244,24 @@ def _commit(
         context.save_progress(item, after.model_dump(), figures)
     for name in Progress.model_fields:
         setattr(progress, name, getattr(after, name))
+
+
+def recognise_data(run: Run, found: str) -> None:
+    """Set the project's kind of data by its first import, unless it is set."""
+    if not found or run.project.settings.data.kind:
+        return
+    earlier = Run.objects.filter(project=run.project_id, kind="import", state=RunState.SUCCEEDED).exclude(pk=run.pk)
+    if earlier.exists():
+        return
+    project = Project.objects.select_for_update().get(pk=run.project_id)
+    if project.settings.data.kind:
+        return
+    project.settings_json = merge(project.settings_json, {"data": {"kind": found}})
+    project.version += 1
+    project.save(update_fields=["settings_json", "version"])
+    change = {"fields": [], "settings": {"data.kind": ["", found]}, "recognised_by": run.pk}
+    record(actor=run.created_by, project=project, action="project.update", subject=project.slug, data=change)
+    run.project.refresh_from_db(fields=["settings_json", "version"])
 
 
 def _list_bad(run: Run, bad: list[BadRow], room: int) -> int:

@@ -119,6 +119,10 @@ class ImportKind(ABC, Generic[O, E]):
     note_words: ClassVar[Mapping[str, str]] = {}
     options: type[O]
 
+    def fits(self, source: Opened) -> bool:
+        """Whether the names of a source's files say that it is of this kind and no other."""
+        return False
+
     def reader_of(self, source: Opened) -> Reader:
         """Return the reader of a source's rows. Raises `SourceError` for a source without them."""
         return rows_of(source)
@@ -154,6 +158,10 @@ class ImportKind(ABC, Generic[O, E]):
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
         """Texts and addresses of the next step and of the imported rows, the likeliest first."""
         return []
+
+    def data_kind(self, entries: Sequence[E]) -> str:
+        """The kind of data that these rows are (`ProjectSettings.data.kind`), "" if they do not tell."""
+        return ""
 
     def weight(self, entry: E) -> int:
         """Characters in an entry: a chunk of long rows has fewer of them."""

@@ -30,6 +30,7 @@ urlpatterns = [
     path("p/<slug:slug>/samples/disputes/", agreement_views.dispute_list, name="dispute-list"),
     path("p/<slug:slug>/samples/agreement/", agreement_views.agreement_page, name="agreement-page"),
     path("p/<slug:slug>/samples/guarantee/", guarantee_views.guarantee_page, name="guarantee-page"),
+    path("p/<slug:slug>/samples/guarantee/audits/<str:pk>/extend/", guarantee_views.audit_extend, name="audit-extend"),
     path(
         "p/<slug:slug>/samples/guarantee/audits/<str:pk>/approve/", guarantee_views.audit_approve, name="audit-approve"
     ),

@@ -225,8 +225,9 @@ class Sample(models.Model):
                 name="sample_decided",
                 condition=models.Q(decided_at__isnull=False),
             ),
-            # Those that wait for more people, or for somebody who adjudicates.
-            models.Index(fields=["project", "id"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
+            # Those that wait for more people, or for somebody who adjudicates. By the number too: among indexes that
+            # are all searched by the project alone, SQLite takes the one that was made last.
+            models.Index(fields=["project", "opinions"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
         ]
 
     def __str__(self) -> str:

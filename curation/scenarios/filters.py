@@ -10,7 +10,7 @@ from django.http import QueryDict
 from pydantic import ConfigDict, Field, field_validator
 
 from curation.projects.models import Project
-from curation.scenarios.models import UNTRIED, Scenario, ScenarioAxis, ScenarioQuerySet, Status
+from curation.scenarios.models import UNTRIED, Family, Scenario, ScenarioAxis, ScenarioQuerySet, Status
 from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams, named_list
 
@@ -30,6 +30,7 @@ class ScenarioFilter(RowFilter):
             "id": "pk",
             "name": "name",
             "status": "status",
+            "family": "family",
             "authored_by": "authored_by",
             "run": "run_id",
             "group": "group",
@@ -39,6 +40,7 @@ class ScenarioFilter(RowFilter):
     labels: ClassVar[Mapping[str, str]] = {
         "text": "Name or title",
         "status": "Status",
+        "family": "Family",
         "axes": "Axes",
         "solved_by": "Solved by",
         "name": "Name",
@@ -49,6 +51,7 @@ class ScenarioFilter(RowFilter):
     }
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
         "status": Status.choices,
+        "family": Family.choices,
         "solved_by": (
             ("everybody", "everybody solves it"),
             ("some", "some solve it"),
@@ -60,6 +63,7 @@ class ScenarioFilter(RowFilter):
     id: Annotated[Words, ids_of("scenario")] = ()
     name: Words = Field(default=(), description="Names, exactly.")
     status: Annotated[Words, one_of(Status.values)] = ()
+    family: Annotated[Words, one_of(Family.values)] = ()
     axes: Axes = Field(default=(), description="`axis=value`.")
     authored_by: Words = ()
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of the runs that made them.")

@@ -45,6 +45,13 @@ class Status(models.TextChoices):
         )
 
 
+class Family(models.TextChoices):
+    """`shell`: a bundle, run in our sandboxes. `harbor`: a Harbor task, run by Harbor's command."""
+
+    SHELL = "shell", "Shell"
+    HARBOR = "harbor", "Harbor"
+
+
 class Terminal(models.TextChoices):
     EXIT = "exit", "exit"
     PANIC = "panic", "panic"
@@ -55,8 +62,12 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
         return self.filter(project=project)
 
     def admitted(self) -> "ScenarioQuerySet":
-        """Scenarios that passed the gate. Only these are rolled out and exported."""
+        """Scenarios that passed the gate. Only these are exported."""
         return self.filter(status=Status.ADMITTED)
+
+    def for_rollout(self) -> "ScenarioQuerySet":
+        """Admitted scenarios that our sandboxes can run."""
+        return self.admitted().filter(family=Family.SHELL)
 
     def first_of_groups(self) -> "ScenarioQuerySet":
         """One scenario of each group of copies, the first among these rows."""
@@ -102,8 +113,9 @@ class Scenario(DependsOnRun):
     imported_again = models.BooleanField(default=False, help_text="A later import also had it: it outlives the first.")
     name = models.CharField(max_length=120)
     title = models.CharField(max_length=200, blank=True, default="")
+    family = models.CharField(max_length=6, choices=Family, default=Family.SHELL)
     axes = models.JSONField(default=dict)
-    expected_terminal = models.CharField(max_length=5, choices=Terminal)
+    expected_terminal = models.CharField(max_length=5, choices=Terminal, blank=True, default="")
     authored_by = models.CharField(max_length=120, blank=True, default="")
     seed = models.BigIntegerField(null=True)
     status = models.CharField(max_length=8, choices=Status, default=Status.DRAFT)
@@ -142,7 +154,8 @@ class Scenario(DependsOnRun):
 
 
 class ScenarioText(models.Model):
-    """The bundle as one JSON document (`curation.scenarios.bundles.document`)."""
+    """The bundle as one JSON document (`curation.scenarios.bundles.document`), or the task of the family `harbor`
+    (`curation.scenarios.bundles.harbor`)."""
 
     scenario = models.OneToOneField(Scenario, models.CASCADE, primary_key=True, related_name="text")
     bundle = models.JSONField()

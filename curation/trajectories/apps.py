@@ -14,4 +14,5 @@ class TrajectoriesConfig(AppConfig):
         from curation.trajectories.kinds import PairsRun, ProbeRun, ReplayRun, RolloutRun, ShortenRun
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
+        register("operator_tools", FOLDER / "operator_tools.txt", "Operator: work in a terminal by tools")
         kinds.register(RolloutRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())

@@ -19,13 +19,15 @@ class Strict(BaseModel):
 
 
 class RolloutParams(Strict):
-    """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios.
+    """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios. With `tools`
+    the operator calls functions, `bash` and the scenario's own, instead of writing a command in a fenced block.
 
     Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
     """
 
     model: str
     samples: Annotated[int, Field(ge=1, le=64)] = 3
+    tools: bool = False
     max_turns: Annotated[int, Field(ge=1, le=200)] = 30
     command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
     episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0
@@ -53,6 +55,7 @@ class ProbeParams(Strict):
     most_rollouts: Annotated[int, Field(ge=1, le=100_000, description="Rollouts of the run in all.")] = 1000
     per_scenario: Annotated[int, Field(ge=1, le=1000, description="Divergences of one scenario.")] = 8
     alike_within: Annotated[float, Field(gt=0, le=1, description="Difference of two success rates, 0–1.")] = 0.2
+    tools: bool = False
     max_turns: Annotated[int, Field(ge=1, le=200)] = 30
     command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
     episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0
@@ -90,7 +93,7 @@ class PairParams(Strict):
 
 def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
     """The scenarios that match a filter and are admitted; only these can be rolled out."""
-    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).admitted())
+    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).for_rollout())
 
 
 def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:

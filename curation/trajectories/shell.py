@@ -1,10 +1,12 @@
 """The terminal view of a session: its steps as turns in deploy format, and turns as steps.
 
-Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated}`. An action is the message
-of an agent's step with its calls, whose observation is the output. An orientation is any other step. In a shell, the
-text of an orientation or output ends with the terminal's next prompt, which `prompt` repeats.
+Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated, call}`. An action is the
+message of an agent's step with its calls, whose observation is the output. An orientation is any other step. In a
+shell, the text of an orientation or output ends with the terminal's next prompt, which `prompt` repeats. The `call` of
+an action is a model's call of a function; the text is the command that it executed.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,8 @@ from judging.messages import content_of
 
 Turn = dict[str, Any]
 _SCREEN = ("prompt", "exit_code", "seconds", "truncated")
+# Of a step that calls a function of a rollout: the command that the call executed.
+COMMAND = "command"
 
 
 def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
@@ -25,21 +29,38 @@ def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
         extra = {name: turn[name] for name in _SCREEN if turn.get(name) is not None}
         step: Step = {"step_id": len(steps) + 1, "source": "agent", "message": turn["text"]}
         if turn["kind"] == "action":
-            steps.append(step)
+            steps.append({**step, **_called(turn)} if turn.get("call") else step)
         elif turn["kind"] == "orientation":
             steps.append({**step, "source": "user", "extra": extra})
         elif not steps or steps[-1]["source"] != "agent" or "observation" in steps[-1]:
             raise ValueError("an output follows no action")
         else:
-            steps[-1]["observation"] = {"results": [{"content": turn["text"], "extra": extra}]}
+            calls = steps[-1].get("tool_calls") or ()
+            source = {"source_call_id": calls[0]["tool_call_id"]} if calls else {}
+            steps[-1]["observation"] = {"results": [{**source, "content": turn["text"], "extra": extra}]}
     return steps
+
+
+def _called(turn: Mapping[str, Any]) -> Json:
+    """The fields of a step whose action was a call. Arguments that were executed are a JSON object."""
+    call = turn["call"]
+    function = call["function"]
+    arguments = json.loads(function["arguments"] or "{}")
+    called = {"tool_call_id": call["id"], "function_name": function["name"], "arguments": arguments}
+    return {"message": "", "tool_calls": [called], "extra": {COMMAND: turn["text"]}}
+
+
+def action_of(step: Step) -> str:
+    """Return the text of an agent's step: the command that a call of ours executed, else the message and its calls."""
+    executed = (step.get("extra") or {}).get(COMMAND) if step.get("tool_calls") else None
+    return text_of(messages_of(step)[0]) if executed is None else str(executed)
 
 
 def turns_of(steps: Sequence[Step]) -> list[Turn]:
     turns: list[Turn] = []
     for step in steps:
         if step["source"] == "agent":
-            turns.append({"kind": "action", "text": text_of(messages_of(step)[0])})
+            turns.append({"kind": "action", "text": action_of(step)})
         else:
             turns.append({"kind": "orientation", "text": _text(step["message"]), **_screen(step, "prompt")})
         for result in _results(step):

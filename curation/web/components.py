@@ -4,8 +4,10 @@ from datetime import datetime
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from curation.web.lists.pages import Control
 
 register = template.Library()
 NOTHING = SafeString('<span class="muted">–</span>')
@@ -28,6 +30,44 @@ def time(at: datetime | None, punctuation: str = "") -> SafeString:
     return format_html(
         '<time datetime="{}" data-relative title="{} UTC">{}</time>{}',
         *(at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S}", f"{at:%Y-%m-%d %H:%M}", punctuation),
+    )
+
+
+@register.simple_tag
+def filter_text(control: Control | None, kind: str, placeholder: str) -> SafeString:
+    """Return a text input of a filter, and the further values of its parameter; nothing without a control.
+
+    `kind` is the input's type: `text`, `search` or `number`.
+    """
+    if not control:
+        return SafeString("")
+    return format_html(
+        '<input type="{}" id="filter-{}" name="{}" value="{}" placeholder="{}" aria-label="{}" autocomplete="off" '
+        'spellcheck="false"{}>{}',
+        *(kind, control.name, control.name, control.value, placeholder, control.label),
+        SafeString(' min="0" max="100" step="any"' if kind == "number" else ""),
+        _further_values(control),
+    )
+
+
+@register.simple_tag
+def filter_select(control: Control | None, nothing: str) -> SafeString:
+    """Return a select of a filter; `nothing` is its word for no condition. Nothing without a control."""
+    if not control:
+        return SafeString("")
+    selected = SafeString(" selected")
+    options = [(value, selected if value == control.value else "", label) for value, label in control.options]
+    return format_html(
+        '<select id="filter-{}" name="{}" aria-label="{}"><option value="">{}</option>{}</select>{}',
+        *(control.name, control.name, control.label, nothing),
+        format_html_join("", '<option value="{}"{}>{}</option>', options),
+        _further_values(control),
+    )
+
+
+def _further_values(control: Control) -> SafeString:
+    return format_html_join(
+        "", '<input type="hidden" name="{}" value="{}">', ((control.name, value) for value in control.more)
     )
 
 

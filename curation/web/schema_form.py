@@ -133,6 +133,7 @@ def field_of(info: FieldInfo, value: Any) -> forms.Field:
         return forms.TypedChoiceField(
             choices=list(zip(words, _words_of(info) or map(str, words), strict=True)),
             coerce=lambda given: next(word for word in words if str(word) == given),
+            required="" not in words,
             **shown,
         )
     if kind is bool:

@@ -2,11 +2,12 @@
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from judging.answers.action_style import action_style
 from judging.answers.blocks import bash_blocks
-from judging.messages import ToolCall, split_calls
+from judging.messages import Message, ToolCall, content_of, split_calls
 from judging.shell.script import split_commands
 
 # Words in the names of tools that run a command, and the arguments that have it.
@@ -40,6 +41,17 @@ def answer_facts(text: str) -> AnswerFacts:
     commands = [split_commands(script) for script in scripts]
     style = action_style(commands[0]) if commands else "other"
     return AnswerFacts(_has_thought(said), len(blocks), sum(len(found) for found in commands), style)
+
+
+def acts(messages: Iterable[Mapping[str, object] | Message]) -> bool:
+    """Whether the messages are of an agent: one calls a tool, is the result of a call, or has a shell block of the
+    assistant."""
+    return any(
+        bool(message.get("tool_calls"))
+        or message.get("role") in ("tool", "function")
+        or (message.get("role") == "assistant" and bool(bash_blocks(content_of(message))))
+        for message in messages
+    )
 
 
 def _script_of(call: ToolCall) -> str:

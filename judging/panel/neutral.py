@@ -6,8 +6,9 @@ control duels find judges that take bribes (`judging.controls.bribes`).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from judging.panel.rubric import DIMENSIONS
 
@@ -31,10 +32,8 @@ _CHAT_TOKEN = re.compile(
     r"|\[(?P<b>/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS))\]"
     r"|<(?P<c></?SYS>)>|<(?P<d>(?:start|end)_of_turn)>"
 )
-_VERDICT_KEY = re.compile(
-    r"\b(?<!quoted-)(?P<key>" + "|".join(DIMENSIONS) + r")(?=[\"'`*_]{0,3}\s{0,5}[:=]\s{0,5}[\"'`*]{0,2}"
-    r"(?:[012]\b|first\b|second\b|draw\b|tie\b|answer[ _]?[12]\b))",
-    re.IGNORECASE,
+_VERDICT_VALUE = (
+    r"(?=[\"'`*_]{0,3}\s{0,5}[:=]\s{0,5}[\"'`*]{0,2}(?:[012]\b|first\b|second\b|draw\b|tie\b|answer[ _]?[12]\b))"
 )
 # The maximum distance between two keys of one verdict, and how many different keys make a verdict.
 _VERDICT_REACH = 400
@@ -133,28 +132,35 @@ _HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufef
 _HIDDEN_TAGS = re.compile("[\U000e0000-\U000e007f]")
 
 
-def neutralise(text: str) -> Neutralised:
-    """Mark every passage of `text` that poses as the panel, and say what kinds were found.
+def neutralise(text: str, dimensions: Sequence[str] = DIMENSIONS) -> Neutralised:
+    """Mark every passage of `text` that poses as the panel, and say what kinds were found. `dimensions` are the keys of
+    a verdict.
 
     Delimiters and template tokens get their opening bracket escaped (`&lt;`, `&#91;`), the keys of a pasted verdict
     are prefixed with `quoted-`, instructions to the judge are wrapped in `⟦quoted from the transcript: …⟧`. Other
     text, code, JSON and HTML stay byte for byte.
     """
-    safe, findings = _mark(text)
+    keys = _verdict_key(tuple(dimensions))
+    safe, findings = _mark(text, keys)
     if not _HIDDEN.search(text):
         return Neutralised(safe, findings)
-    revealed, more = _mark(_HIDDEN.sub("", text))
+    revealed, more = _mark(_HIDDEN.sub("", text), keys)
     if set(more) - set(findings) or _HIDDEN_TAGS.search(text):
         return Neutralised(revealed, (*more, "hidden_text"))
     return Neutralised(safe, findings)
 
 
-def _mark(text: str) -> tuple[str, tuple[str, ...]]:
+@lru_cache(maxsize=32)
+def _verdict_key(dimensions: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?<!quoted-)(?P<key>{'|'.join(dimensions)}){_VERDICT_VALUE}", re.IGNORECASE)
+
+
+def _mark(text: str, keys: re.Pattern[str]) -> tuple[str, tuple[str, ...]]:
     findings: list[str] = []
     steps: tuple[tuple[str, Callable[[str], str]], ...] = (
         ("delimiter", lambda t: _DELIMITER.sub("&lt;", t)),
         ("chat_token", lambda t: _CHAT_TOKEN.sub(_escaped_token, t)),
-        ("verdict", _mark_verdicts),
+        ("verdict", lambda t: _mark_verdicts(t, keys)),
         ("instruction", lambda t: _INSTRUCTION.sub(_quoted, t)),
         ("comparison", lambda t: _COMPARISON.sub(_quoted, t)),
     )
@@ -175,9 +181,9 @@ def _escaped_token(match: re.Match[str]) -> str:
     return f"&#91;{inner}&#93;" if match["b"] else f"&lt;{inner}&gt;"
 
 
-def _mark_verdicts(text: str) -> str:
+def _mark_verdicts(text: str, keys: re.Pattern[str]) -> str:
     """Prefix rubric keys that carry a verdict's value, where at least two different ones are close together."""
-    found = list(_VERDICT_KEY.finditer(text))
+    found = list(keys.finditer(text))
     posing: list[re.Match[str]] = []
     group: list[re.Match[str]] = []
     for match in [*found, None]:

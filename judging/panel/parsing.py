@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from judging.answers.read import split_thinking
 from judging.panel.rubric import DIMENSIONS
@@ -50,8 +51,8 @@ _CHARACTER_BUDGET = 8_000_000
 _ATTEMPT_BUDGET = 20_000
 
 
-def parse_verdict(raw: str, *, finish_reason: str) -> ParsedVerdict | Unparsed:
-    """Read one reply: thinking is removed, then the last JSON object with all five dimensions counts.
+def parse_verdict(raw: str, *, finish_reason: str, dimensions: Sequence[str] = DIMENSIONS) -> ParsedVerdict | Unparsed:
+    """Read one reply: thinking is removed, then the last JSON object with all dimensions counts.
 
     Objects may be fenced, bare, amid prose, or nested under a name such as `scores`; keys and values may be spelled
     in the known other ways. A missing dimension, a value other than 0, 1 or 2, and a reply that is empty or cut off
@@ -62,37 +63,49 @@ def parse_verdict(raw: str, *, finish_reason: str) -> ParsedVerdict | Unparsed:
     if not text.strip():
         return Unparsed("truncated: the token limit was reached before an answer" if cut else "empty reply")
     best: dict[str, object] | None = None
+    names = _names(tuple(dimensions))
     try:
         for candidate in _objects(text):
-            flat = _flattened(candidate)
-            if flat is not None and (best is None or len(_named(flat)) >= len(_named(best))):
+            flat = _flattened(candidate, names)
+            if flat is not None and (best is None or _named(flat) >= _named(best)):
                 best = flat
     except _TooMuchError:
         return Unparsed("too many unreadable braces in the reply")
     except _DuplicateKeyError as error:
         return Unparsed(f"key given twice: {error}")
-    if best is None or len(_named(best)) < len(DIMENSIONS):
+    if best is None or _named(best) < len(dimensions):
         if cut:
             return Unparsed("truncated: the token limit was reached before the JSON object was complete")
         if best is None:
             return Unparsed("no JSON object with the expected keys")
-        return Unparsed("missing dimension: " + ", ".join(d for d in DIMENSIONS if d not in best))
-    return _verdict(best)
+        return Unparsed("missing dimension: " + ", ".join(d for d in dimensions if d not in best))
+    return _verdict(best, dimensions)
 
 
-def _verdict(found: Mapping[str, object]) -> ParsedVerdict | Unparsed:
-    dimensions: dict[str, int] = {}
-    for dimension in DIMENSIONS:
+def _verdict(found: Mapping[str, object], dimensions: Sequence[str]) -> ParsedVerdict | Unparsed:
+    values: dict[str, int] = {}
+    for dimension in dimensions:
         value = _value(found[dimension])
         if value is None:
             return Unparsed(f"value of {dimension} must be 0, 1 or 2, not {_shown(found[dimension])}")
-        dimensions[dimension] = value
+        values[dimension] = value
     reason = found.get("reason", "")
-    return ParsedVerdict(dimensions, reason.strip() if isinstance(reason, str) else "")
+    return ParsedVerdict(values, reason.strip() if isinstance(reason, str) else "")
 
 
-def _named(found: Mapping[str, object]) -> list[str]:
-    return [dimension for dimension in DIMENSIONS if dimension in found]
+def _named(found: Mapping[str, object]) -> int:
+    return len(found.keys() - {"reason"})
+
+
+@lru_cache(maxsize=32)
+def _names(dimensions: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the name by its letters, and by the other spellings that are known."""
+    known = {spelling: name for spelling, name in _KEY_ALIASES.items() if name == "reason" or name in dimensions}
+    return {**known, **{_letters(dimension): dimension for dimension in dimensions}}
+
+
+def _letters(key: str) -> str:
+    return re.sub(r"[^a-z]", "", key[:60].lower())
 
 
 class _TooMuchError(Exception):
@@ -129,21 +142,21 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
                 yield found
 
 
-def _flattened(found: Mapping[str, object], depth: int = 0) -> dict[str, object] | None:
+def _flattened(found: Mapping[str, object], names: Mapping[str, str], depth: int = 0) -> dict[str, object] | None:
     """Rename an object's keys to the rubric's names; None if it has none of them."""
     flat: dict[str, object] = {}
     nested: dict[str, object] = {}
     for key, value in found.items():
-        plain = re.sub(r"[^a-z]", "", key[:60].lower())
-        name = _KEY_ALIASES.get(plain)
+        plain = _letters(key)
+        name = names.get(plain)
         if name is not None:
             if name in flat and name != "reason":
                 raise _DuplicateKeyError(name)
             flat[name] = value
         elif plain in _NESTS and isinstance(value, dict) and depth < 3:
-            nested = _flattened(value, depth + 1) or nested
+            nested = _flattened(value, names, depth + 1) or nested
     flat = {**nested, **flat}
-    return flat if any(dimension in flat for dimension in DIMENSIONS) else None
+    return flat if _named(flat) else None
 
 
 def _value(value: object) -> int | None:

@@ -9,29 +9,17 @@ from judging.panel.neutral import Neutralised, neutralise
 from judging.panel.rubric import DIMENSIONS
 from judging.sections import sections
 
-# The rubric is not repeated here: it is in the instructions, which a project may override.
-_REMINDER = (
-    "Reply with one JSON object on one line, nothing else: {"
-    + ", ".join(f'"{dimension}": 0|1|2' for dimension in DIMENSIONS)
-    + ', "reason": "one sentence"}'
-)
 
-VERDICT_SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {
-        **{
-            dimension: {
-                "type": "integer",
-                "enum": [0, 1, 2],
-                "description": "1 = answer 1 is better, 2 = answer 2, 0 = a draw",
-            }
-            for dimension in DIMENSIONS
-        },
-        "reason": {"type": "string", "description": "One sentence that says why."},
-    },
-    "required": [*DIMENSIONS, "reason"],
-    "additionalProperties": False,
-}
+def verdict_schema(dimensions: Sequence[str]) -> dict[str, object]:
+    """Return the JSON schema of a verdict on these dimensions."""
+    value = {"type": "integer", "enum": [0, 1, 2], "description": "1 = answer 1 is better, 2 = answer 2, 0 = a draw"}
+    reason = {"type": "string", "description": "One sentence that says why."}
+    return {
+        "type": "object",
+        "properties": {**{dimension: dict(value) for dimension in dimensions}, "reason": reason},
+        "required": [*dimensions, "reason"],
+        "additionalProperties": False,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +44,7 @@ def judge_messages(
     reference: str | None = None,
     secret: bytes,
     call: str,
+    dimensions: Sequence[str] = DIMENSIONS,
 ) -> JudgePrompt:
     """Build the call for one judge and one order.
 
@@ -71,18 +60,24 @@ def judge_messages(
     safe_parts: list[tuple[str, str]] = []
     findings: list[str] = []
     for place, text in parts:
-        safe = _neutralised_history(text) if place == "history" else neutralise(text)
+        safe = _neutralised_history(text, tuple(dimensions)) if place == "history" else neutralise(text, dimensions)
         safe_parts.append((place, safe.text))
         findings += [f"{place}:{kind}" for kind in safe.findings]
-    user = f"{sections(safe_parts, secret=secret, call=call)}\n\n{_REMINDER}"
+    user = f"{sections(safe_parts, secret=secret, call=call)}\n\n{_reminder(dimensions)}"
     messages = [{"role": "system", "content": instructions}, {"role": "user", "content": user}]
     return JudgePrompt(messages, tuple(findings))
 
 
 @lru_cache(maxsize=128)
-def _neutralised_history(text: str) -> Neutralised:
+def _neutralised_history(text: str, dimensions: tuple[str, ...]) -> Neutralised:
     """Cached: all judges of a duel read the same history in both orders, and it is by far the longest text."""
-    return neutralise(text)
+    return neutralise(text, dimensions)
+
+
+def _reminder(dimensions: Sequence[str]) -> str:
+    """The questions are not repeated here: they are in the instructions, which a project may override."""
+    keys = ", ".join(f'"{dimension}": 0|1|2' for dimension in dimensions)
+    return f'Reply with one JSON object on one line, nothing else: {{{keys}, "reason": "one sentence"}}'
 
 
 def _render_message(number: int, message: Mapping[str, object] | Message) -> str:

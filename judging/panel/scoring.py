@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import in_order
 
 KING_FIRST = "king_first"
 CHALLENGER_FIRST = "challenger_first"
@@ -21,7 +21,6 @@ ORDERS: tuple[str, ...] = (KING_FIRST, CHALLENGER_FIRST)
 # One number for each dimension: a win of the challenger is two halves, a draw one.
 Halves = tuple[int, ...]
 _DRAW = 1
-_NAMES = frozenset(DIMENSIONS)
 _HALVES = {KING_FIRST: {0: _DRAW, 1: 0, 2: 2}, CHALLENGER_FIRST: {0: _DRAW, 1: 2, 2: 0}}
 
 
@@ -29,7 +28,7 @@ _HALVES = {KING_FIRST: {0: _DRAW, 1: 0, 2: 2}, CHALLENGER_FIRST: {0: _DRAW, 1: 2
 class OrderedVerdict:
     """One judge's reading of one duel in one order.
 
-    `dimensions` maps every rubric name to 1 (the answer shown first is better), 2 (the second) or 0 (a draw);
+    `dimensions` maps every name of the rubric to 1 (the answer shown first is better), 2 (the second) or 0 (a draw);
     None when the reply could not be parsed. `attempts` counts the replies up to this one.
     """
 
@@ -77,7 +76,7 @@ def score_duel(
 ) -> DuelScore:
     """Merge the verdicts of a panel into one score (specification of duels, sections 3 and 4).
 
-        judge_score = weighted mean of the five dimensions, after merging the orders
+        judge_score = weighted mean of the dimensions, after merging the orders
         score       = 100 x mean of judge_score over the parsed judges
         metric      = 100 x mean of that dimension over the parsed judges
 
@@ -85,25 +84,29 @@ def score_duel(
     Verdicts of judges outside `panel` or orders outside `orders` are ignored. Of several verdicts for the same judge
     and order the last parsed one counts, so a retry replaces the failed attempt.
 
-    Raises ValueError for an empty or repeating panel, unknown orders, `min_judges` below 1, weights that do not cover
-    the rubric, and dimensions that are not the rubric's with values 0, 1, 2.
+    A verdict by another rubric than that of the last one is ignored too, since its dimensions are others.
+
+    Raises ValueError for an empty or repeating panel, unknown orders, `min_judges` below 1, weights that are
+    negative or all 0, and dimensions without a value of 0, 1 or 2. A dimension without a weight weighs 1.
     """
     _check_question(panel, orders, min_judges)
-    parts = _weight_parts(weights)
+    counted = [one for one in verdicts if one.judge in panel and one.order in orders and one.dimensions is not None]
+    names = _names(frozenset(counted[-1].dimensions or ())) if counted else ()
+    parts = _weight_parts(weights, names)
     whole = 2 * sum(parts)
-    replies = _last_parsed(verdicts, panel, orders)
+    replies = _last_parsed(counted, names)
     merged: dict[str, _Merged] = {}
     for judge in panel:
         parsed = tuple(replies[judge, order] for order in orders if (judge, order) in replies)
         if len(parsed) == len(orders):
-            merged[judge] = _merge_orders(parsed)
+            merged[judge] = _merge_orders(parsed, names)
     exact = {judge: sum(map(mul, parts, one.halves)) for judge, one in merged.items()}
     judges = tuple(JudgeScore(judge, exact[judge] / whole, one.dimensions, one.flips) for judge, one in merged.items())
     count = len(merged)
     enough = count >= (len(panel) if min_judges is None else min_judges)
     score = 100 * sum(exact.values()) / (whole * count) if enough else None
     sums = map(sum, zip(*(one.halves for one in merged.values()), strict=True))
-    metrics = {d: 100 * total / (2 * count) for d, total in zip(DIMENSIONS, sums, strict=True)} if enough else {}
+    metrics = {d: 100 * total / (2 * count) for d, total in zip(names, sums, strict=False)} if enough else {}
     spread = 100 * (max(exact.values()) - min(exact.values())) / whole if exact else 0.0
     return DuelScore(score, metrics, judges, enough, any(judge.flips for judge in judges), spread)
 
@@ -117,39 +120,37 @@ def _check_question(panel: Sequence[str], orders: Sequence[str], min_judges: int
         raise ValueError("min_judges must be at least 1")
 
 
-def _weight_parts(weights: Mapping[str, float] | None) -> tuple[int, ...]:
-    """Return whole numbers in the proportion of the weights."""
-    if weights is None:
-        return (1,) * len(DIMENSIONS)
-    if set(weights) != _NAMES:
-        raise ValueError(f"weights must name exactly {', '.join(DIMENSIONS)}")
+@lru_cache(maxsize=256)
+def _names(dimensions: frozenset[str]) -> tuple[str, ...]:
+    return in_order(dimensions)
+
+
+def _weight_parts(weights: Mapping[str, float] | None, names: Sequence[str]) -> tuple[int, ...]:
+    """Return whole numbers in the proportion of the weights. Without a verdict nothing is weighed."""
+    if weights is None or not names:
+        return (1,) * len(names)
     # Through text, so that 0.1 is one tenth and not its binary neighbour.
-    exact = {dimension: Fraction(str(weights[dimension])) for dimension in DIMENSIONS}
+    exact = {dimension: Fraction(str(weights.get(dimension, 1))) for dimension in names}
     if min(exact.values()) < 0 or not any(exact.values()):
         raise ValueError("weights must not be negative and must not all be 0")
     unit = math.lcm(*(weight.denominator for weight in exact.values()))
-    return tuple(int(exact[dimension] * unit) for dimension in DIMENSIONS)
+    return tuple(int(exact[dimension] * unit) for dimension in names)
 
 
-def _last_parsed(
-    verdicts: Iterable[OrderedVerdict], panel: Sequence[str], orders: Sequence[str]
-) -> dict[tuple[str, str], Halves]:
+def _last_parsed(verdicts: Iterable[OrderedVerdict], names: tuple[str, ...]) -> dict[tuple[str, str], Halves]:
     replies: dict[tuple[str, str], Halves] = {}
     for verdict in verdicts:
-        if verdict.judge not in panel or verdict.order not in orders or verdict.dimensions is None:
-            continue
-        replies[verdict.judge, verdict.order] = _challenger_halves(verdict.dimensions, verdict.order)
+        given = verdict.dimensions or {}
+        if given.keys() == set(names):
+            replies[verdict.judge, verdict.order] = _challenger_halves(given, verdict.order, names)
     return replies
 
 
-def _challenger_halves(dimensions: Mapping[str, int], order: str) -> Halves:
+def _challenger_halves(dimensions: Mapping[str, int], order: str, names: tuple[str, ...]) -> Halves:
     try:
-        halves = tuple(map(_HALVES[order].__getitem__, map(dimensions.__getitem__, DIMENSIONS)))
+        return tuple(map(_HALVES[order].__getitem__, map(dimensions.__getitem__, names)))
     except KeyError:
-        halves = ()
-    if not halves or len(dimensions) != len(DIMENSIONS):
-        raise ValueError(f"a parsed verdict names exactly {', '.join(DIMENSIONS)} with values 0, 1 or 2: {dimensions}")
-    return halves
+        raise ValueError(f"a parsed verdict has the values 0, 1 or 2: {dimensions}") from None
 
 
 class _Merged(NamedTuple):
@@ -159,8 +160,9 @@ class _Merged(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 16)
-def _merge_orders(readings: tuple[Halves, ...]) -> _Merged:
-    """Merge a judge's readings of its orders. Two readings have 59,049 values, and most duels few of them."""
+def _merge_orders(readings: tuple[Halves, ...], names: tuple[str, ...]) -> _Merged:
+    """Merge a judge's readings of its orders. Two readings on five dimensions have 59,049 values, and most duels few of
+    them."""
     halves = tuple(said[0] if len(set(said)) == 1 else _DRAW for said in zip(*readings, strict=True))
-    flips = tuple(d for d, said in zip(DIMENSIONS, zip(*readings, strict=True), strict=True) if len(set(said)) > 1)
-    return _Merged(halves, {d: half / 2 for d, half in zip(DIMENSIONS, halves, strict=True)}, flips)
+    flips = tuple(d for d, said in zip(names, zip(*readings, strict=True), strict=True) if len(set(said)) > 1)
+    return _Merged(halves, {d: half / 2 for d, half in zip(names, halves, strict=True)}, flips)

@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 
-from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore
 from judging.statistics.controls import ControlFigures
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
@@ -18,8 +17,8 @@ MIN_PARSED = 0.5
 MAX_FLIPS = 0.9
 # A verdict needs as many informative judges.
 ENOUGH_INFORMATIVE = 2
-# A judge is left out to check the verdict only where two others remain.
-ENOUGH_JUDGES = 3
+# Two judges are left out to check the verdict only where another one remains.
+ENOUGH_FOR_PAIRS = 3
 # Judges that give the same reply this often are one judge with two votes.
 SAME_REPLIES = 0.95
 # So are two that differ at most this share of the times that two judges of the panel usually do.
@@ -102,10 +101,11 @@ def acceptance(
         accepted = passes, also by the informative judges alone, of whom there are at least two, and without each of
                    them and each two of them
 
-    Where three judges are informative, their gate is computed again without each of them and without each two. A
-    verdict that turns without one is undecided, and so is an acceptance that turns without two. Judges that give the
-    same replies, or nearly, are left out together, as one judge with several votes. So a challenger that is no better
-    is accepted by two judges that collude at most as often as the remaining sound ones err.
+    The gate of the informative judges is computed again without each of them, and of three or more without each two. A
+    verdict that turns without one is undecided, and so is an acceptance that turns without two. So of two judges either
+    one alone must accept, and one that prefers the challenger whatever the answers are decides nothing. Judges that
+    give the same replies, or nearly, are left out together, as one judge with several votes. So a challenger that is no
+    better is accepted by two judges that collude at most as often as the remaining sound ones err.
 
     The result depends on the seed and the values, not on the order of the duels. Raises ValueError for a judge's score
     outside 0 to 1 and for scores of judges outside the panel.
@@ -115,7 +115,7 @@ def acceptance(
     unknown = not_informative([duel.score for duel in duels], panel, controls)
     informative = tuple(judge for judge in panel if judge not in unknown)
     groups = _left_out_groups(duels, panel, informative)
-    pairs = [one + two for one, two in combinations(groups, 2)] if len(groups) >= ENOUGH_JUDGES else []
+    pairs = [one + two for one, two in combinations(groups, 2)] if len(groups) >= ENOUGH_FOR_PAIRS else []
     counted = informative or tuple(panel)
     panels = [tuple(panel), counted, *(_without(counted, group) for group in (*groups, *pairs))]
     needed = len(panel) if settings.min_judges is None else settings.min_judges
@@ -165,19 +165,19 @@ def not_informative(
 
     `controls` are by judge; of one without figures nothing is known.
     """
-    parsed, flips = dict.fromkeys(panel, 0), dict.fromkeys(panel, 0)
+    parsed, read, flips = dict.fromkeys(panel, 0), dict.fromkeys(panel, 0), dict.fromkeys(panel, 0)
     for duel in duels:
         for said in duel.judges:
             parsed[said.judge] += 1
+            read[said.judge] += len(said.dimensions)
             flips[said.judge] += len(said.flips)
     found = {}
     for judge in panel:
-        read = parsed[judge] * len(DIMENSIONS)
-        if not read or parsed[judge] < MIN_PARSED * len(duels):
+        if not parsed[judge] or parsed[judge] < MIN_PARSED * len(duels):
             found[judge] = f"parsed in {parsed[judge]} of {len(duels)} duels"
-        # By dimension: at least one of five flips in nearly every duel of a sound judge that is not sure.
-        elif flips[judge] >= MAX_FLIPS * read:
-            found[judge] = f"flips in {100 * flips[judge] / read:.0f} % of its dimensions"
+        # By dimension: at least one of several flips in nearly every duel of a sound judge that is not sure.
+        elif flips[judge] >= MAX_FLIPS * read[judge]:
+            found[judge] = f"flips in {100 * flips[judge] / read[judge]:.0f} % of its dimensions"
         elif judge not in controls:
             found[judge] = "read no control duel"
         elif controls[judge].objection:
@@ -193,8 +193,8 @@ def same_replies(duels: Iterable[DuelScore], panel: Sequence[str]) -> dict[tuple
         for place, one in enumerate(parsed):
             for two in parsed[place + 1 :]:
                 same, all_ = agreed.get((one.judge, two.judge), (0, 0))
-                same += sum(one.dimensions[name] == two.dimensions[name] for name in DIMENSIONS)
-                agreed[one.judge, two.judge] = same, all_ + len(DIMENSIONS)
+                same += sum(value == two.dimensions[name] for name, value in one.dimensions.items())
+                agreed[one.judge, two.judge] = same, all_ + len(one.dimensions)
     return {pair: same / all_ for pair, (same, all_) in agreed.items()}
 
 
@@ -235,7 +235,7 @@ def _left_out_groups(
     duels: Sequence[GateDuel], panel: Sequence[str], informative: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """Return the groups to leave out in turn: an informative judge and those that give the same replies."""
-    if len(informative) < ENOUGH_JUDGES:
+    if len(informative) < ENOUGH_INFORMATIVE:
         return []
     shares = same_replies((duel.score for duel in duels), panel)
     usual = np.median([share for pair, share in shares.items() if set(pair) <= set(informative)] or [0.0])
@@ -265,21 +265,26 @@ class _Turn:
 def _turned(left_out: Sequence[LeftOut], gate: PanelGate, groups: int) -> list[_Turn]:
     """Return the reasons for undecided: the gate turns without one judge, or an acceptance turns without two.
 
-    Of three judges, two against one is a split: either side may be the one that is wrong.
+    Of two judges, one against one is a split, and of three, two against one: either side may be the one that is wrong.
     """
     turned = [each for each in left_out[:groups] if bool(each.gate.objections) != bool(gate.objections)]
-    if gate.objections and turned and groups == ENOUGH_JUDGES:
+    if turned and sum(len(each.judges) for each in left_out[:groups]) == ENOUGH_INFORMATIVE:
+        against = [each.gate.objections for each in turned if each.gate.objections]
+        said = f"one would not accept it ({'; '.join(against[0])})" if against else "one alone would accept it"
+        return [_Turn((), f"{_EVEN_SPLIT}: {said}")]
+    if gate.objections and turned and groups == ENOUGH_FOR_PAIRS:
         return [_Turn((), f"{_SPLIT}: two would accept it, and the panel would not")]
     if turned or gate.objections:
         return [_Turn(each.judges, _turn(each)) for each in turned]
     without_two = [each for each in left_out[groups:] if each.gate.objections]
-    if without_two and groups == ENOUGH_JUDGES:
+    if without_two and groups == ENOUGH_FOR_PAIRS:
         why = "; ".join(without_two[0].gate.objections)
         return [_Turn((), f"{_SPLIT}: one would not accept it ({why})")]
     return [_Turn((), _turn(each)) for each in without_two[:1]]
 
 
 _SPLIT = "undecided: the judges split 2 : 1, and nothing tells which side is right"
+_EVEN_SPLIT = "undecided: the judges split 1 : 1, and nothing tells which one is right"
 
 
 def _turn(left: LeftOut) -> str:
@@ -309,11 +314,11 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
         same = "".join(
             f" {_listed(group)} give the same replies, or nearly, and were left out together." for group in copies
         )
-        each = "each of them and without each two" if len(groups) >= ENOUGH_JUDGES else "each of them"
+        each = "each of them and without each two" if len(groups) >= ENOUGH_FOR_PAIRS else "each of them"
         return f"{said}. It was computed again without {each}.{same}"
-    if informative >= ENOUGH_JUDGES:
+    if informative >= ENOUGH_INFORMATIVE:
         return f"{said}, which all give the same replies, so none was left out to check it."
-    return f"{said}. With fewer than {ENOUGH_JUDGES}, none was left out to check it."
+    return f"{said}. With fewer than {ENOUGH_INFORMATIVE}, none was left out to check it."
 
 
 def _counted(judges: int) -> str:

@@ -37,13 +37,22 @@ def choose_clusters(repos: Sequence[str], instances: Sequence[str]) -> Clusters:
 
     A row without a repository belongs to its instance; one without either is a cluster of its own.
     """
+    groupings = _groupings(repos, instances)
+    return next((clusters for clusters in groupings if clusters.count >= FEW_CLUSTERS), groupings[-1])
+
+
+def coarsest_clusters(repos: Sequence[str], instances: Sequence[str]) -> Clusters:
+    """Return the coarser of both groupings, however few clusters it has."""
+    return _groupings(repos, instances)[0]
+
+
+def _groupings(repos: Sequence[str], instances: Sequence[str]) -> list[Clusters]:
     alone = [(instance, "") if instance else ("", str(row)) for row, instance in enumerate(instances)]
     groupings = [_numbered(alone, "instance_id" if any(instances) else "turn")]
     if any(repos):
         by_repo = [(repo, "", "") if repo else ("", *own) for repo, own in zip(repos, alone, strict=True)]
         groupings.insert(0, _numbered(by_repo, "repo"))
-    groupings.sort(key=lambda clusters: clusters.count)  # stable: of equals, the repositories
-    return next((clusters for clusters in groupings if clusters.count >= FEW_CLUSTERS), groupings[-1])
+    return sorted(groupings, key=lambda clusters: clusters.count)  # stable: of equals, the repositories
 
 
 def every_row(rows: int) -> Clusters:
@@ -72,6 +81,29 @@ def lower_bounds(values: Floats, clusters: Clusters, *, quantile: float, resampl
     sums, sizes = sums[order], sizes[order]
     means = _resampled_means(sums, sizes, resamples, seed)
     return [_bound(sums[:, n], sizes[:, n], means[:, n], quantile) for n in range(values.shape[1])]
+
+
+def jackknife_bounds(values: Floats, clusters: Clusters, *, quantile: float) -> list[float]:
+    """Return for each column of `values` (rows × columns, NaN for missing) a lower bound of its mean that holds for few
+    clusters of uneven size: Student's t with the standard error of the means without each cluster.
+
+    That error is the one known as CR3, which is too wide rather than too narrow: J. MacKinnon, M. Nielsen and M. Webb,
+    "Leverage, influence, and the jackknife in clustered regression models", The Stata Journal 23 (2023). A column with
+    fewer than two clusters has no bound by them, infinity.
+    """
+    present = ~np.isnan(values)
+    sums, sizes = (_cluster_sums(column, clusters) for column in (np.where(present, values, 0.0), present * 1.0))
+    return [_jackknife(each[of > 0], of[of > 0], quantile) for each, of in zip(sums.T, sizes.T, strict=True)]
+
+
+def _jackknife(sums: Floats, sizes: Floats, quantile: float) -> float:
+    count = len(sums)
+    if count < 2:
+        return math.inf
+    mean = float(sums.sum() / sizes.sum())
+    without = (sums.sum() - sums) / (sizes.sum() - sizes)
+    error = math.sqrt((count - 1) / count * float(((without - mean) ** 2).sum()))
+    return round(mean + t_quantile(count - 1, quantile) * error, DECIMALS)
 
 
 def _numbered(names: Sequence[tuple[str, ...]], by: str) -> Clusters:

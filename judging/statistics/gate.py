@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.panel.scoring import DuelScore
-from judging.statistics.bounds import DECIMALS, FEW_CLUSTERS, LOWEST, choose_clusters, every_row, lower_bounds
+from judging.statistics.bounds import (
+    DECIMALS,
+    FEW_CLUSTERS,
+    LOWEST,
+    choose_clusters,
+    coarsest_clusters,
+    every_row,
+    jackknife_bounds,
+    lower_bounds,
+)
 from judging.statistics.equivalence import tost
 from judging.statistics.paired import Said
 from judging.statistics.sign_flip import sign_flip
@@ -119,11 +128,16 @@ def bounds(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -
     if not rows:
         nothing = columns.shape[1]
         return Bounds(0, "turn", (float("nan"),) * nothing, (0,) * nothing, "turn")
-    chosen = choose_clusters([duels[row].repo for row in rows], [duels[row].instance_id for row in rows])
+    repos, instances = [duels[row].repo for row in rows], [duels[row].instance_id for row in rows]
+    chosen = choose_clusters(repos, instances)
     filled = [len(np.unique(chosen.numbers[column])) for column in present[rows].T]
     clusters = chosen if settings.cluster else every_row(len(rows))
     draw = partial(lower_bounds, quantile=settings.quantile, resamples=settings.resamples, seed=settings.seed)
     found = draw(columns[rows], clusters)
+    if settings.cluster:
+        # Repositories also where they are too few to be resampled: their turns depend on each other all the more.
+        coarsest = coarsest_clusters(repos, instances)
+        found = np.minimum(found, jackknife_bounds(columns[rows], coarsest, quantile=settings.quantile)).tolist()
     if clusters.count < min(FEW_CLUSTERS, len(rows)):
         # A few clusters may agree by chance although their turns do not.
         found = np.minimum(found, draw(columns[rows], every_row(len(rows)))).tolist()

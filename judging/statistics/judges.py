@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.panel.rubric import DIMENSIONS
 from judging.statistics.rates import Interval
 from judging.statistics.readings import Floats, JudgedDuel, PanelReadings, Readings, panel_readings
 
@@ -130,7 +129,7 @@ def duel_counts(judge: Readings, panel: PanelReadings) -> dict[str, int]:
         "chosen": judge.both & (judge.seats != 0).any(axis=(1, 2)),
         "draw": (judge.seats == 0).any(axis=(1, 2)),
         "unparsed": ((judge.attempts > 1) | ((judge.attempts == 1) & unread)).any(axis=1),
-        **{f"flip:{name}": parsed & judge.flips[:, place] for place, name in enumerate(DIMENSIONS)},
+        **{f"flip:{name}": parsed & judge.flips[:, place] for place, name in enumerate(judge.dimensions)},
     }
     return {name: int(duels.sum()) for name, duels in found.items()}
 
@@ -149,7 +148,7 @@ def _summary(judge: Readings, panel: PanelReadings) -> JudgeSummary:
         n=n,
         win_rate=win_rate(judge.score),
         flip_rate=float(flips.any(axis=1).mean()) if n else 0.0,
-        flips={name: float(share) for name, share in zip(DIMENSIONS, flips.mean(axis=0), strict=True)} if n else {},
+        flips=dict(zip(judge.dimensions, map(float, flips.mean(axis=0)), strict=True)) if n else {},
         first_share=seats[0] if seats else None,
         first_expected=seats[1] if seats else None,
         draw_rate=float(draws.mean()) if len(draws) else None,

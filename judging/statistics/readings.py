@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import DIMENSIONS, in_order
 from judging.panel.scoring import ORDERS, DuelScore, OrderedVerdict
 
 Floats = NDArray[np.float64]
@@ -39,18 +39,19 @@ class JudgedDuel:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of one judge, over N duels in the order of time, 2 orders and 5 dimensions.
+    """The readings of one judge, over N duels in the order of time, 2 orders and the D dimensions of their rubric.
 
-    seats     (N, 2, 5) 1 where the first answer is preferred, -1 the second, 0 a draw, NaN if unparsed or not asked
+    seats     (N, 2, D) 1 where the first answer is preferred, -1 the second, 0 a draw, NaN if unparsed or not asked
     sides     the same for the challenger against its opponent
     score     (N,) the merged score from 0 to 1 (challenger better), NaN unless every asked order parsed
-    merged    (N, 5) the merged dimensions from 0 to 1, NaN likewise
-    flips     (N, 5) whether the two orders disagreed
+    merged    (N, D) the merged dimensions from 0 to 1, NaN likewise
+    flips     (N, D) whether the two orders disagreed
     attempts  (N, 2) replies asked for, 0 where there was no question
     own       (N,) 1 where only the challenger is of the judge's family, -1 where only its opponent is, else 0
     """
 
     judge: str
+    dimensions: tuple[str, ...]
     seats: Floats
     sides: Floats
     score: Floats
@@ -96,18 +97,22 @@ class PanelReadings:
 def panel_readings(
     duels: Sequence[JudgedDuel], *, panel: Sequence[str], families: Mapping[str, str] | None = None
 ) -> PanelReadings:
-    """Return the readings of each judge of `panel`; `duels` are in the order of time, `families` of the judges."""
-    judges = {judge: _empty(judge, len(duels)) for judge in panel}
+    """Return the readings of each judge of `panel`; `duels` are in the order of time, `families` of the judges.
+
+    Replies by another rubric than that of the last duel do not count as parsed.
+    """
+    dimensions = _last_rubric(duels)
+    judges = {judge: _empty(judge, len(duels), dimensions) for judge in panel}
     for row, duel in enumerate(duels):
         for verdict in duel.verdicts:
             if verdict.judge in judges:
                 _add_verdict(judges[verdict.judge], row, verdict)
         for score in duel.score.judges:
-            if score.judge in judges:
+            if score.judge in judges and score.dimensions.keys() == set(dimensions):
                 into = judges[score.judge]
                 into.score[row] = score.score
-                into.merged[row] = [score.dimensions[name] for name in DIMENSIONS]
-                into.flips[row] = [name in score.flips for name in DIMENSIONS]
+                into.merged[row] = [score.dimensions[name] for name in dimensions]
+                into.flips[row] = [name in score.flips for name in dimensions]
         for judge, family in (families or {}).items():
             if family and judge in judges:
                 judges[judge].own[row] = (duel.families[1] == family) - (duel.families[0] == family)
@@ -118,6 +123,14 @@ def panel_readings(
     leak = np.array([duel.leak for duel in duels], dtype=bool)
     numbers = np.array(clusters, dtype=np.intp)
     return PanelReadings(judges, leak, ratio, numbers, len(duels), _styles(duels), _places(duels))
+
+
+def _last_rubric(duels: Sequence[JudgedDuel]) -> tuple[str, ...]:
+    for duel in reversed(duels):
+        for verdict in reversed(duel.verdicts):
+            if verdict.dimensions is not None:
+                return in_order(verdict.dimensions)
+    return DIMENSIONS
 
 
 def _styles(duels: Sequence[JudgedDuel]) -> dict[str, Floats]:
@@ -144,15 +157,16 @@ def _quarter(hour: int | None) -> str:
     return "" if hour is None else f"{hour // 6 * 6:02}:00 to {hour // 6 * 6 + 6:02}:00 UTC"
 
 
-def _empty(judge: str, rows: int) -> Readings:
-    shape = (rows, len(ORDERS), len(DIMENSIONS))
+def _empty(judge: str, rows: int, dimensions: tuple[str, ...]) -> Readings:
+    shape = (rows, len(ORDERS), len(dimensions))
     return Readings(
         judge=judge,
+        dimensions=dimensions,
         seats=np.full(shape, np.nan),
         sides=np.full(shape, np.nan),
         score=np.full(rows, np.nan),
-        merged=np.full((rows, len(DIMENSIONS)), np.nan),
-        flips=np.zeros((rows, len(DIMENSIONS)), dtype=bool),
+        merged=np.full((rows, len(dimensions)), np.nan),
+        flips=np.zeros((rows, len(dimensions)), dtype=bool),
         attempts=np.zeros((rows, len(ORDERS)), dtype=np.int64),
         own=np.zeros(rows),
     )
@@ -164,8 +178,8 @@ _SEATS = {0: 0.0, 1: 1.0, 2: -1.0}
 def _add_verdict(into: Readings, row: int, verdict: OrderedVerdict) -> None:
     order = ORDERS.index(verdict.order)
     into.attempts[row, order] += verdict.attempts
-    if verdict.dimensions is not None:
-        seats = [_SEATS[verdict.dimensions[name]] for name in DIMENSIONS]
+    if verdict.dimensions is not None and verdict.dimensions.keys() == set(into.dimensions):
+        seats = [_SEATS[verdict.dimensions[name]] for name in into.dimensions]
         into.seats[row, order] = seats
         into.sides[row, order] = seats if order == _CHALLENGER_FIRST else [-seat for seat in seats]
 

@@ -46,6 +46,11 @@ def read_action(reply: str, *, finish_reason: str = "") -> str:
     action = (said if block is None else block).strip()
     if not action:
         raise FormatError("Your reply holds no command. Give exactly one command in one fenced block.")
+    return checked_command(action)
+
+
+def checked_command(action: str) -> str:
+    """Return the command, a terminal in its recorded form. Raises `FormatError` for one that no terminal takes."""
     if "\0" in action or any("\ud800" <= sign <= "\udfff" for sign in action):
         raise FormatError("Your command holds characters that no terminal takes (NUL, half a character).")
     size = len(action.encode())

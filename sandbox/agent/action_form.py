@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import cast
 
 from sandbox.agent.json_schema import Schema, alternatives, example, mapping_in, plain_schema
+from sandbox.agent.tools import Call, Tool
 from sandbox.errors import UnknownAction
 
 COMMAND_FIELDS = ("command", "action", "message", "text")
@@ -34,15 +35,6 @@ class Kind(StrEnum):
     VALUE = "value"
     OBJECT = "object"
     TOOLS = "tools"
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool of an MCP server, with the JSON schema of its arguments."""
-
-    name: str
-    description: str
-    arguments: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +101,7 @@ class ActionForm:
             return ""
         if self.kind == Kind.TOOLS:
             lines = [
-                f"- {tool.name}: {tool.description.strip()}\n  arguments: {_dumps(tool.arguments)}" for tool in tools
+                f"- {tool.name}: {tool.description.strip()}\n  arguments: {_dumps(tool.parameters)}" for tool in tools
             ]
             example = '{"tool_name": "…", "arguments": {…}}'
             return "\n".join(
@@ -174,6 +166,12 @@ def _tool_call(found: Mapping[str, object]) -> dict[str, object] | None:
     arguments = found.get(given)
     parsed = _json(arguments) if isinstance(arguments, str) else {} if arguments is None else arguments
     return {"tool_name": found[name], "arguments": parsed} if isinstance(parsed, dict) else None
+
+
+def called(calls: Sequence[Call]) -> str:
+    """Return the first of a reply's calls as the text of an action of `Kind.TOOLS`; empty without one. An episode takes
+    one action in a turn."""
+    return json.dumps({"tool_name": calls[0].name, "arguments": calls[0].arguments}) if calls else ""
 
 
 def form_of(schema: Schema, named: str = "") -> ActionForm:

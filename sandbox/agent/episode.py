@@ -4,12 +4,14 @@ The model and the environment are passed in. An episode is recorded twice: `turn
 (the deploy format: bare commands, no scaffold and no prose), `exchange` is every message, for audit.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.agent.action import FormatError, ending_of, read_action
 from sandbox.agent.replay import is_same_screen
 from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation
+from sandbox.agent.tools import BASH, MOST_CALLS, Call, Tool, action_of
 from sandbox.errors import ReplayDiffers, SandboxFailed
 from sandbox.protocol import CheckResult
 
@@ -22,12 +24,13 @@ Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply. `text` is without thinking; `tokens` counts the call's tokens, in and out."""
+    """A model's reply. `text` is without thinking and calls; `tokens` counts the call's tokens, in and out."""
 
     text: str
     thinking: str = ""
     finish_reason: str = ""
     tokens: int = 0
+    calls: Sequence[Call] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ class EpisodeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """`kind` is orientation, action or output. The text of an orientation or output ends with its `prompt`."""
+    """`kind` is orientation, action or output. The text of an orientation or output ends with its `prompt`. `call` is
+    the call of a tool that was the action."""
 
     kind: str
     text: str
@@ -48,10 +52,12 @@ class Turn:
     exit_code: int | None = None
     seconds: float = 0.0
     truncated: bool = False
+    call: Call | None = None
 
     def as_json(self) -> dict[str, object]:
         if self.kind == "action":
-            return {"kind": self.kind, "text": self.text}
+            called = {"call": self.call.as_message()} if self.call else {}
+            return {"kind": self.kind, "text": self.text, **called}
         shown: dict[str, object] = {"kind": self.kind, "text": self.text, "prompt": self.prompt}
         if self.kind == "output":
             shown |= {"exit_code": self.exit_code, "seconds": round(self.seconds, 4), "truncated": self.truncated}
@@ -101,18 +107,20 @@ async def run_episode(
     instructions: str,
     expected_terminal: str,
     limits: EpisodeLimits,
+    tools: Sequence[Tool] | None = None,
     begun: Sequence[Turn] = (),
 ) -> Episode:
     """Run one episode. If the sandbox breaks, it starts over in a new environment; the third break ends it.
 
-    `begun` are the actions and outputs of an episode that the model goes on with: they are run first, and count as
-    its own. Raises `ReplayDiffers` if an output differs. Exceptions of `complete` are not caught.
+    With `tools`, the scenario's own, the agent acts by calls of functions, else by a command in a fenced block. `begun`
+    are the actions and outputs of an episode that the model goes on with: they are run first, and count as its own.
+    Raises `ReplayDiffers` if an output differs. Exceptions of `complete` are not caught.
     """
     opened = 0
     while True:
         environment = open_environment()
         opened += 1
-        agent = _Agent(environment, complete, instructions, expected_terminal, limits, begun)
+        agent = _Agent(environment, complete, instructions, expected_terminal, limits, tools, begun)
         try:
             return await agent.run()
         except SandboxFailed as failed:
@@ -130,9 +138,11 @@ class _Agent:
         instructions: str,
         expected_terminal: str,
         limits: EpisodeLimits,
+        tools: Sequence[Tool] | None,
         begun: Sequence[Turn],
     ) -> None:
-        self._environment, self._complete, self._limits, self._begun = environment, complete, limits, begun
+        self._environment, self._complete, self._limits = environment, complete, limits
+        self._tools, self._begun = tools, begun
         self._expected_terminal = expected_terminal
         self._messages: list[Message] = [{"role": "system", "content": instructions}]
         self._exchange: list[Message] = list(self._messages)
@@ -154,25 +164,46 @@ class _Agent:
 
     async def _step(self) -> None:
         reply = await self._query()
-        try:
-            action = read_action(reply.text, finish_reason=reply.finish_reason)
-        except FormatError as error:
-            self._refuse(str(error))
+        if self._tools is None:
+            try:
+                action = read_action(reply.text, finish_reason=reply.finish_reason)
+            except FormatError as error:
+                self._refuse(str(error))
+            else:
+                await self._act(action)
         else:
-            await self._act(action)
+            await self._take_calls(reply.calls, self._tools)
         if not self._outcome and self._seconds >= self._limits.episode_seconds:
             self._outcome = "timeout"
         if not self._outcome and self._replies >= self._limits.max_turns:
             self._outcome = "no_terminal"
 
+    async def _take_calls(self, calls: Sequence[Call], tools: Sequence[Tool]) -> None:
+        """Execute the calls of one reply in their order, each with its own result."""
+        if not calls:
+            self._refuse("Your reply calls no tool. Call one of the tools.")
+        for number, call in enumerate(calls):
+            try:
+                if number >= MOST_CALLS:
+                    raise FormatError(f"Not executed: at most {MOST_CALLS} calls are taken in one reply.")
+                action = action_of(call, tools)
+            except FormatError as error:
+                self._refuse(str(error), call)
+            else:
+                await self._act(action, call)
+            if self._outcome or self._seconds >= self._limits.episode_seconds:
+                return
+
     async def _repeat(self, recorded: Turn) -> None:
         """Run an action of the episode so far, or compare the output with the recorded one."""
         if recorded.kind == "action":
             self._replies += 1
-            reply = {"role": "assistant", "content": f"```sh\n{recorded.text}\n```"}
+            call = None if self._tools is None else _as_call(recorded, self._replies)
+            said = {"content": f"```sh\n{recorded.text}\n```"} if call is None else {"content": ""}
+            reply = {"role": "assistant", **said, **({"tool_calls": [call.as_message()]} if call else {})}
             self._messages.append(reply)
             self._exchange.append(reply)
-            await self._act(recorded.text)
+            await self._act(recorded.text, call)
             return
         shown = self._turns[-1]
         if not is_same_screen(recorded.text, shown.text) or shown.exit_code != recorded.exit_code:
@@ -183,38 +214,43 @@ class _Agent:
         reply = await self._complete(list(self._messages))
         self._replies += 1
         self._tokens += reply.tokens
+        calls = {"tool_calls": [call.as_message() for call in reply.calls]} if reply.calls else {}
         # Some servers refuse a conversation with an empty message.
-        self._messages.append({"role": "assistant", "content": reply.text if reply.text.strip() else NO_REPLY})
-        extra = {"thinking": reply.thinking, "finish": reply.finish_reason}
+        content = reply.text if reply.text.strip() or calls else NO_REPLY
+        self._messages.append({"role": "assistant", "content": content, **calls})
+        extra = {"thinking": reply.thinking, "finish": reply.finish_reason, **calls}
         message = {"role": "assistant", "content": reply.text}
         self._exchange.append(message | {name: value for name, value in extra.items() if value})
         return reply
 
-    async def _act(self, action: str) -> None:
+    async def _act(self, action: str, call: Call | None = None) -> None:
         self._errors_in_a_row = 0
-        self._turns.append(Turn("action", action))
+        self._turns.append(Turn("action", action, call=call))
         step = await self._environment.step(action, seconds=self._limits.episode_seconds - self._seconds)
         if not step.done:
-            self._show("output", step.observation)
+            self._show("output", step.observation, call)
         elif (ending := ending_of(action)) and step.check:
             self._terminal, self._panic_reason, self._checker = ending.terminal, ending.reason, step.check
             self._outcome = outcome_of(ending.terminal, expected=self._expected_terminal, passed=step.check.passed)
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str, call: Call | None = None) -> None:
         """Send a format error to the model; it is not part of the turns."""
         self._format_errors += 1
         self._errors_in_a_row += 1
-        self._tell(why)
+        self._tell(why, call)
         if self._errors_in_a_row == MAX_FORMAT_ERRORS:
             self._outcome = "format_error"
 
-    def _show(self, kind: str, seen: ShellObservation) -> None:
+    def _show(self, kind: str, seen: ShellObservation, call: Call | None = None) -> None:
         self._seconds += seen.seconds
         self._turns.append(Turn(kind, seen.text, seen.prompt, seen.exit_code, seen.seconds, seen.truncated))
-        self._tell(seen.text)
+        self._tell(seen.text, call)
 
-    def _tell(self, text: str) -> None:
-        message = {"role": "user", "content": text}
+    def _tell(self, text: str, call: Call | None = None) -> None:
+        """Send a text to the model, the result of a call if there is one."""
+        message = (
+            {"role": "tool", "tool_call_id": call.id, "content": text} if call else {"role": "user", "content": text}
+        )
         self._messages.append(message)
         self._exchange.append(message)
 
@@ -232,3 +268,8 @@ class _Agent:
             seconds=self._seconds,
             error=error,
         )
+
+
+def _as_call(recorded: Turn, place: int) -> Call:
+    """The recorded call of an action; one that was typed is a call of the shell."""
+    return recorded.call or Call(f"begun_{place}", BASH, json.dumps({"command": recorded.text}))

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
 
-from sandbox.agent.action_form import ActionForm, Kind, Tool, form_of, unknown_form
+from sandbox.agent.action_form import ActionForm, Kind, form_of, unknown_form
 from sandbox.agent.environment import Observation, Step
+from sandbox.agent.json_schema import mapping_in
+from sandbox.agent.tools import Tool
 from sandbox.errors import EnvironmentFull, NoReply, SandboxFailed, ServerError
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ GATEWAY_ERRORS = (502, 503, 504)
 SCORING = re.compile(
     r"criteri|(?<!un)expected|solution|answer|(?<!p)reference|rubric|ground_truth|grader|checker", re.IGNORECASE
 )
+ANY_ARGUMENTS: dict[str, object] = {"type": "object", "properties": {}}
 # Fields of the server that are not part of the observation.
 BESIDE = frozenset({"done", "reward", "metadata"})
 
@@ -65,7 +68,8 @@ class OpenEnvEnvironment:
     """`url` is the server's (`ws://host:port`), `reset` the arguments of its reset (`seed`, `task_id`, …).
 
     `form` is that of the server's actions (`action_form_of` reads it); `seconds` is the timeout of each response.
-    Without a `network` the client connects by itself.
+    Without a `network` the client connects by itself. `functions` are the server's tools in OpenAI's form, once the
+    instructions were asked for, if the agent `calls_functions`.
     """
 
     def __init__(
@@ -76,7 +80,10 @@ class OpenEnvEnvironment:
         form: ActionForm,
         seconds: float = 60.0,
         network: Network | None = None,
+        calls_functions: bool = False,
     ) -> None:
+        self.functions: list[dict[str, object]] = []
+        self._calls_functions = calls_functions
         self._url = url.rstrip("/").removesuffix("/ws")
         self._reset, self._form, self._seconds = dict(reset), form, seconds
         self._network = network
@@ -100,6 +107,9 @@ class OpenEnvEnvironment:
 
     async def instructions(self) -> str:
         tools = await self._tools() if self._form.kind == Kind.TOOLS else ()
+        if self._calls_functions:
+            self.functions = [tool.as_function() for tool in tools]
+            return ""
         return self._form.instructions(tools)
 
     async def _tools(self) -> list[Tool]:
@@ -108,7 +118,11 @@ class OpenEnvEnvironment:
         if not isinstance(listed, list):
             raise SandboxFailed(f"{self._url} has no field for an action and lists no tools")
         return [
-            Tool(str(tool.get("name")), str(tool.get("description") or ""), tool.get("input_schema") or {})
+            Tool(
+                str(tool.get("name")),
+                str(tool.get("description") or ""),
+                {**ANY_ARGUMENTS, **mapping_in(tool.get("input_schema"))},
+            )
             for tool in listed
             if isinstance(tool, dict)
         ]

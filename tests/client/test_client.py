@@ -17,6 +17,7 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+import winnow_client as client
 from curation.exports.models import Export as ExportRow
 from curation.projects.models import Project as ProjectRow
 from curation.review.models import Decision
@@ -25,10 +26,11 @@ from curation.runs.engine.worker import drive
 from curation.runs.models import Run as RunRow
 from curation.samples.models import Sample as SampleRow
 from tests.client.faulty_proxy import AFTER, BEFORE, Proxy
+from tests.contract import example, operations
 from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_project, make_sample, make_user
-from winnow import client
-from winnow.client import command, transport
+from winnow_client import command, transport
+from winnow_client.records import record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,10 +90,10 @@ def test_a_post_whose_answer_was_lost_is_done_once(project: client.Project, prox
     proxy.faults = [AFTER, BEFORE, (503, {"Retry-After": "0"})]
     made = project.add_model("king", "scripted/king")
 
-    assert [model["name"] for model in project.models()] == ["king"] and made["name"] == "king"
+    assert [model.name for model in project.models()] == ["king"] and made.name == "king"
     posts = [headers for method, _, headers in proxy.seen if method == "POST"]
     assert len(posts) == 4 and len({headers["idempotency-key"] for headers in posts}) == 1
-    assert project.add_model("judge", "scripted/judge-brisk")["name"] == "judge"
+    assert project.add_model("judge", "scripted/judge-brisk").name == "judge"
     assert [headers for method, _, headers in proxy.seen if method == "POST"][-1]["idempotency-key"] not in {
         headers["idempotency-key"] for headers in posts
     }
@@ -140,7 +142,10 @@ def test_problems_are_exceptions_with_their_fields(winnow: client.Winnow, projec
     with pytest.raises(client.NotAllowed) as refused:
         winnow.create_project("other")
     assert refused.value.code == "may_not_create_projects"
-    with client.Winnow(str(winnow._http.base_url), "wn_unknown") as stranger, pytest.raises(client.NotSignedIn):
+    with (
+        client.Winnow(str(winnow._transport._http.base_url), "wn_unknown") as stranger,
+        pytest.raises(client.NotSignedIn),
+    ):
         stranger.project("acme")
     with pytest.raises(client.ConnectionFailed, match="127.0.0.1:9"):
         client.Winnow("http://127.0.0.1:9", "wn_x", attempts=2).project("acme")
@@ -150,7 +155,7 @@ def test_samples_are_read_page_by_page_through_a_broken_connection(
     project: client.Project, row: ProjectRow, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [make_sample(row, score=score, repo=repo) for score, repo in ((90.0, "a,b"), (70.0, "c"), (50.0, "d"))]
-    monkeypatch.setattr("winnow.client.rows.PAGE", 1)
+    monkeypatch.setattr("winnow_client.rows.PAGE", 1)
     proxy.faults = [BEFORE, AFTER]
     found = list(project.samples(sort="-score"))
     assert [sample.id for sample in found] == [str(sample.pk) for sample in made]
@@ -172,11 +177,11 @@ def test_a_table_or_a_dataset_without_its_package_says_what_to_install(
         return real(name, *given, **named)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(client.MissingPackage, match=r"pandas: pip install 'winnow-curation\[data\]'"):
+    with pytest.raises(client.MissingPackage, match=r"pandas: pip install 'winnow-client\[data\]'"):
         project.samples().to_dataframe()
-    export = client.Export(project._transport, {"id": "1", "files": []})
-    with pytest.raises(client.MissingPackage, match=r"datasets: pip install 'winnow-curation\[data\]'"):
-        export.dataset()
+    export = record(client.Export, project._transport, example(operations("GET", "/exports/12")[0])[1])
+    with pytest.raises(client.MissingPackage, match=r"datasets: pip install 'winnow-client\[data\]'"):
+        export.dataset(export.files[0].split or "", format=export.files[0].format or "")
 
 
 def test_a_decision_rests_on_the_version_that_was_read(
@@ -184,20 +189,21 @@ def test_a_decision_rests_on_the_version_that_was_read(
 ) -> None:
     pk = str(make_duel(row, status="pending").sample_id)
     mine, stale = winnow.sample(pk), winnow.sample(pk)
-    assert mine.approve(preference="challenger", comment="reads the file")["action"] == "approve"
-    assert mine.status == "approved" and mine.version == SampleRow.objects.get(pk=pk).version
+    assert mine.approve(preference="challenger", comment="reads the file").action == "approve"
+    version = mine.version
+    assert mine.refresh().status == "approved" and version == mine.version == SampleRow.objects.get(pk=pk).version
     with pytest.raises(client.Stale) as refused:
         stale.reject("leaks")
     assert refused.value.current["version"] == mine.version
     assert Decision.objects.count() == 1
     stale.refresh().reject("leaks")
-    assert [one["action"] for one in project.decisions(sample=pk, sort="id")] == ["approve", "reject"]
+    assert [one.action for one in project.decisions(sample=pk, sort="id")] == ["approve", "reject"]
     stale.undo()
-    assert stale.status == "approved"
+    assert stale.refresh().status == "approved"
 
     many = [make_duel(row, status="pending").sample_id for _ in range(3)]
     answered = project.decide([*map(str, many), "999999"], "reject", reason="leaks")
-    assert [one["ok"] for one in answered] == [True, True, True, False]
+    assert [one.ok for one in answered] == [True, True, True, False]
 
 
 def test_a_decision_whose_answer_was_lost_is_made_once_and_leaves_its_version(
@@ -205,12 +211,12 @@ def test_a_decision_whose_answer_was_lost_is_made_once_and_leaves_its_version(
 ) -> None:
     sample = winnow.sample(str(make_duel(row, status="pending").sample_id))
     proxy.faults = [AFTER, BEFORE]
-    assert sample.approve()["action"] == "approve"
+    assert sample.approve().action == "approve"
     assert sample.version == SampleRow.objects.get(pk=sample.id).version
     proxy.faults = [AFTER]
-    assert sample.undo()["action"] == "approve"
+    assert sample.undo().action == "approve"
     proxy.faults = [AFTER]
-    assert sample.reject("leaks")["action"] == "reject"
+    assert sample.reject("leaks").action == "reject"
 
     assert list(Decision.objects.order_by("pk").values_list("action", flat=True)) == ["approve", "undo", "reject"]
 
@@ -236,13 +242,13 @@ def test_an_import_shows_its_progress_and_a_run_is_waited_for(
     run.refresh()
     assert [headers.get("if-none-match") is not None for _, _, headers in proxy.seen] == [False, True]
     shown: list[str] = []
-    monkeypatch.setattr("winnow.client.records.sleep", lambda seconds: drive(stored.pk))
+    monkeypatch.setattr("winnow_client.transport.sleep", lambda seconds: drive(stored.pk))
     assert run.wait(timeout=60, progress=lambda found: shown.append(found.state)) is run
     assert run.state == "succeeded" and run.items["failed"] == 0 and shown[-1] == "succeeded"
 
     bad = finish(project.import_rows([{"messages": messages}, {"nothing": 1}]))
-    assert bad.result["bad_rows"] == 1
-    assert [(row["key"], row["state"]) for row in bad.items_in("skipped")] == [("row 2", "skipped")]
+    assert bad.result and bad.result["bad_rows"] == 1
+    assert [(row.key, row.state) for row in bad.items_in("skipped")] == [("row 2", "skipped")]
     cancelled = project.run("export", {"recipe": {"formats": ["dpo"]}}).cancel()
     with pytest.raises(client.RunFailed, match="cancelled"):
         cancelled.wait()
@@ -255,15 +261,15 @@ def test_an_export_becomes_files_rows_and_a_dataset(
         make_approved(row, by=ada, challenger=f"THOUGHT: I read it.\n\n```bash\ncat file-{number}\n```")
     run = project.export({"formats": ["dpo", "sft-messages"], "filter": {"status": "approved"}})
     export = finish(run).export()
-    listed = {file["name"]: file for file in export.files}
+    listed = {file.name: file for file in export.files}
 
     proxy.faults = [AFTER, (503, {"Retry-After": "0"})]
     written = export.download(tmp_path / "files of it")
     assert {path.name for path in written} == set(listed)
     for path in written:
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == listed[path.name]["sha256"]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == listed[path.name].sha256
     rows = list(export.rows(format="dpo"))
-    assert len(rows) == listed["dpo.train.jsonl"]["rows"] == 3
+    assert len(rows) == listed["dpo.train.jsonl"].rows == 3
     table = export.dataset("train", format="dpo")
     assert table.num_rows == 3 and set(table.column_names) == set(rows[0])
     assert table[0]["chosen"] == rows[0]["chosen"]
@@ -272,7 +278,7 @@ def test_an_export_becomes_files_rows_and_a_dataset(
     with pytest.raises(client.NotFound, match="split val"):
         export.dataset("val")
 
-    export.data["files"] = [{**listed["dpo.train.jsonl"], "sha256": "0" * 64}]
+    export.files = [listed["dpo.train.jsonl"].model_copy(update={"sha256": "0" * 64})]
     with pytest.raises(client.WrongFile):
         export.download(tmp_path / "wrong")
     assert not list((tmp_path / "wrong").iterdir())
@@ -280,14 +286,15 @@ def test_an_export_becomes_files_rows_and_a_dataset(
 
 
 def test_it_needs_neither_django_nor_the_site(tmp_path: Path) -> None:
-    """On a path that has the package and httpx alone."""
-    (tmp_path / "winnow").symlink_to(ROOT / "winnow")
-    script = "import sys, winnow.client; print(sorted({'django', 'curation', 'pandas', 'datasets'} & set(sys.modules)))"
+    """On a path that has the package and its requirements alone."""
+    (tmp_path / "winnow_client").symlink_to(ROOT / "winnow_client")
+    site = "{'django', 'curation', 'winnow', 'litellm', 'pandas', 'datasets'}"
+    script = f"import sys, winnow_client; print(sorted({site} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
-    assert (ROOT / "winnow/py.typed").exists()
+    assert (ROOT / "winnow_client/py.typed").exists()
 
 
 def test_without_a_token_it_says_where_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +320,7 @@ def test_winnow_remote_imports_runs_and_exports_on_the_site(
         for live in RunRow.objects.filter(state__in=["queued", "running"]):
             drive(live.pk)
 
-    monkeypatch.setattr("winnow.client.records.sleep", work)
+    monkeypatch.setattr("winnow_client.transport.sleep", work)
 
     def remote(*arguments: str) -> str:
         command.main(arguments)

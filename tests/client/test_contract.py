@@ -3,19 +3,23 @@
 The server answers with the examples of the document, which `tests/docs/test_openapi.py` holds against the schemas.
 """
 
+import asyncio
 import hashlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import Any, assert_type
 
 import httpx
 import pytest
 
-from tests.contract import example, operations, why_wrong
-from winnow import client
+import winnow_client as client
+from deploy.client_schemas import TARGET, source
+from tests.contract import document, example, operations, why_wrong
+from winnow_client.calls import Async, Sync, call
 
 FILE = b'{"messages": []}\n'
 PARTS = re.compile(rb'name="([^"]+)"(?:; filename="[^"]*")?')
@@ -59,56 +63,63 @@ def site() -> Site:
     return Site()
 
 
-@pytest.fixture
-def winnow(site: Site) -> Iterator[client.Winnow]:
-    with client.Winnow("http://winnow.example", "wn_x", attempts=1) as found:
-        found._http._transport = httpx.MockTransport(site.answer)
-        yield found
+@pytest.fixture(params=["blocking", "asyncio"])
+def winnow(site: Site, request: pytest.FixtureRequest) -> Any:
+    kind = client.Winnow if request.param == "blocking" else client.AsyncWinnow
+    found = kind("http://winnow.example", "wn_x", attempts=1)
+    found._transport._http._transport = httpx.MockTransport(site.answer)
+    return found
+
+
+async def settled(found: Any) -> Any:
+    """Return what a call returns; a list is read to its end."""
+    if inspect.isawaitable(found):
+        found = await found
+    if isinstance(found, list):
+        return [await settled(one) for one in found]
+    if isinstance(found, client.Rows):
+        await settled(found.count())
+        return [row async for row in found] if found._transport.is_async else list(found)
+    return found
+
+
+def got(found: Any) -> Any:
+    return asyncio.run(settled(found))
 
 
 @pytest.fixture
-def project(winnow: client.Winnow) -> client.Project:
-    return winnow.project("demo")
+def project(winnow: Any) -> Any:
+    return got(winnow.project("demo"))
 
 
 @pytest.fixture
-def export(winnow: client.Winnow) -> client.Export:
-    found = winnow.export("12")
-    file = {"name": "dpo.train.jsonl", "format": "dpo", "split": "train", "rows": 1, "bytes": len(FILE)}
-    found.data["files"] = [{**file, "sha256": hashlib.sha256(FILE).hexdigest()}]
+def export(winnow: Any) -> Any:
+    found = got(winnow.export("12"))
+    file = found.files[0].model_copy(update={"name": "dpo.train.jsonl", "format": "dpo", "split": "train"})
+    found.files = [file.model_copy(update={"sha256": hashlib.sha256(FILE).hexdigest()})]
     return found
 
 
 @pytest.fixture
-def run(winnow: client.Winnow) -> client.Run:
-    found = winnow.run("12")
-    found.data |= {"state": "succeeded", "result": {"export": "12", "evaluation": "7"}}
+def run(winnow: Any) -> Any:
+    found = got(winnow.run("12"))
+    found.state, found.result = "succeeded", {"export": "12", "evaluation": "7"}
     return found
 
 
 def check(one: Any, site: Site, calls: Calls) -> None:
-    """Call every public method of an object and read every property."""
-    members = dict(inspect.getmembers(type(one), lambda member: inspect.isfunction(member)))
-    assert {name for name in members if not name.startswith("_")} == set(calls)
-    for name, call in calls.items():
+    """Make every public call of an object, and read its fields and those of what it returns."""
+    members = {name for kind in type(one).__mro__ if kind.__module__.startswith(client.__name__) for name in vars(kind)}
+    named = {name for name in members if isinstance(getattr(type(one), name, None), FunctionType | call)}
+    assert {name for name in named if not name.startswith(("_", "model_"))} == set(calls)
+    for name, make in calls.items():
         before = len(site.seen)
-        found = call(one)
-        if isinstance(found, client.Rows):
-            found.count()
-            for row in found:
-                if isinstance(row, client.Run | client.Sample | client.Export | client.Evaluation | client.Project):
-                    read_properties(row)
+        got(make(one))
         assert len(site.seen) > before or name in {"close", "wait"}, f"{name} made no request"
-    read_properties(one)
     assert site.wrong == []
 
 
-def read_properties(one: Any) -> None:
-    for name, _ in inspect.getmembers(type(one), lambda member: isinstance(member, property)):
-        getattr(one, name)
-
-
-def test_the_site(winnow: client.Winnow, site: Site) -> None:
+def test_the_site(winnow: Any, site: Site) -> None:
     calls: Calls = {
         "projects": lambda one: one.projects(archived=True),
         "project": lambda one: one.project("demo"),
@@ -121,11 +132,12 @@ def test_the_site(winnow: client.Winnow, site: Site) -> None:
         "evaluation": lambda one: one.evaluation("7"),
         "request": lambda one: one.request("GET", "/projects/demo/leaderboard"),
         "close": lambda one: None,
+        "me": lambda one: one.me(),
     }
     check(winnow, site, calls)
 
 
-def test_a_project(project: client.Project, site: Site, tmp_path: Path) -> None:
+def test_a_project(project: Any, site: Site, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text(json.dumps({"messages": MESSAGES}) + "\n")
     address = "hf://datasets/acme/turns/data.parquet"
@@ -173,9 +185,9 @@ def test_a_project(project: client.Project, site: Site, tmp_path: Path) -> None:
     check(project, site, calls)
 
 
-def test_a_run(run: client.Run, site: Site) -> None:
-    def ended(found: client.Run) -> object:
-        found.data |= {"state": "succeeded", "result": {"export": "12", "evaluation": "7"}}
+def test_a_run(run: Any, site: Site) -> None:
+    def ended(found: Any) -> object:
+        found.state, found.result = "succeeded", {"export": "12", "evaluation": "7"}
         return found.wait()
 
     calls: Calls = {
@@ -183,7 +195,7 @@ def test_a_run(run: client.Run, site: Site) -> None:
         "cancel": lambda one: one.cancel(),
         "retry_failed": lambda one: one.retry_failed(),
         "items_in": lambda one: one.items_in("failed", "skipped"),
-        "calls": lambda one: one.calls(status="failed"),
+        "recorded_calls": lambda one: one.recorded_calls(status="failed"),
         "wait": ended,
         "export": lambda one: one.export(),
         "evaluation": lambda one: one.evaluation(),
@@ -191,7 +203,7 @@ def test_a_run(run: client.Run, site: Site) -> None:
     check(run, site, calls)
 
 
-def test_a_sample(winnow: client.Winnow, site: Site) -> None:
+def test_a_sample(winnow: Any, site: Site) -> None:
     calls: Calls = {
         "refresh": lambda one: one.refresh(),
         "decide": lambda one: one.decide("flag", reason="names a person", seconds=7.5),
@@ -201,48 +213,71 @@ def test_a_sample(winnow: client.Winnow, site: Site) -> None:
         "revise": lambda one: one.revise("ls", note="shorter"),
         "decisions": lambda one: one.decisions(),
     }
-    check(winnow.sample("4711"), site, calls)
+    check(got(winnow.sample("4711")), site, calls)
 
 
-def test_an_audit_and_its_guarantee(winnow: client.Winnow, site: Site) -> None:
+def test_an_audit_and_its_guarantee(winnow: Any, site: Site) -> None:
     calls: Calls = {"refresh": lambda one: one.refresh(), "approve": lambda one: one.approve(keep_alive=0.02)}
-    check(winnow.audit("3"), site, calls)
+    check(got(winnow.audit("3")), site, calls)
     calls = {"refresh": lambda one: one.refresh(), "withdraw": lambda one: one.withdraw()}
-    check(winnow.guarantee("7"), site, calls)
+    check(got(winnow.guarantee("7")), site, calls)
 
 
-def test_an_export(export: client.Export, site: Site, tmp_path: Path) -> None:
-    files = export.data["files"]
+def test_an_export(export: Any, site: Site, tmp_path: Path) -> None:
+    files = export.files
 
-    def refreshed(found: client.Export) -> object:
-        found.refresh()
-        assert found.files and {"name", "format", "split", "sha256"} <= set(found.files[0])
-        found.data["files"] = files
-        return None
+    def refreshed(found: Any) -> None:
+        got(found.refresh())
+        assert found.files
+        found.files = files
 
     calls: Calls = {
         "refresh": refreshed,
         "download": lambda one: one.download(tmp_path / "files"),
-        "rows": lambda one: list(one.rows()),
+        "rows": lambda one: [one.rows()],
         "dataset": lambda one: one.dataset(),
         "diff": lambda one: one.diff(one),
     }
     check(export, site, calls)
 
 
-def test_an_evaluation(winnow: client.Winnow, site: Site) -> None:
+def test_an_evaluation(winnow: Any, site: Site) -> None:
     calls: Calls = {
         "refresh": lambda one: one.refresh(),
         "calls": lambda one: one.calls(model="base"),
         "compare": lambda one: one.compare(one, model_before="base", model_after="tuned"),
     }
-    check(winnow.evaluation("7"), site, calls)
+    check(got(winnow.evaluation("7")), site, calls)
 
 
-def test_rows(project: client.Project, site: Site) -> None:
+def test_rows(project: Any, site: Site) -> None:
     calls: Calls = {
         "first": lambda one: one.first(),
         "count": lambda one: one.count(),
         "to_dataframe": lambda one: one.to_dataframe(),
     }
     check(project.samples(status="pending"), site, calls)
+
+
+def test_type_checkers_know_what_each_client_returns() -> None:
+    """mypy checks the bodies, which do not run."""
+
+    def blocking(winnow: client.Winnow) -> None:
+        project = winnow.project("demo")
+        assert_type(project.run("duel").wait().result, dict[str, Any] | None)
+        assert_type([sample.score for sample in project.samples()], list[float | None])
+        assert_type(project.samples().first(), client.Sample[Sync] | None)
+
+    async def awaited(winnow: client.AsyncWinnow) -> None:
+        project = await winnow.project("demo")
+        assert_type((await (await project.run("duel")).wait()).result, dict[str, Any] | None)
+        assert_type([sample.score async for sample in project.samples()], list[float | None])
+        assert_type(await project.samples().first(), client.Sample[Async] | None)
+
+    assert inspect.isfunction(blocking) and inspect.iscoroutinefunction(awaited)
+
+
+def test_the_responses_are_those_of_the_document() -> None:
+    assert compile(TARGET.read_text(), "", "exec").co_consts == compile(source(document()), "", "exec").co_consts, (
+        "The API has changed: make client-schemas"
+    )

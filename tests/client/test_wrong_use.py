@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from winnow import client
-from winnow.client import command
-from winnow.client.rows import query
+import winnow_client as client
+from tests.contract import example, operations
+from winnow_client import command
+from winnow_client.rows import query
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -53,6 +55,12 @@ def answer(body: object, **headers: str) -> Answer:
     return 200, {"Content-Type": "application/json", **named}, json.dumps(body).encode()
 
 
+def shown(path: str, method: str = "GET") -> dict[str, Any]:
+    """The example of an answer in the OpenAPI document."""
+    body: dict[str, Any] = example(operations(method, path)[0])[1]
+    return body
+
+
 @pytest.mark.parametrize(
     ("url", "token", "said"),
     [
@@ -89,11 +97,11 @@ def test_a_proxy_whose_errors_have_another_form_is_still_a_problem(errors: objec
 
 
 def test_a_decision_behind_a_proxy_that_weakens_tags_keeps_its_version() -> None:
-    sample = answer({"id": "7", "status": "pending", "version": 2})
-    decided = answer({"id": "1", "action": "approve"}, ETag='W/"3"')
+    sample = answer({**shown("/samples/7"), "version": 2})
+    decided = answer({**shown("/samples/7/decisions", "POST"), "action": "approve"}, ETag='W/"3"')
     with site_that_answers(sample, decided) as (url, _):
         found = client.Winnow(url, "wn_x").sample("7")
-        assert found.approve()["action"] == "approve"
+        assert found.approve().action == "approve"
         assert found.version == 3
 
 
@@ -110,7 +118,7 @@ def test_a_path_can_be_given_as_the_site_gives_it(path: str) -> None:
 )
 def test_one_text_is_no_list(use: Callable[[client.Project], object]) -> None:
     """The letters of an id would be the ids of other samples."""
-    with site_that_answers(answer({"slug": "demo", "name": "Demo"})) as (url, asked):
+    with site_that_answers(answer(shown("/projects/demo"))) as (url, asked):
         project = client.Winnow(url, "wn_x").project("demo")
         with pytest.raises(TypeError, match=r"is a list, such as \['(132|tuned)'\], not a text"):
             use(project)
@@ -147,7 +155,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_export(
 ) -> None:
     monkeypatch.setenv("WINNOW_TOKEN", "wn_x")
     (tmp_path / "file").touch()
-    with site_that_answers(answer({"slug": "demo", "name": "Demo"})) as (url, asked), pytest.raises(SystemExit):
+    with site_that_answers(answer(shown("/projects/demo"))) as (url, asked), pytest.raises(SystemExit):
         options = ["--project", "demo", "--recipe", "weekly", "--to", str(tmp_path / "file/exported")]
         command.main(["--url", url, "export", *options])
     assert asked == ["/api/v1/projects/demo"]

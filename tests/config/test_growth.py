@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from config.shell import GROUPS, SECTIONS
 from curation.projects.models import Project, Role
+from curation.review.queue.take import open_count
 from curation.samples.models import Sample
 from tests.factories import make_project, make_user
 
@@ -112,6 +113,22 @@ def test_no_page_reads_more_of_a_larger_project(role: Role) -> None:
         f"{name}, analyzed": (before[name], planned[name]) for name in planned if has_grown(before[name], planned[name])
     }
     assert not grown, grown
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has statistics of the index's size")
+def test_the_count_of_the_sidebar_does_not_depend_on_the_order_in_which_indexes_were_made() -> None:
+    """A migration of a site that exists makes its index last; that of a new site stands where the model has it."""
+    project = make_project(user=make_user("ada"))
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX sample_list_predicted")
+        cursor.execute("CREATE INDEX sample_list_predicted ON samples_sample (project_id, predicted_key, id)")
+    with CaptureQueriesContext(connection) as captured:
+        Sample.objects.create(project=project)
+        open_count(project, make_user("bob").pk)
+    counts = [query["sql"] for query in captured if "opinions" in query["sql"] and "COUNT" in query["sql"]]
+    with connection.cursor() as cursor:
+        plans = [cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()[0][-1] for sql in counts]
+    assert plans == ["SEARCH samples_sample USING INDEX sample_opinions (project_id=? AND opinions>?)"]
 
 
 def analyze() -> None:

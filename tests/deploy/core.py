@@ -1,8 +1,8 @@
-"""An environment with the wheel's requirements and nothing else, made from the packages that are installed here."""
+"""An environment with the requirements of a wheel and nothing else, made from the packages that are installed here."""
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -10,22 +10,24 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 
-def make_environment(folder: Path, wheel: Path, *besides: str) -> Path:
-    """Install the wheel in a new environment, with its requirements and those of `besides`; return its programs."""
+def make_environment(folder: Path, wheels: Sequence[Path], extra: str = "") -> Path:
+    """Install wheels in a new environment, with their requirements and those of an extra; return its programs."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     words = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "--quiet", "--no-index"]
-    subprocess.run([*words, "--no-deps", str(wheel)], check=True)
+    subprocess.run([*words, "--no-deps", *map(str, wheels)], check=True)
     packages = next(folder.glob("lib/*/site-packages"))
-    installed = Distribution.at(next(packages.glob("winnow_curation-*.dist-info")))
-    for found in closure([*(installed.requires or ()), *besides]):
+    installed = [Distribution.at(path) for path in packages.glob("winnow_*.dist-info")]
+    names = {one.name for one in installed}
+    needed = [text for one in installed for text in one.requires or () if Requirement(text).name not in names]
+    for found in closure(needed, extra):
         _link(found, packages)
     return folder / "bin"
 
 
-def closure(requirements: Iterable[str]) -> list[Distribution]:
-    """Return the installed packages that these need here, and that those need."""
+def closure(requirements: Iterable[str], extra: str = "") -> list[Distribution]:
+    """Return the installed packages that these need here, and that those need; some are of an extra."""
     found: dict[str, Distribution] = {}
-    waiting, seen = [(Requirement(text), frozenset({""})) for text in requirements], set()
+    waiting, seen = [(Requirement(text), frozenset({"", extra})) for text in requirements], set()
     while waiting:
         requirement, extras = waiting.pop()
         if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):

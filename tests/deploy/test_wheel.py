@@ -26,8 +26,6 @@ SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs
 READY_WITHIN = 60.0
 # Allowed imports of a file besides the requirements, for a function that names the missing package.
 OF_EXTRAS = {
-    "client/records.py": ("datasets",),
-    "client/rows.py": ("pandas",),
     "mcp.py": ("fastmcp", "httpx2", "mcp", "starlette"),
     "server/curation/imports/layouts/agents/agent_logs.py": ("atif_make",),
     "server/curation/imports/sources/arrow.py": ("pyarrow",),
@@ -45,8 +43,8 @@ def _tracked() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy of the tree: building leaves files beside the sources."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheels of a copy of the tree, by package: building leaves files beside the sources."""
     copy, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
     skipped = shutil.ignore_patterns("__pycache__")
     for folder in (
@@ -59,23 +57,40 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "static",
         "templates",
         "winnow",
+        "winnow_client",
         "requirements",
     ):
         shutil.copytree(ROOT / folder, copy / folder, ignore=skipped)
     for file in ("manage.py", "gunicorn.conf.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, copy)
-    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), "."]
+    words = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(made),
+        ".",
+        "./winnow_client",
+    ]
     built = subprocess.run(words, cwd=copy, capture_output=True, text=True, check=False)
     if "No matching distribution found for setuptools" in built.stderr:
         missing("the package index, which has the setuptools that builds the wheel, does not answer")
     assert built.returncode == 0, built.stderr
-    return next(made.glob("*.whl"))
+    return {path.name.partition("-")[0]: path for path in made.glob("*.whl")}
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment with the wheel and its requirements, without extras."""
-    return make_environment(tmp_path_factory.mktemp("venv"), wheel)
+def wheel(wheels: dict[str, Path]) -> Path:
+    return wheels["winnow_curation"]
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an environment with the wheels and their requirements, without extras."""
+    return make_environment(tmp_path_factory.mktemp("venv"), list(wheels.values()))
 
 
 def _environment(folder: Path, **values: str) -> dict[str, str]:
@@ -96,9 +111,22 @@ def test_the_wheel_has_every_file_of_the_site_and_claims_one_name(wheel: Path) -
     names = zipfile.ZipFile(wheel).namelist()
 
     assert {f"winnow/server/{name}" for name in _tracked()} <= set(names)
-    assert {"winnow/py.typed", "winnow/client/site.py", "winnow/server/docs/notebooks/duel.ipynb"} <= set(names)
+    assert "winnow/server/docs/notebooks/duel.ipynb" in names
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"winnow"}
     assert not [name for name in names if name.endswith(".pyc")]
+
+
+def test_the_client_is_a_package_that_needs_nothing_of_the_server(wheels: dict[str, Path], tmp_path: Path) -> None:
+    programs = make_environment(tmp_path / "venv", [wheels["winnow_client"]])
+    tried = "import httpx, sys, winnow_client, winnow_client.command; print(sorted(sys.modules))"
+    done = subprocess.run(
+        [str(programs / "python"), "-c", tried], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert "'winnow_client.command'" in done.stdout and "'django'" not in done.stdout
+    packages = next((tmp_path / "venv").glob("lib/*/site-packages"))
+    assert not {"django", "litellm", "winnow", "pandas"} & {path.name for path in packages.iterdir()}
+    assert (packages / "winnow_client/py.typed").exists()
 
 
 def test_heavy_parts_are_extras(wheel: Path) -> None:
@@ -112,7 +140,7 @@ def test_heavy_parts_are_extras(wheel: Path) -> None:
     assert 'django-storages[s3]; extra == "s3"' in needed
     assert [name for name in needed if name.startswith("fastmcp") and name.endswith('extra == "mcp"')]
     core = [name for name in needed if "extra ==" not in name]
-    assert "litellm" in " ".join(core)
+    assert "litellm" in " ".join(core) and f"winnow-client=={wheel.name.split('-')[1]}" in core
     assert not [name for name in core if name.startswith(("websockets", "django-storages", "boto", "pyarrow"))]
 
 
@@ -161,7 +189,7 @@ def test_a_missing_extra_and_an_unknown_command_are_named(installed: Path, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.timeout(480)
-def test_the_demo_is_ready_in_an_empty_folder(installed: Path, wheel: Path, tmp_path: Path) -> None:
+def test_the_demo_is_ready_in_an_empty_folder(installed: Path, wheels: dict[str, Path], tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "demo.log"
     work = tmp_path / "work"
     work.mkdir()
@@ -191,7 +219,7 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, wheel: Path, tmp_
         style = next(word.split('"')[1] for word in page.split("href=") if ".css" in word[:200])
         assert api.get(style).raise_for_status().headers["content-type"].startswith("text/css")
 
-        _run_the_tutorial(installed, wheel, work, port)
+        _run_the_tutorial(installed, wheels["winnow_client"], work, port)
         _write_and_check_an_export(installed, work)
         _write_and_check_a_backup(installed, work)
     finally:
@@ -200,8 +228,8 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, wheel: Path, tmp_
     assert status == 0
 
 
-def _run_the_tutorial(installed: Path, wheel: Path, work: Path, port: int) -> None:
-    """With the client of the wheel, in a folder without the tree; then with the two packages that it names."""
+def _run_the_tutorial(installed: Path, client: Path, work: Path, port: int) -> None:
+    """In a folder without the tree: with the server's requirements, then with the client and its extra alone."""
     scopes = "read,review,run,export,admin"
     token = _say(installed, work, "token", "create", "--user", "demo", "--scopes", scopes).stdout.strip()
     folder = work.with_name("tutorial")
@@ -217,8 +245,8 @@ def _run_the_tutorial(installed: Path, wheel: Path, work: Path, port: int) -> No
         )
 
     alone = run(installed)
-    assert "MissingPackage: A table needs pandas: pip install 'winnow-curation[data]'" in alone.stderr
-    done = run(make_environment(work.with_name("client"), wheel, "pandas", "datasets"))
+    assert "MissingPackage: A table needs pandas: pip install 'winnow-client[data]'" in alone.stderr
+    done = run(make_environment(work.with_name("client"), [client], "data"))
     assert done.returncode == 0, done.stderr
     assert "num_rows: " in done.stdout and (folder / "exported/manifest.json").exists()
 

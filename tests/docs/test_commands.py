@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from curation.runs.kinds import launchable_kind
 from tests.contract import why_wrong
 from winnow.__main__ import COMMANDS, mcp_parser
-from winnow.client.command import remote_parser
+from winnow_client.command import remote_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,7 +31,8 @@ REST = re.compile(rf"^((?:{METHODS})(?:/(?:{METHODS}))*) ([/…]\S*)(?:\s+(\{{.*
 IN_PYTHON = re.compile(r"\bapi\.(get|post|put|patch|delete)\(\s*f?\"(/[^\"]+)\"")
 # Words allowed before a program: variables, its user, and its place.
 BEFORE = re.compile(
-    r"(?:\w+=\S*|sudo|-u|env|uvx|pipx|run|--from|--spec|\S+\.whl|python|\S*/python|winnow\b(?= env)|export)"
+    r"(?:\w+=\S*|sudo|-u|env|uvx|pipx|run|--from|--spec|--find-links|\.|--pip-args=.*|"
+    r"\S+\.whl|python|\S*/python|winnow\b(?= env)|export)"
 )
 OPTIONAL = re.compile(r"\[(-[^]]*)\]")
 ELLIPSIS = "…"

@@ -64,6 +64,7 @@ OF_PROJECT = (
         "duel-list",
         "panel-list",
         "judge-list",
+        "trial-list",
         "reign-list",
         "suggestion-list",
         "prompt-list",
@@ -208,7 +209,7 @@ NO_PAGES = {
         "trajectory-raw",
     ),
     *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
-    *("audit-approve", "guarantee-withdraw", "sample-marks"),
+    *("audit-approve", "audit-extend", "guarantee-withdraw", "sample-marks"),
     *("sample-sibling", "sample-labels", "question-change", "flags-resolve"),
     *("notification-open", "notification-read-all"),
     *(

@@ -1,6 +1,5 @@
 """Real Chromium in front of the running product. A message on a page's console fails the test that opened it."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,9 +9,8 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState
 
-from tests.parts import chromium
 from tests.product import Product
 
 
@@ -62,19 +60,6 @@ def tab_of(
     yield watched.page
     context.close()
     assert [line for line in watched.wrong if not any(word in line for word in expected)] == []
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread, which Django would take for asynchronous code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
-        )
-        yield started
-        started.close()
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 def sign_in(page: Page, product: Product) -> None:

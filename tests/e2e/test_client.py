@@ -12,8 +12,8 @@ from curation.dashboard.demo.builder import FILES
 from tests.parts import shared_data
 from tests.product import ROOT, Product
 
-# The first of them waits for the demo that the product starts as.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+# The first of them waits for the demo that the product starts as. A second database changes nothing of the client.
+pytestmark = [pytest.mark.long, pytest.mark.embedded, pytest.mark.timeout(600)]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -45,8 +45,7 @@ def run(product: Product, script: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-# The real sessions take minutes, and a second database changes nothing of the client.
-@pytest.mark.parametrize("sessions", [pytest.param("real", marks=pytest.mark.embedded), "written by hand"])
+@pytest.mark.parametrize("sessions", [pytest.param("real", marks=pytest.mark.slow), "written by hand"])
 def test_the_tutorial_runs_as_printed(product: Product, tmp_path: Path, sessions: str) -> None:
     """On recorded sessions of agents where they are beside the clone, and on the files that a clone has."""
     if sessions == "real":
@@ -70,7 +69,7 @@ def test_the_notebooks_run_cell_by_cell(product: Product, tmp_path: Path) -> Non
     names = {path.stem for path in (ROOT / "docs/notebooks").glob("*.ipynb")}
     assert names == set(re.findall(r"\(notebooks/(\w+)\.ipynb\)", (ROOT / "docs/client.md").read_text()))
 
-    dueled = run(product, notebook("duel") + "\nprint('project', project.id)", tmp_path)
+    dueled = run(product, notebook("duel") + "\nprint('project', project.slug)", tmp_path)
     margin = float(re.findall(r"^margin (\S+) lower bound", dueled, re.MULTILINE)[0])
     assert -100 <= margin <= 100 and dueled.count("parsed") == 3
     slug = dueled.split()[-1]

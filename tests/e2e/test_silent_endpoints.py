@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from curation.dashboard.demo.scenarios import SHIPPED
+from curation.dashboard.demo.builder import SHIPPED
 from tests.model_server import ModelServer
 from tests.product import Product
 

@@ -14,7 +14,7 @@ from tests.review.pages import test_browser as review
 from tests.review.rows import judged
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-project, browser, page = conftest.project, review.browser, review.page
+project, page = conftest.project, review.page
 SHOTS = os.environ.get("REVIEW_SCREENSHOTS", "")
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from curation.guarantees.models import Audit, Guarantee
 from curation.predictions import extra
 from curation.predictions.approval.decisions import PredictParams, counts_of
 from curation.predictions.approval.facts import facts_of
@@ -133,6 +134,18 @@ def test_slips_are_listed_to_look_at_again_until_somebody_has(client: Client, ma
     assert errors[0]["sample"] not in {
         row["sample"] for row in rest(client, made, "projects/planted/label-errors")["data"]
     }
+
+
+def test_under_a_guarantee_the_most_useful_are_at_its_threshold(made: Planted) -> None:
+    access = access_of(made.reviewer, made.project)
+    values = {"project": made.project, "created_by": made.reviewer}
+    drawn = {"size": 1, "drawn": 1, "alpha": 0.1, "delta": 0.1, "seed": 1, "samples": 2, "set_sha256": "0" * 64}
+    audit = Audit.objects.create(**values, **drawn, score="predicted", levels=[[0.0, 2]])
+    Guarantee.objects.create(**values, audit=audit, threshold=0.9, batch="g", samples=1, finished=True)
+    taken = take_next(access=access, order="useful")
+    keys = Sample.objects.filter(status="pending").values_list("predicted_key", flat=True)
+    assert taken is not None and taken.sample.predicted is not None
+    assert abs(taken.sample.predicted - 0.9) == min(abs(one - 0.9) for one in keys)
 
 
 def test_the_queue_shows_the_most_useful_first(made: Planted) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 import django_htmx
 import pytest
 from django.template.loader import render_to_string
-from playwright.sync_api import Page, Route, expect, sync_playwright
-
-from tests.parts import chromium
+from playwright.sync_api import Browser, Page, Route, expect
 
 pytestmark = pytest.mark.browser
 
@@ -49,11 +47,10 @@ def _document() -> str:
 
 
 @pytest.fixture(scope="module")
-def tab() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        yield browser.new_page()
-        browser.close()
+def tab(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page()
+    yield page
+    page.close()
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 from django.contrib.auth.models import User
 from django.core.files.base import ContentFile
 
+from curation import scenarios
 from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
@@ -21,9 +23,24 @@ from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run, RunState
 
 FILES = Path(__file__).parent / "files"
+SHIPPED = Path(scenarios.__file__).parent / "shipped"
 Say = Callable[[str], None]
 # The progress of a long run is said so often.
 SILENT_SECONDS = 5.0
+
+
+def upload_sample(project: Project, name: str, content: bytes | None = None) -> str:
+    """Store a file of the demo, or `content` under this name; return its key."""
+    content = sample_rows(name) if content is None else content
+    return store_upload(project=project, file=ContentFile(content), name=name)
+
+
+def sample_rows(name: str) -> bytes:
+    """A file of the demo; `scenarios.jsonl` has all scenarios that ship with Winnow."""
+    if name != "scenarios.jsonl":
+        return (FILES / name).read_bytes()
+    paths = sorted([*SHIPPED.glob("*.json"), *(FILES / "scenarios").glob("*.json")])
+    return b"\n".join(orjson.dumps(orjson.loads(path.read_bytes())) for path in paths)
 
 
 class DemoFailed(Exception):
@@ -52,8 +69,7 @@ class Builder:
 
     def upload(self, name: str, content: bytes | None = None) -> str:
         """Store a file of the demo, or `content` under this name; return its key."""
-        content = (FILES / name).read_bytes() if content is None else content
-        return store_upload(project=self.project, file=ContentFile(content), name=name)
+        return upload_sample(self.project, name, content)
 
     def import_rows(self, kind: str, name: str, content: bytes | None = None) -> Run:
         return self.run("import", kind=kind, upload=self.upload(name, content), name=name)

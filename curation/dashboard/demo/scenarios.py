@@ -4,13 +4,9 @@ rounds of self-training.
 The steps that need a sandbox wait for a machine that has one: a later start continues there.
 """
 
-from pathlib import Path
-
-import orjson
 from django.db import transaction
 
-from curation import scenarios
-from curation.dashboard.demo.builder import FILES, Builder
+from curation.dashboard.demo.builder import Builder
 from curation.exports.models import Round
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.projects.models import Project
@@ -23,7 +19,6 @@ from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import Outcome, Pair, Trajectory
 from curation.web.text.figures import counted
 
-SHIPPED = Path(scenarios.__file__).parent / "shipped"
 # Not gated, so that the demo has a draft.
 DRAFT = "museum-crate-13"
 TEACHER = "scripted-teacher"
@@ -38,9 +33,7 @@ def make_demo_scenarios(build: Builder) -> None:
     """Add the missing parts, each once. Without a sandbox the scenarios are imported and stay drafts."""
     build.add_scripted_models(OPERATORS)
     if not Scenario.objects.of(build.project).exists():
-        paths = sorted([*SHIPPED.glob("*.json"), *(FILES / "scenarios").glob("*.json")])
-        rows = b"\n".join(orjson.dumps(orjson.loads(path.read_bytes())) for path in paths)
-        build.import_rows("scenarios", "scenarios.jsonl", rows)
+        build.import_rows("scenarios", "scenarios.jsonl")
     try:
         build.say(f"  Scenarios run in sandboxes of {backend().name}")
         _run_in_sandboxes(build)

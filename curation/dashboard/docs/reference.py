@@ -6,17 +6,20 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 from pydantic import BaseModel
 
+import winnow_client as client
 from curation.runs.kinds import Kind, Pipeline, listed_kinds
 from curation.runs.pages.forms import FALLBACKS, HELP
-from winnow import client
 from winnow.__main__ import COMMANDS, mcp_parser
-from winnow.client.command import remote_parser
+from winnow_client import schemas
+from winnow_client.calls import call
+from winnow_client.command import remote_parser
 
 Schema = Mapping[str, Any]
 # Parameters that the launch form does not have to explain.
@@ -30,7 +33,9 @@ WORDS = {
 # One is started by workers, and one is Django's.
 NOT_SHOWN = {"work_alone", "migrate"}
 MODULES = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])|~")
-QUOTED = re.compile(r"((?:->|:) |\[)'(\w+)'")
+QUOTED = re.compile(r"((?:->|:) |\[)'([^']+)'")
+# The mode of an object of the client, which only type checkers read.
+MODE = re.compile(r"\[M\]|, M(?=\])")
 MEMBERS = ("member", "is")
 
 
@@ -68,18 +73,23 @@ def run_kinds() -> str:
 
 
 def python_client() -> str:
-    """Every public class of `winnow.client` with its methods and properties."""
+    """Every public class of `winnow_client` with its calls and fields."""
     classes = [getattr(client, name) for name in client.__all__]
     errors = [one for one in classes if issubclass(one, BaseException)]
-    first = [client.Winnow, client.Project]
+    first = [client.Winnow, client.AsyncWinnow, client.Project]
     others = [one for one in classes if one not in (*errors, *first)]
+    responses = [one for one in vars(schemas).values() if inspect.isclass(one) and one.__module__ == schemas.__name__]
     return "\n\n".join(
         [
             "# Python client: classes",
-            "The public classes of `winnow.client`. [Python client](client.md) describes their behaviour.",
+            "The public classes of `winnow_client`. [Python client](client.md) describes their behaviour. Calls of "
+            "`AsyncWinnow`, and of the objects that it returns, are awaited.",
             *map(_class, [*first, *others]),
             "## Errors",
             _table(("class", "is"), [(f"`{one.__name__}`", _cell(inspect.getdoc(one) or "")) for one in errors]),
+            "## Responses",
+            "The classes of `winnow_client.schemas`, which calls return. The [REST API](api.md) describes them.",
+            _table(("class", "fields"), [(f"`{one.__name__}`", ", ".join(_fields(one))) for one in responses]),
         ]
     )
 
@@ -177,8 +187,7 @@ def _default(name: str, model: type[BaseModel]) -> str:
 
 
 def _class(kind: type) -> str:
-    given = inspect.get_annotations(kind) if dataclasses.is_dataclass(kind) else {}
-    rows = [(f"`{name}`: {_plain(inspect.formatannotation(one))}", "") for name, one in given.items()]
+    rows = [(field, "") for field in _fields(kind)]
     for name, member in _members(kind):
         about = "" if name == kind.__name__ else inspect.getdoc(member) or ""
         if isinstance(member, property):
@@ -191,16 +200,25 @@ def _class(kind: type) -> str:
     )
 
 
+def _fields(kind: type) -> list[str]:
+    """Return the fields of a dataclass or a response, with their types."""
+    if issubclass(kind, BaseModel):
+        given = {name: field.annotation for name, field in kind.model_fields.items()}
+    else:
+        given = inspect.get_annotations(kind) if dataclasses.is_dataclass(kind) else {}
+    return [f"`{name}`: {_plain(inspect.formatannotation(one))}" for name, one in given.items()]
+
+
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield the public members, those of the base classes last. The one that makes it has the name of the class."""
     seen: set[str] = set()
     for base in kind.__mro__:
         for name, member in vars(base).items():
-            is_shown = not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
-            is_made = name == "__init__" and kind is client.Winnow
+            is_shown = not name.startswith(("_", "model_")) and isinstance(member, FunctionType | property | call)
+            is_made = name == "__init__" and kind in (client.Winnow, client.AsyncWinnow)
             if (is_shown or is_made) and name not in seen and base.__module__.startswith(client.__name__):
                 seen.add(name)
-                yield kind.__name__ if is_made else name, member
+                yield kind.__name__ if is_made else name, member.function if isinstance(member, call) else member
 
 
 def _signature(function: Callable[..., Any]) -> str:
@@ -215,7 +233,7 @@ def _signature(function: Callable[..., Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    return QUOTED.sub(r"\1\2", MODULES.sub("", text.removeprefix("(self) -> ")))
+    return MODE.sub("", QUOTED.sub(r"\1\2", MODULES.sub("", text))).removeprefix("(self) -> ")
 
 
 def _sentence(text: str) -> str:

@@ -27,16 +27,84 @@ class ChecklistStep:
     next: bool = False
 
 
-def checklist_of(access: Access, stats: Stats) -> list[ChecklistStep]:
-    """The steps up to the first export; empty after it, and in an archived project. The first open one is `next`."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A way to begin a project. `sample` names a file of the demo that can be imported as rows of `kind`."""
+
+    name: str
+    title: str
+    text: str
+    kind: str
+    sample: str
+
+
+STARTS = (
+    Start(
+        "answers",
+        "I have answers to review",
+        "Import rows with answers, or with a chosen and a rejected one, and decide which of them are kept.",
+        "samples",
+        "preferences.jsonl",
+    ),
+    Start(
+        "runs",
+        "I have agents' runs",
+        "Import whole runs of an agent, read them step by step, and keep the good ones.",
+        "trajectories",
+        "turns.jsonl",
+    ),
+    Start(
+        "prompts",
+        "I have prompts, models shall answer",
+        "Import prompts. Two models answer each of them, and judges compare the answers.",
+        "turns",
+        "turns.jsonl",
+    ),
+    Start(
+        "tasks",
+        "I make tasks",
+        "Write tasks with checks, prove that they can be solved, and let a model work on them in a sandbox.",
+        "scenarios",
+        "scenarios.jsonl",
+    ),
+)
+
+
+def start_of(project: Project, stats: Stats, asked: str = "") -> str:
+    """Return the name of the start that the project has made, else `asked` if it is one, else ""."""
+    funnel = stats.funnel
+    prompts = funnel["prompts"] and (funnel["answered by king"] or funnel["challenged"] or not _imports(project))
+    if prompts or "turns" in _imports(project):
+        return "prompts"
+    if funnel["scenarios"]:
+        return "tasks"
+    if funnel["trajectories"]:
+        return "runs"
+    if sum(stats.statuses.values()):
+        return "answers"
+    return asked if asked in {start.name for start in STARTS} else ""
+
+
+def _imports(project: Project) -> set[str]:
+    runs = Run.objects.of(project).filter(kind="import", state="succeeded").order_by()
+    return set(runs.values_list("params__kind", flat=True).distinct())
+
+
+def checklist_of(access: Access, stats: Stats, start: str = "") -> list[ChecklistStep]:
+    """The steps up to the first export of the start that the project has made, else of `start`; empty after the export,
+    in an archived project, and before a start. The first open one is `next`."""
     if access.project.archived_at or exported(access.project):
         return []
-    funnel, samples = stats.funnel, sum(stats.statuses.values())
+    made, samples = start_of(access.project, stats, start), sum(stats.statuses.values())
+    if not made:
+        return []
     steps = []
-    if funnel["scenarios"] and not funnel["prompts"]:
-        steps = [*_models(access), *_sessions(access, stats)]
-    elif funnel["prompts"] or not samples:
+    if made == "tasks":
+        steps = [*_models(access), _scenarios(access, stats), *_sessions(access, stats)]
+    elif made == "prompts":
         steps = [*_models(access), *_duels(access, stats)]
+    elif not samples:
+        steps = [_import(access, next(one for one in STARTS if one.name == made))]
     left = stats.statuses[Status.PENDING]
     review = f"Review {counted(left, 'sample')}" if left else "Open the queue"
     steps += [
@@ -84,17 +152,44 @@ def _models(access: Access) -> list[ChecklistStep]:
     ]
 
 
+def _import(access: Access, start: Start) -> ChecklistStep:
+    what = "runs" if start.kind == "trajectories" else "answers"
+    return _step(
+        access,
+        Scope.RUN,
+        "Import",
+        "From a file, an archive or an address. A preview shows how the rows are read.",
+        done=False,
+        action=f"Import {what}",
+        view="import-new",
+        query=f"?kind={start.kind}",
+    )
+
+
+def _scenarios(access: Access, stats: Stats) -> ChecklistStep:
+    return _step(
+        access,
+        Scope.RUN,
+        "Tasks",
+        "Write scenarios by hand, let a model write them, or import bundles.",
+        done=stats.funnel["scenarios"] > 0,
+        action="New scenario",
+        view="scenario-new",
+    )
+
+
 def _duels(access: Access, stats: Stats) -> list[ChecklistStep]:
-    runs = Run.objects.of(access.project)
+    runs, is_agent = Run.objects.of(access.project), access.project.settings.data.is_agent
+    pair = access.project.settings.data.words.pair
     records = runs.filter(kind="import", params__kind="pr_records", state="succeeded").exists()
-    return [
+    steps = [
         _step(
             access,
             Scope.RUN,
-            "Turns",
-            "Import transcripts of an agent. Each assistant message becomes a prompt to answer.",
+            "Prompts",
+            "Import conversations. Each message of the assistant becomes a prompt to answer.",
             done=stats.funnel["prompts"] > 0,
-            action="Import turns",
+            action="Import prompts",
             view="import-new",
             query="?kind=turns",
         ),
@@ -111,14 +206,15 @@ def _duels(access: Access, stats: Stats) -> list[ChecklistStep]:
         _step(
             access,
             Scope.RUN,
-            "Duel",
+            pair,
             "Two models answer each prompt, and the judges compare the answers.",
-            done=stats.funnel["duels"] > 0,
-            action="Launch a duel",
+            done=runs.filter(kind__in=("duel", "judge"), state="succeeded").exists(),
+            action=f"Launch a {pair.lower()}",
             view="run-new",
             query="?kind=duel",
         ),
     ]
+    return [step for step in steps if is_agent or step.title != RECORDS]
 
 
 def _sessions(access: Access, stats: Stats) -> list[ChecklistStep]:

@@ -86,27 +86,34 @@ def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = Fals
         else:
             sessions = replace(sessions, exported=number)
     found = []
-    if funnel["prompts"]:
+    words = project.settings.data.words
+    if funnel["answered by king"] or funnel["challenged"]:
+        pairs = f"{words.pair}s"
+        scored = [("Parsed", duels.parsed, "Samples"), ("Final or refined", duels.good, "Parsed")]
         steps: list[tuple[str, int, str | None]] = [
             ("Prompts", funnel["prompts"], None),
-            ("Answered by king", funnel["answered by king"], "Prompts"),
-            ("Answered by challenger", funnel["challenged"], "Prompts"),
-            ("Duels", funnel["duels"], None),
-            ("Samples", duels.total, "Duels"),
-            *([] if blind else [("Parsed", duels.parsed, "Samples"), ("Final or refined", duels.good, "Parsed")]),
+            (f"Answered by {words.opponent.lower()}", funnel["answered by king"], "Prompts"),
+            (f"Answered by {words.candidate.lower()}", funnel["challenged"], "Prompts"),
+            (pairs, funnel["duels"], None),
+            ("Samples", duels.total, pairs),
+            *(scored if duels.parsed and not blind else []),
             *duels.review(),
         ]
-        found.append(_pipeline("Duels of single turns", steps))
+        found.append(_pipeline(f"{pairs} of single turns", steps))
+    elif duels.total:
+        found.append(_pipeline("Imported answers", [("Samples", duels.total, None), *duels.review()]))
+    elif funnel["prompts"]:
+        found.append(_pipeline("Prompts", [("Prompts", funnel["prompts"], None)]))
     if funnel["scenarios"] or funnel["trajectories"]:
+        made = [("Scenarios", funnel["scenarios"], None), ("Admitted", funnel["scenarios admitted"], "Scenarios")]
         steps = [
-            ("Scenarios", funnel["scenarios"], None),
-            ("Admitted", funnel["scenarios admitted"], "Scenarios"),
+            *(made if funnel["scenarios"] else []),
             ("Trajectories", funnel["trajectories"], None),
             *([] if blind else [("Kept", funnel["trajectories kept"], "Trajectories")]),
             ("Samples", sessions.total, None),
             *sessions.review(),
         ]
-        found.append(_pipeline("Rollouts of scenarios", steps))
+        found.append(_pipeline("Rollouts of scenarios" if funnel["scenarios"] else "Runs of agents", steps))
     if imported.total:
         found.append(_pipeline("Imported samples", [("Samples", imported.total, None), *imported.review()]))
     return found

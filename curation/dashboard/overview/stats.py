@@ -129,7 +129,8 @@ def _funnel(
     outcomes: dict[str, int],
     kept: int,
 ) -> dict[str, int]:
-    answers = Answer.objects.filter(prompt__project=project, refusal="").order_by()
+    # Imported answers are nobody's work here.
+    answers = Answer.objects.filter(prompt__project=project, refusal="").exclude(run__kind="import").order_by()
     rows = Scenario.objects.of(project)
     newest = Export.objects.filter(project=project, ready=True).order_by("-id").first()
     return {

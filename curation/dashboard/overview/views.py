@@ -5,19 +5,22 @@ from decimal import Decimal
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
+from curation.dashboard.demo.builder import upload_sample
 from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, review_pace, score_histogram
-from curation.dashboard.overview.checklist import checklist_of
+from curation.dashboard.overview.checklist import STARTS, Start, checklist_of, exported, start_of
 from curation.dashboard.overview.components import component_examples
 from curation.dashboard.overview.projects import figures_of
 from curation.dashboard.overview.stats import Stats, project_stats
 from curation.dashboard.system.pages import system_state
+from curation.imports.kinds import ImportParams
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
+from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Bucket, Status
@@ -76,10 +79,12 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
     decided = (
         f"&status={','.join(word for word in Status.values if word != Status.PENDING)}" if reviews_blind(access) else ""
     )
+    asked = request.GET.get("start", "")
     runs = Run.objects.of(access.project).exclude(kind="test").select_related("created_by").order_by("-id")[:8]
     context = {
         "stats": stats,
-        "checklist": checklist_of(access, stats),
+        "checklist": checklist_of(access, stats, asked),
+        "starts": _starts(access, stats, asked),
         "blind": reviews_blind(access),
         "exported": stats.funnel["in the last export"],
         "scored": sum(stats.histogram),
@@ -93,6 +98,26 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
         "api_path": f"/api/v1/projects/{access.project.slug}/stats",
     }
     return render(request, "dashboard/overview/page.html", context)
+
+
+def _starts(access: Access, stats: Stats, asked: str) -> tuple[Start, ...]:
+    """The ways to begin, for a project that has not begun; of those the one that was `asked` for."""
+    made = start_of(access.project, stats)
+    if made or access.project.archived_at or exported(access.project):
+        return ()
+    return tuple(start for start in STARTS if start.name == asked) or STARTS
+
+
+@require_POST
+@project_page(Scope.RUN)
+def start_sample(request: HttpRequest, access: Access, name: str) -> HttpResponse:
+    """Import the sample rows of a way to begin."""
+    start = next((start for start in STARTS if start.name == name), None)
+    if start is None:
+        raise NotFound("There is no such way to begin.")
+    params = ImportParams(kind=start.kind, upload=upload_sample(access.project, start.sample), name=start.sample)
+    run = launch(project=access.project, kind="import", params=params.model_dump(), user=access.user)
+    return redirect("run-page", access.project.slug, run.pk)
 
 
 @require_GET

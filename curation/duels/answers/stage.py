@@ -142,15 +142,17 @@ class AnswerStage:
             flagged = Q(leak_flag=True) | Q(reader_flag=True)
             accepted = accepted.filter(flagged | Q(reading__mark=plan.reader.mark))
         answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
+        # Only agents' turns have hidden records; of other data both models answer blind.
+        with_record = run.settings.data.is_agent
         records = set(PullRequest.objects.of(run.project).usable().values_list("instance_id", flat=True))
         doubtful = dict(PullRequest.objects.of(run.project).doubtful().values_list("instance_id", "doubt"))
         prompts = prompts_in(run.project, plan.filter).order_by("id").values_list("pk", "instance_id")
         for prompt_id, instance_id in prompts.iterator(CHUNK):
             for index in range(plan.samples):
                 reason = ""
-                if self._side == Side.CHALLENGER and instance_id in doubtful:
+                if self._side == Side.CHALLENGER and with_record and instance_id in doubtful:
                     reason = f"doubtful pull-request record: clear it or import the right one. {doubtful[instance_id]}"
-                elif self._side == Side.CHALLENGER and instance_id not in records:
+                elif self._side == Side.CHALLENGER and with_record and instance_id not in records:
                     reason = "no pull-request record: it cannot be challenged"
                 elif (prompt_id, index) in answered:
                     reason = "answered already, with the same model, instructions and parameters"
@@ -161,7 +163,7 @@ class AnswerStage:
         prompts = Prompt.objects.in_bulk([item.target_id for item in items if item.target_id is not None])
         texts = PromptText.objects.prefetch_related("session").in_bulk(list(prompts))
         records = {}
-        if self._side == Side.CHALLENGER:
+        if self._side == Side.CHALLENGER and run.settings.data.is_agent:
             ids = {prompt.instance_id for prompt in prompts.values()}
             usable = PullRequest.objects.of(run.project).usable()
             known = usable.filter(instance_id__in=ids).select_related("text")
@@ -199,7 +201,7 @@ class AnswerStage:
     async def work(self, context: LlmContext, item: Item, job: AnswerJob | None) -> Write:
         if job is None:
             raise ItemFailed("The prompt was deleted.")
-        messages = self._messages(job)
+        messages = self._messages(job, blind=self._side == Side.KING or not context.run.settings.data.is_agent)
         if job.unread is not None:
             return await self._read_again(context, item, job, job.unread)
         attempts: list[Attempt] = []
@@ -242,8 +244,8 @@ class AnswerStage:
 
         return write
 
-    def _messages(self, job: AnswerJob) -> list[Message]:
-        if self._side == Side.KING:
+    def _messages(self, job: AnswerJob, *, blind: bool) -> list[Message]:
+        if blind:
             return _with_system(job.plan.instructions.text, job.history)
         if job.record is None:
             raise ItemFailed("The pull-request record was deleted or became doubtful.")

@@ -14,9 +14,14 @@ from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
 from curation.imports.row_kinds import Chunk, ImportKind, RowPreview, SessionOptions, Target
 from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
+from curation.projects.settings.data import CHAT, TURNS
 from curation.runs.kinds import Json
 from curation.runs.models import Run
+from judging.answers.facts import acts
 from judging.messages import content_of, message_text
+
+# Rows by which the kind of data is recognised.
+LOOKED_AT = 50
 
 
 class TurnOptions(SessionOptions):
@@ -75,6 +80,10 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         turns = f"{reverse('prompt-list', args=[run.project.slug])}?{urlencode({'source': sources}, doseq=True)}"
         launch = reverse("run-new", args=[run.project.slug])
         return [("Launch a duel run", f"{launch}?kind=duel"), ("Show the turns", turns)]
+
+    def data_kind(self, entries: Sequence[TurnRow]) -> str:
+        conversations = [one for entry in entries[:LOOKED_AT] for one in entry.document.conversations]
+        return TURNS if any(acts(one.messages) for one in conversations) else CHAT
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from django.db.models import QuerySet
+
 from curation.duels.judge.controls import OUTCOME_OF_PICK, SETTLED_VOTES
 from curation.duels.models import Duel
 from curation.duels.params import DuelParams, JudgeParams, panel_of
@@ -14,7 +16,6 @@ from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.lists.id_list import IdList
 from judging.controls.faults import Control
-from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
 
 SAID = {
@@ -68,8 +69,8 @@ def duels_where(
     `said` is a word of `SAID`, None for all that it read; a dimension narrows replies and flips to that dimension, and
     `part` the duels to a word of `PARTS`.
     """
-    people = choices_of_people(run) if said in ("people", "against_people") else {}
-    names = DIMENSIONS if dimension is None else (dimension,)
+    people = choices_of_people(Duel.objects.filter(scores__run=run)) if said in ("people", "against_people") else {}
+    names = None if dimension is None else (dimension,)
     readings = _control_readings(run, judge) if controls else _readings(run, judge)
     return [
         one.duel
@@ -85,11 +86,10 @@ def controls_of(run: Run) -> list[int]:
     return sorted({pk for pk in items.values_list("target_id", flat=True) if pk})
 
 
-def choices_of_people(run: Run) -> dict[int, int]:
+def choices_of_people(duels: QuerySet[Duel]) -> dict[int, int]:
     """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone."""
-    rows = Duel.objects.filter(
+    rows = duels.filter(
         SETTLED_VOTES,
-        scores__run=run,
         sample__decisions__undone_by=None,
         sample__decisions__pick__in=OUTCOME_OF_PICK,
         sample__decisions__preference__gt="",
@@ -124,8 +124,10 @@ def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
         yield Reading(pk, replies, next(iter(score.judges), None), (kinds[pk], *known))
 
 
-def _is(one: Reading, said: str, names: tuple[str, ...], people: Mapping[int, int]) -> bool:
-    chosen = {reply.dimensions[name] for reply in one.replies if reply.dimensions is not None for name in names}
+def _is(one: Reading, said: str, names: tuple[str, ...] | None, people: Mapping[int, int]) -> bool:
+    """`names` are the dimensions that count, None: all."""
+    given = [reply.dimensions for reply in one.replies if reply.dimensions is not None]
+    chosen = {value for dimensions in given for name, value in dimensions.items() if names is None or name in names}
     if said == "unparsed":
         return any(reply.dimensions is None or reply.attempts > 1 for reply in one.replies)
     if said in ("draw", "first", "second"):
@@ -136,7 +138,7 @@ def _is(one: Reading, said: str, names: tuple[str, ...], people: Mapping[int, in
     if one.score is None:
         return False
     if said == "flip":
-        return not set(names).isdisjoint(one.score.flips)
+        return bool(one.score.flips) if names is None else not set(names).isdisjoint(one.score.flips)
     if said in ("people", "against_people"):
         return one.duel in people and (said == "people" or people[one.duel] != one.preferred)
     return said == "parsed" or one.preferred == {"challenger": 1, "opponent": -1, "neither": 0}[said]

@@ -1,9 +1,10 @@
 """Stage `judge`: each judge reads each duel in both orders. A reply that does not parse is retried, then missing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
+from functools import cached_property
+from itertools import islice, product
 from typing import ClassVar
 
 from django.db.models import F
@@ -26,30 +27,51 @@ from curation.samples.models import Flag
 from curation.web.lists.id_list import IdList
 from curation.web.text.storable import storable
 from judging.panel.parsing import ParsedVerdict, Unparsed, parse_verdict
-from judging.panel.prompt import VERDICT_SCHEMA, JudgePrompt, judge_messages
+from judging.panel.prompt import JudgePrompt, judge_messages, verdict_schema
+from judging.panel.rubric import read_rubric, rubric_instructions
 
 CHUNK = 1000
 JUDGED_ALREADY = "judged already, with the same model, instructions and parameters"
 ReadingKey = tuple[int, str, str]
-RESPONSE_FORMAT = {
-    "type": "json_schema",
-    "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
-}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgePlan:
     """What all readings of a run share. `targets` are by judge."""
 
     panel: Panel
     instructions: Instructions
+    rubric: Instructions
     targets: dict[str, Target]
+
+    @classmethod
+    def of(cls, run: Run, panel: Panel, targets: Sequence[Target]) -> "JudgePlan":
+        by_name = {target.name: target for target in targets}
+        return cls(panel, run_instructions(run, "judge"), run_instructions(run, "rubric"), by_name)
+
+    @cached_property
+    def dimensions(self) -> tuple[str, ...]:
+        return tuple(dimension.name for dimension in read_rubric(self.rubric.text))
+
+    @cached_property
+    def system(self) -> str:
+        """The judge's instructions with the rubric."""
+        return f"{self.instructions.text.rstrip()}\n\n{rubric_instructions(read_rubric(self.rubric.text))}"
+
+    @property
+    def response_format(self) -> dict[str, object]:
+        schema = {"name": "verdict", "strict": True, "schema": verdict_schema(self.dimensions)}
+        return {"type": "json_schema", "json_schema": schema}
 
     def params(self, judge: str) -> dict[str, object]:
         return call_params(self.targets[judge], self.panel.params)
 
     def fingerprint(self, judge: str) -> str:
-        params = {**self.params(judge), "show_reference": self.panel.show_reference}
+        params = {
+            **self.params(judge),
+            "show_reference": self.panel.show_reference,
+            "rubric": self.rubric.sha256,
+        }
         return fingerprint("judge", self.targets[judge], self.instructions.sha256, params)
 
     def fingerprints(self) -> dict[str, str]:
@@ -89,30 +111,35 @@ class JudgeStage:
         return targets_named(run.project, panel_of(run.settings, self._params).judges, "judges")
 
     def read(self, run: Run) -> JudgePlan:
-        panel = panel_of(run.settings, self._params)
-        return JudgePlan(panel, run_instructions(run, "judge"), {target.name: target for target in self.targets(run)})
+        return JudgePlan.of(run, panel_of(run.settings, self._params), self.targets(run))
+
+    def duels(self, run: Run) -> Iterator[int]:
+        """The duels of the run's answers; missing ones are created."""
+        prompts = prompts_in(run.project, self._params.filter)
+        mode = self.read(run).panel.mode
+        return pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=mode)
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        plan = self.read(run)
-        marks = plan.fingerprints()
-        prompts = prompts_in(run.project, self._params.filter)
-        duels = pair(project=run.project, prompts=prompts, entrants=self._entrants(run), mode=plan.panel.mode)
+        plan, duels = self.read(run), self.duels(run)
         share, first = run.settings.panel.controls, True
         while chunk := list(islice(duels, CHUNK)):
             controls = create_controls(chunk, controls_wanted(len(chunk), share, first=first))
             chunk, first = list(mix_in(chunk, controls)), False
-            read = {} if self._params.fresh else _parsed(chunk, marks)
-            for duel_id in chunk:
-                for judge in plan.panel.judges:
-                    for order in plan.panel.orders:
-                        known = read.get((duel_id, judge, order))
-                        data: Json = {"judge": judge, "order": order, "fingerprint": marks[judge][:MARK]}
-                        yield PlannedItem(
-                            f"{duel_id}:{judge}:{order}",
-                            duel_id,
-                            data if known is None else {**data, "verdict": known},
-                            skipped=JUDGED_ALREADY if known is not None else "",
-                        )
+            yield from self.readings(plan, chunk, plan.panel.judges)
+
+    def readings(self, plan: JudgePlan, duels: Sequence[int], judges: Sequence[str]) -> Iterator[PlannedItem]:
+        """Return an item per duel, judge and order; those with a verdict of the same fingerprint are skipped."""
+        marks = plan.fingerprints()
+        read = {} if self._params.fresh else _parsed(duels, marks)
+        for duel_id, judge, order in product(duels, judges, plan.panel.orders):
+            known = read.get((duel_id, judge, order))
+            data: Json = {"judge": judge, "order": order, "fingerprint": marks[judge][:MARK]}
+            yield PlannedItem(
+                f"{duel_id}:{judge}:{order}",
+                duel_id,
+                data if known is None else {**data, "verdict": known},
+                skipped=JUDGED_ALREADY if known is not None else "",
+            )
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, JudgeJob]:
         plan = self.read(run)
@@ -131,19 +158,25 @@ class JudgeStage:
     async def work(self, context: LlmContext, item: Item, job: JudgeJob | None) -> Write:
         if job is None:
             raise ItemFailed("The duel was deleted.")
-        params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
-        readings: list[Reading] = []
-        for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
-            prompt = _prompt(job, number)
-            request = Request(prompt.messages, params, attempt=number, schema=RESPONSE_FORMAT)
-            answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=self._params.fresh)
-            verdict = parse_verdict(answered.completion.text, finish_reason=answered.completion.finish_reason)
-            readings.append(Reading(answered, verdict))
-            if isinstance(verdict, ParsedVerdict):
-                break
-        # An answer that imitates a verdict or a delimiter. Findings in the history do not count.
-        injection = any(finding.startswith("answer_") for finding in prompt.findings)
+        readings, injection = await read_duel(context, item, job, fresh=self._params.fresh)
         return lambda: _save(context.run, job, readings, injection)
+
+
+async def read_duel(context: LlmContext, item: Item, job: JudgeJob, *, fresh: bool) -> tuple[list[Reading], bool]:
+    """Return the judge's replies, of which the last one counts, and whether an answer imitates a verdict or a
+    delimiter. Findings in the history do not count."""
+    params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
+    readings: list[Reading] = []
+    for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
+        prompt = _prompt(job, number)
+        request = Request(prompt.messages, params, attempt=number, schema=job.plan.response_format)
+        answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=fresh)
+        completion, dimensions = answered.completion, job.plan.dimensions
+        verdict = parse_verdict(completion.text, finish_reason=completion.finish_reason, dimensions=dimensions)
+        readings.append(Reading(answered, verdict))
+        if isinstance(verdict, ParsedVerdict):
+            break
+    return readings, any(finding.startswith("answer_") for finding in prompt.findings)
 
 
 def _parsed(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, int]:
@@ -167,13 +200,14 @@ def _prompt(job: JudgeJob, attempt: int) -> JudgePrompt:
     first, second = (opponent, challenger) if job.order == Order.KING_FIRST else (challenger, opponent)
     shown = job.plan.panel.show_reference and duel.opponent == Opponent.KING
     return judge_messages(
-        instructions=job.plan.instructions.text,
+        instructions=job.plan.system,
         history=text.history,
         first=first,
         second=second,
         reference=duel.reference_text if shown else None,
         secret=delimiter_secret(),
         call=f"{job.target.name} {job.order} {attempt}",
+        dimensions=job.plan.dimensions,
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from curation.duels.judges.queries import WithPeople, gates_without, judged_runs, with_people
 from curation.duels.models import Verdict
+from curation.duels.rubric import complete, dimensions_of
 from curation.duels.verdict.stage import Contestant, Pair, keys_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
@@ -17,10 +18,9 @@ from curation.web.ids import find
 from curation.web.lists.filters import Words
 from curation.web.lists.params import RequestQuery
 from curation.web.problems import FieldError, Invalid
-from judging.panel.rubric import DIMENSIONS
 from judging.statistics.acceptance import GateResult
 
-Weight = Field(None, ge=0, le=1000, description="Weight of the dimension, 1 if only others are given.")
+MOST_WEIGHT = 1000.0
 
 
 class JudgesQuery(RequestQuery):
@@ -29,11 +29,7 @@ class JudgesQuery(RequestQuery):
     run: str | None = Field(None, description="A run with scores; the newest one if missing.")
     panel: str | None = Field(None, description="Only runs with scores of this panel.")
     without: Words = Field((), description="Judges to leave out.")
-    correctness: float | None = Weight
-    grounding: float | None = Weight
-    progress: float | None = Weight
-    protocol: float | None = Weight
-    efficiency: float | None = Weight
+    weight: Words = Field((), description="Weights of dimensions as `correctness=2,progress=0`; the others weigh 1.")
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -41,10 +37,18 @@ class JudgesQuery(RequestQuery):
 
     @property
     def weights(self) -> dict[str, float] | None:
-        given: dict[str, float | None] = {name: getattr(self, name) for name in DIMENSIONS}
-        if all(weight is None for weight in given.values()):
-            return None
-        return {name: 1.0 if weight is None else weight for name, weight in given.items()}
+        """Raises `Invalid` for a word that is not `dimension=number`."""
+        found = {}
+        for word in (word for group in self.weight for word in group):
+            name, _, number = word.partition("=")
+            try:
+                found[name.strip()] = float(number)
+            except ValueError:
+                found[name.strip()] = -1.0
+            if not 0 <= found[name.strip()] <= MOST_WEIGHT:
+                detail = f"A weight is `dimension=number` from 0 to {MOST_WEIGHT:g}, not {word!r}."
+                raise Invalid(detail, errors=[FieldError("weight", detail)])
+        return found or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def judges_view(project: Project, query: JudgesQuery) -> JudgesView:
         return JudgesView((), None, (), None)
     figures = run.result["judges"]
     names = [judge["name"] for judge in figures]
-    _check(query, names)
+    _check(run, query, names)
     known = set(Endpoint.objects.filter(project=project, name__in=names).values_list("name", flat=True))
     people = with_people(run, names)
     judges = tuple(
@@ -103,7 +107,7 @@ def judges_view(project: Project, query: JudgesQuery) -> JudgesView:
     return JudgesView(tuple(runs), run, judges, tuple(_pairs(run, names, query)) if tried else None)
 
 
-def _check(query: JudgesQuery, names: list[str]) -> None:
+def _check(run: Run, query: JudgesQuery, names: list[str]) -> None:
     unknown = [name for name in query.left_out if name not in names]
     if unknown:
         raise Invalid(
@@ -114,10 +118,14 @@ def _check(query: JudgesQuery, names: list[str]) -> None:
         raise Invalid(
             "Every judge is left out. Keep at least one.", errors=[FieldError("without", "leave at least one judge")]
         )
-    if query.weights and not any(query.weights.values()):
+    dimensions = dimensions_of(run)
+    if unknown := sorted(set(query.weights or ()) - set(dimensions)):
+        detail = f"The run's rubric has no dimension {', '.join(unknown)}; it has {', '.join(dimensions)}."
+        raise Invalid(detail, errors=[FieldError("weight", detail)])
+    if not any((complete(query.weights, dimensions) or {"": 1.0}).values()):
         raise Invalid(
             "All weights are 0. Give at least one dimension more than 0.",
-            errors=[FieldError("correctness", "give one dimension more than 0")],
+            errors=[FieldError("weight", "give one dimension more than 0")],
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef
 
 from curation.duels.judge.said import choices_of_people
+from curation.duels.models import Duel
 from curation.duels.params import BOTH_ORDERS
 from curation.duels.score.facts import duel_facts
 from curation.duels.score.models import Score
@@ -45,7 +46,7 @@ def judged_runs(project: Project, panel: str | None = None) -> list[Run]:
 
 def with_people(run: Run, judges: Sequence[str]) -> dict[str, WithPeople]:
     """Compare each judge's preference with what most people chose, over the duels that the judge parsed."""
-    people = choices_of_people(run)
+    people = choices_of_people(Duel.objects.filter(scores__run=run))
     pairs: dict[str, list[tuple[int, int]]] = {judge: [] for judge in judges}
     rows = Score.objects.filter(run=run, duel__in=IdList(list(people))).select_related("panel")
     for duel, score in _rescored(list(rows), (), None):

@@ -1,6 +1,6 @@
 """The page of judges."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -8,7 +8,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from curation.duels.judges.charts import accuracy_chart, agreement_chart
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
+from curation.duels.rubric import dimensions_of
 from curation.duels.verdict.report import is_undecided
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -16,7 +18,7 @@ from curation.samples.blind import refuse_undecided
 from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
 from judging.controls.faults import Control
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import in_order
 from judging.statistics.controls import Kappa
 
 
@@ -50,14 +52,16 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
     query = JudgesQuery.from_query(request.GET)
     view = judges_view(access.project, query)
-    weights = query.weights or {}
     context = {
         "view": view,
         "query": query,
         "figures": _figures(view, access.project.slug),
         "matrix": _matrix(view.judges),
+        "accuracy": accuracy_chart(view.judges),
+        "agreement": agreement_chart(view.judges),
         "tried": None if view.pairs is None else [(pair, _outcomes(pair)) for pair in view.pairs],
-        "weights": [(name, weights.get(name)) for name in DIMENSIONS],
+        "dimensions": dimensions_of(view.run) if view.run else (),
+        "weights": ", ".join(f"{name}={weight:g}" for name, weight in (query.weights or {}).items()),
         "api_path": f"/api/v1/projects/{access.project.slug}/judges",
     }
     return render(request, "duels/judges/list.html", context)
@@ -67,11 +71,12 @@ def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[Cell, ...]]]:
     """Return each figure with its cells, one for each judge."""
     if view.run is None:
         return []
-    columns = [tuple(_cells(judge, slug, view.run.pk)) for judge in view.judges]
+    names = in_order(name for judge in view.judges for name in judge.figures.get("flips") or ())
+    columns = [tuple(_cells(judge, slug, view.run.pk, names)) for judge in view.judges]
     return [(cells[0].name, cells) for cells in zip(*columns, strict=True)]
 
 
-def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
+def _cells(judge: JudgeView, slug: str, run: int, names: Sequence[str]) -> Iterator[Cell]:
     figures, people = judge.figures, judge.people
     path = reverse("duel-list", args=[slug])
 
@@ -94,7 +99,7 @@ def _cells(judge: JudgeView, slug: str, run: int) -> Iterator[Cell]:
     first = percent(figures.get("first_share"), 1) + range_
     yield Cell("Prefers the first answer", first, listed(said="chosen"), counts.get("chosen"))
     flips = figures.get("flips") or {}
-    for name in DIMENSIONS:
+    for name in names:
         url = listed(said="flip", dimension=name)
         yield Cell(f"Flips: {name}", percent(flips.get(name), 1), url, counts.get(f"flip:{name}"))
     yield Cell("Draws", percent(figures.get("draw_rate"), 1), listed(said="draw"), counts.get("draw"))

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from curation.duels.judge.said import PARTS, SAID, controls_of, duels_where
 from curation.duels.models import Duel, DuelQuerySet, Opponent, Verdict
+from curation.duels.rubric import dimensions_of
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
@@ -15,7 +16,7 @@ from curation.web.ids import find
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
 from curation.web.lists.id_list import IdList
 from curation.web.lists.params import ListParams, named_list
-from judging.panel.rubric import DIMENSIONS
+from curation.web.problems import FieldError, Problem
 
 ABOUT_SAID = "; ".join(f"`{word}`: {about}" for word, about in SAID.items())
 ABOUT_PARTS = "; ".join(f"`{word}`: {about}" for word, about in PARTS.items())
@@ -56,6 +57,9 @@ class DuelList(ListParams):
         rows = Duel.everything.exclude(control="") if self.control else Duel.objects.all()
         duels = self.narrow(rows.of(project))
         run = None if self.run is None else find(Run.objects.of(project), self.run, "run")
+        if run is not None and self.dimension is not None and self.dimension not in (names := dimensions_of(run)):
+            detail = f"`dimension` is one of {', '.join(names)} in run {run.pk}."
+            raise Problem(detail, code="bad_filter", errors=[FieldError("dimension", detail)])
         if run is not None and self.judge is not None:
             read = duels_where(run, self.judge, self.said, self.dimension, self.part, controls=bool(self.control))
             duels = duels.filter(pk__in=IdList(read))
@@ -89,8 +93,6 @@ class DuelList(ListParams):
     def known_words(self) -> "DuelList":
         if self.said is not None and self.said not in SAID:
             raise ValueError(f"`said` is one of {', '.join(SAID)}")
-        if self.dimension is not None and self.dimension not in DIMENSIONS:
-            raise ValueError(f"`dimension` is one of {', '.join(DIMENSIONS)}")
         if self.part is not None and self.part not in PARTS:
             raise ValueError(f"`part` is one of {', '.join(PARTS)}")
         if self.judge is None and (self.said or self.dimension or self.part):

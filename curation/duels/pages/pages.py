@@ -18,7 +18,7 @@ from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Excerpt, Turn
 from judging.controls.faults import Control
 from judging.leaks.lint import PLAIN_COPIES, RULES
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ def duel_view(duel: Duel) -> DuelView:
     """Needs `with_texts()`."""
     answer = duel.challenger
     found = shown(duel)
+    judges = judge_views(duel, verdicts_of(duel, found.row), duel.project.settings.data.words)
     challenger = _answer_view("Challenger", answer, _leak_spans(answer))
     if duel.control and duel.king is None:
         opponent, challenger = _control_views(duel)
@@ -98,9 +99,9 @@ def duel_view(duel: Duel) -> DuelView:
         control=_control_words(duel),
         opponent=opponent,
         challenger=challenger,
-        judges=judge_views(duel, verdicts_of(duel, found.row)),
-        metrics=tuple(Metric(name, found.metrics[name]) for name in DIMENSIONS if name in found.metrics),
-        dimensions=DIMENSIONS,
+        judges=judges,
+        metrics=tuple(Metric(name, found.metrics[name]) for name in in_order(found.metrics)),
+        dimensions=in_order(cell.dimension for judge in judges for cell in judge.cells),
         leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
         history=history_of(duel.prompt).opening(),
         shown=found,

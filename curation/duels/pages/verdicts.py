@@ -1,7 +1,7 @@
 """The verdicts on a duel: a row for each judge, both orders side by side, the answers by their names."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.utils.html import format_html
@@ -9,11 +9,10 @@ from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Order, Verdict
 from curation.duels.score.shown import seats_of
+from curation.projects.settings.data import Words
 from curation.web.text.markup import joined, visible, with_signs
 from judging.panel.reasons import name_answers
-from judging.panel.rubric import DIMENSIONS
-
-_TONES = {"challenger": "good", "king": "bad", "reference": "bad"}
+from judging.panel.rubric import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +53,39 @@ class JudgeView:
     flips: int
 
 
-def judge_views(duel: Duel, verdicts: Iterable[Verdict]) -> list[JudgeView]:
+def judge_views(duel: Duel, verdicts: Iterable[Verdict], words: Words) -> list[JudgeView]:
     by_judge: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_judge[verdict.judge].append(verdict)
-    return [_judge(name, by_judge[name], duel) for name in sorted(by_judge)]
+    return [_judge(name, by_judge[name], duel, words) for name in sorted(by_judge)]
 
 
-def _judge(name: str, verdicts: list[Verdict], duel: Duel) -> JudgeView:
+def _judge(name: str, verdicts: list[Verdict], duel: Duel, words: Words) -> JudgeView:
+    seats = {order: seats_of(duel, order, words) for order in Order.values}
     asked = [order for order in Order.values if any(verdict.order == order for verdict in verdicts)]
     replies = [[verdict for verdict in verdicts if verdict.order == order] for order in asked]
     # As in the score: of several replies the last that parsed counts.
     last = [next((verdict for verdict in reversed(group) if verdict.parsed), None) for group in replies]
-    cells = [_cell(dimension, list(zip(asked, last, strict=True)), duel) for dimension in DIMENSIONS]
-    views = [tuple(_reply(verdict, duel) for verdict in group) for group in replies]
-    orders = tuple(f"{seats_of(duel, order)[0]} first" for order in asked)
+    names = in_order(name for verdict in last if verdict for name in verdict.dimensions)
+    cells = [_cell(dimension, list(zip(asked, last, strict=True)), seats) for dimension in names]
+    views = [tuple(_reply(verdict, seats[verdict.order]) for verdict in group) for group in replies]
+    orders = tuple(f"{seats[order][0]} first" for order in asked)
     return JudgeView(name, tuple(cells), orders, tuple(views), sum(cell.flip for cell in cells))
 
 
-def _cell(dimension: str, said: list[tuple[str, Verdict | None]], duel: Duel) -> Cell:
+def _cell(dimension: str, said: list[tuple[str, Verdict | None]], seats: Mapping[str, tuple[str, str]]) -> Cell:
     winners = []
     for order, verdict in said:
-        seats = seats_of(duel, order)
-        names = {0: "draw", 1: seats[0], 2: seats[1]}
-        name = names.get(verdict.dimensions.get(dimension), "–") if verdict else "–"
-        winners.append(Winner(f"{seats[0]} first", name, _TONES.get(name, "muted")))
+        names = {0: "draw", 1: seats[order][0], 2: seats[order][1]}
+        winner = verdict.dimensions.get(dimension) if verdict else None
+        challenger = 2 if order == Order.KING_FIRST else 1
+        tone = {None: "muted", 0: "muted", challenger: "good"}.get(winner, "bad")
+        winners.append(Winner(f"{seats[order][0]} first", names.get(winner, "–"), tone))
     known = {winner.name for winner in winners}
     return Cell(dimension, tuple(winners), len(known) > 1 and "–" not in known)
 
 
-def _reply(verdict: Verdict, duel: Duel) -> ReplyView:
-    seats = seats_of(duel, verdict.order)
+def _reply(verdict: Verdict, seats: tuple[str, str]) -> ReplyView:
     if not verdict.parsed:
         return ReplyView(verdict, f"{seats[0]} first", visible(verdict.reason))
     pieces = (

@@ -20,6 +20,8 @@ from judging.panel.scoring import OrderedVerdict
 
 # So many characters of a verdict's fingerprint are part of the panel.
 MARK = 16
+# The stages whose items are readings; those after the first are of a cascade.
+READING_STAGES = ("judge", "compare", "panel")
 Reading = tuple[str, str]
 
 
@@ -92,10 +94,10 @@ def _dimensions(said: str) -> Mapping[str, int]:
 
 
 def readings_of_run(run: Run, ids: Sequence[int], orders: tuple[str, ...]) -> dict[int, Readings]:
-    """Read the run's items of the stage `judge`: done ones made a verdict, skipped ones name the one they reuse."""
+    """Read the run's items of the stages of judges: done ones made a verdict, skipped ones name the one they reuse."""
     found: dict[int, Readings] = {pk: Readings(orders) for pk in ids}
     reused: list[int] = []
-    items = Item.objects.filter(run=run, stage="judge", target_id__in=IdList(ids))
+    items = Item.objects.filter(run=run, stage__in=READING_STAGES, target_id__in=IdList(ids))
     for target_id, state, data in items.values_list("target_id", "state", "data"):
         readings = found[target_id or 0]
         readings.planned[data["judge"]] = data.get("fingerprint", "")

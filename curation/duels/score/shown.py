@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from curation.duels.models import Duel, Opponent, Order, Verdict
 from curation.duels.score.models import Score
+from curation.projects.settings.data import OF_TURNS, Words
 from curation.samples.models import Bucket, flag_names
 
 
@@ -67,7 +68,8 @@ def verdicts_of(duel: Duel, row: Score | None) -> list[Verdict]:
     return verdicts if row is None else [verdict for verdict in verdicts if verdict.pk in row.verdicts]
 
 
-def seats_of(duel: Duel, order: str) -> tuple[str, str]:
-    """Return the names of the answer shown first and of the second: king or reference, and challenger."""
-    opponent = "reference" if duel.opponent == Opponent.REFERENCE else "king"
-    return (opponent, "challenger") if order == Order.KING_FIRST else ("challenger", opponent)
+def seats_of(duel: Duel, order: str, words: Words = OF_TURNS) -> tuple[str, str]:
+    """Return the names of the answer shown first and of the second, such as king or reference, and challenger."""
+    opponent = "reference" if duel.opponent == Opponent.REFERENCE else words.opponent.lower()
+    candidate = words.candidate.lower()
+    return (opponent, candidate) if order == Order.KING_FIRST else (candidate, opponent)

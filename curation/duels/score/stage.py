@@ -1,7 +1,7 @@
 """Stage `score`: verdicts become scores of the run, and samples. It calls no model and can be repeated at any time."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from django.db import transaction
 
 from curation.duels.models import READ, Duel
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
+from curation.duels.rubric import complete, dimensions_of
 from curation.duels.score.counting import OF_VERDICTS, copy_scores
 from curation.duels.score.facts import DuelFacts, duel_facts
 from curation.duels.score.models import Score, ScorePanel
@@ -79,15 +80,19 @@ class ScoreStage:
 
         def write() -> Json:
             # Read inside the transaction that saves them.
-            scored = score_duels(run, item.data["duels"], panel, self._params)
+            scored = self.score(run, item.data["duels"], panel)
             save_scores(run, scored)
             return {"duels": len(scored)}
 
         return write
 
+    def score(self, run: Run, ids: Sequence[int], panel: Panel) -> list[Scored]:
+        return score_duels(run, ids, panel, self._params)
+
 
 def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> list[Scored]:
     """Return the duels' scores by the panel, in the order of `ids`. Nothing is written."""
+    panel = replace(panel, weights=complete(panel.weights, dimensions_of(run)))
     duels = duel_facts(ids)
     found = readings_of(run, list(duels), panel, params)
     limits = _thresholds(run.settings)

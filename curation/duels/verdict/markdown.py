@@ -10,7 +10,7 @@ from curation.runs.models import Run
 from curation.samples.models import flag_names
 from curation.web.text.figures import number
 from judging.panel.reasons import named_text
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import DIMENSIONS, in_order
 
 CHUNK = 200
 
@@ -25,11 +25,13 @@ def markdown(report: RunReport) -> Iterator[str]:
     yield from _skipped(report)
     yield from _judges(report)
     yield "## Turns\n\n"
-    yield _row(["score", "bucket", "source", "instance", "action style", *DIMENSIONS, "flags"])
-    yield _row(["---:", "---", "---", "---", "---", *["---:"] * len(DIMENSIONS), "---"])
+    last = Score.objects.filter(run=run, score__isnull=False).order_by("-duel_id").first()
+    dimensions = in_order(last.metrics) if last else DIMENSIONS
+    yield _row(["score", "bucket", "source", "instance", "action style", *dimensions, "flags"])
+    yield _row(["---:", "---", "---", "---", "---", *["---:"] * len(dimensions), "---"])
     for score in _scores(run):
         prompt = score.duel.prompt
-        numbers = [number(score.metrics.get(name), 1) for name in DIMENSIONS]
+        numbers = [number(score.metrics.get(name), 1) for name in dimensions]
         style = score.duel.challenger.action_style
         cells = [number(score.score, 1), score.bucket, str(prompt), prompt.instance_id, style, *numbers]
         yield _row([*cells, ", ".join(flag_names(score.flags))])

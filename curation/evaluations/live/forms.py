@@ -54,6 +54,12 @@ class LiveForm(LaunchForm):
     no_hints = forms.BooleanField(
         required=False, label="Without hints", help_text="On a server: a command that asks for a hint is not sent."
     )
+    tools = forms.BooleanField(
+        required=False,
+        label="Function tools",
+        help_text="The models call functions: in the sandbox bash and the scenario's own tools, on a server the tools "
+        "that it lists.",
+    )
     trajectories = forms.BooleanField(
         required=False,
         label="Make samples of the episodes",
@@ -63,7 +69,7 @@ class LiveForm(LaunchForm):
 
     def values(self) -> Json:
         numbers = ("episodes", "seed", "max_steps", "max_concurrency", "temperature", "max_tokens")
-        texts = ("models", "environment", "reset_template", "filter", "split", "family", "trajectories")
+        texts = ("models", "environment", "reset_template", "filter", "split", "family", "tools", "trajectories")
         return {"kind": "live", "hints": not self.cleaned_data.get("no_hints"), **self.given(*texts, *numbers)}
 
     def to_try(self) -> Json:

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -27,6 +27,7 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
+from curation.trajectories.rollout.reply import OPERATORS, reply_of
 from curation.trajectories.rollout.served import Served
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
@@ -34,17 +35,19 @@ from curation.web.problems import FieldError, Invalid, Problem
 from judging.commands.families import ENVIRONMENT, CommandFamily
 from judging.commands.screen import extract, score_command
 from judging.messages import content_of
-from sandbox.agent.action_form import ActionForm
+from sandbox.agent.action_form import ActionForm, Kind, called
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, answers, can_play
 from sandbox.agent.played import AskedTask, asked_task
 from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.tools import functions_of
 from sandbox.errors import EnvironmentDown, EnvironmentFull, OtherTask, SandboxError, SandboxFailed, UnknownAction
 from sandbox.protocol import Limits
 
 SCHEMES = ("ws://", "wss://")
 MAX_ATTEMPTS = 3
+Function = Mapping[str, object]
 # How long an episode waits while the server is full, which is no failed attempt.
 PATIENCE_SECONDS = 15 * 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
@@ -125,7 +128,7 @@ class EpisodeStage:
         ids = [item.target_id for item in items if item.target_id is not None]
         in_sandbox = self._params.environment == SANDBOX
         family = family_of(evaluation)
-        name = "operator" if in_sandbox else "live_action" if family.rule == "action" else "live"
+        name = OPERATORS[self._params.tools] if in_sandbox else "live_action" if family.rule == "action" else "live"
         system = run_instructions(run, name).text
         turn = "" if in_sandbox else run_instructions(run, f"{name}_turn").text
         bundles = _bundles(run, ids) if in_sandbox else {}
@@ -146,11 +149,8 @@ class EpisodeStage:
         """A broken environment fails the item after some attempts; it is never scored."""
         if job is None:
             raise ItemFailed("The scenario was deleted or is no longer admitted.")
-        complete = self._complete(context, item, job)
         try:
-            played = await (
-                self._in_sandbox(item, job, complete) if job.bundle else self._on_server(context, item, job, complete)
-            )
+            played = await (self._in_sandbox if job.bundle else self._on_server)(context, item, job)
         except OtherTask as other:
             raise ItemFailed(f"mismatch: {other}", partial(as_mismatch, other)) from other
         except Invalid as misfit:
@@ -178,44 +178,47 @@ class EpisodeStage:
             episode=played.live,
         )
 
-    def _complete(self, context: LlmContext, item: Item, job: EpisodeJob) -> Complete:
+    def _complete(
+        self, context: LlmContext, item: Item, job: EpisodeJob, functions: Callable[[], Sequence[Function]]
+    ) -> Complete:
         # Items of earlier versions have no `repeat`.
         sample_index = int(item.data["number"]) + MOST_EPISODES * int(item.data.get("repeat", 0))
 
         async def complete(messages: Sequence[Message]) -> Reply:
-            request = Request(messages, job.by.call_params, sample_index=sample_index)
+            request = Request(messages, job.by.call_params, sample_index=sample_index, tools=functions())
             answer = await context.ask(
                 item, job.target, request, instructions_hash=job.instructions_hash, fresh=self._params.fresh
             )
-            found = answer.completion
-            tokens = (found.tokens_in or 0) + (found.tokens_out or 0)
-            return Reply(found.text, found.thinking, found.finish_reason, tokens)
+            return reply_of(answer.completion)
 
         return complete
 
-    async def _in_sandbox(self, item: Item, job: EpisodeJob, complete: Complete) -> PlayedEpisode:
+    async def _in_sandbox(self, context: LlmContext, item: Item, job: EpisodeJob) -> PlayedEpisode:
         bundle = job.bundle
         if bundle is None:
             raise SandboxFailed("The episode has no scenario.")
         sandboxes = await asyncio.to_thread(backend)
         task = Task(setup_of(bundle, limits=Limits(), labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
         seconds = Limits().command_seconds
+        tools = bundle.offered() if self._params.tools else None
+        functions = [] if tools is None else functions_of(tools)
 
         def environment() -> ShellEnvironment:
             return shell_environment(task, sandboxes, command_seconds=seconds)
 
         episode = await run_episode(
             open_environment=environment,
-            complete=complete,
+            complete=self._complete(context, item, job, lambda: functions),
             instructions=job.system,
             expected_terminal=bundle.expected_terminal,
             limits=EpisodeLimits(max_turns=self._params.max_steps),
+            tools=tools,
         )
         if episode.error:
             raise SandboxFailed(episode.error)
         return from_shell(episode, task=bundle.title)
 
-    async def _on_server(self, context: LlmContext, item: Item, job: EpisodeJob, complete: Complete) -> PlayedEpisode:
+    async def _on_server(self, context: LlmContext, item: Item, job: EpisodeJob) -> PlayedEpisode:
         if item.waiting_since:
             if not await answers(self._params.environment, CheckedNetwork()):
                 raise EnvironmentDown(f"{self._params.environment} does not answer")
@@ -231,11 +234,18 @@ class EpisodeStage:
                 form=form,
                 seconds=self._params.environment_timeout,
                 network=CheckedNetwork(),
+                calls_functions=self._params.tools,
             )
+            complete = self._complete(context, item, job, lambda: environment.functions)
+
+            async def act(messages: Sequence[Message]) -> Reply:
+                reply = await complete(messages)
+                return replace(reply, text=called(reply.calls)) if self._params.tools else reply
+
             try:
                 episode = await run_live_episode(
                     environment=environment,
-                    complete=complete,
+                    complete=act,
                     prompt=LivePrompt(job.system, job.turn),
                     rules=rules_of(form, job.family, hints=self._params.hints),
                     max_steps=self._params.max_steps,
@@ -253,6 +263,11 @@ def fitting_form(params: EvaluateParams, family: CommandFamily) -> ActionForm:
     if the server does not say."""
     try:
         form = asyncio.run(action_form_of(params.environment, CheckedNetwork(), field=params.action_field))
+        if params.tools and (family.rule != "action" or form.kind != Kind.TOOLS):
+            reason = (
+                f"{params.environment}: its actions are no calls of tools, or the family is not `{ENVIRONMENT.name}`."
+            )
+            raise Invalid(reason, code="action_misfit", errors=[FieldError("params.tools", reason)])
         return form if family.rule == "action" else form.for_commands(is_named=bool(params.action_field))
     except UnknownAction as unknown:
         is_field = bool(params.action_field) and "no field" in str(unknown)
@@ -322,7 +337,7 @@ async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]], address
 
 
 def _bundles(run: Run, ids: Sequence[int]) -> Mapping[int, Bundle]:
-    found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
+    found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
     return {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
 
 

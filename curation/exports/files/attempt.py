@@ -117,6 +117,8 @@ class AttemptFiles:
         self._recipe, self._metadata = recipe, metadata
         self._names: dict[tuple[str, str], str] = {}
         self._not_plain: set[str] = set()
+        self._with_images: set[str] = set()
+        self._images: set[str] = set()
         self._export_folder = _folder_of(export_id)
         self._folder = f"{self._export_folder}/{uuid.uuid4().hex}"
         self._open_files: dict[str, _OpenFile] = {}
@@ -140,14 +142,22 @@ class AttemptFiles:
         with contextlib.suppress(OSError):  # a folder where there are folders, nothing in a bucket
             default_storage.delete(self._folder)
 
-    def add_row(self, format: str, split: str, line: bytes, *, plain: bool) -> None:
+    def add_row(self, format: str, split: str, line: bytes, *, plain: bool, images: bool = False) -> None:
         name = self._names.get((format, split))
         if name is None:
             name = self._names[format, split] = f"{format}.{split}.{self._recipe.storage(format)}"
             self._open(name, format, split)
         if not plain:
             self._not_plain.add(format)
+        if images:
+            self._with_images.add(format)
         self._open_files[name].add(line)
+
+    def add_image(self, name: str, content: bytes) -> None:
+        """Write an image that rows name, once."""
+        if name not in self._images:
+            self._images.add(name)
+            self.write(name, content)
 
     def add(self, name: str, line: bytes) -> None:
         """Append one line with its newline to a list beside the data files."""
@@ -157,7 +167,8 @@ class AttemptFiles:
         """Return the columns of a format's rows so far; they are the same in all of its files."""
         form = FORMATS[format]
         columns = form.columns if format in self._not_plain else form.plain_columns
-        return {**columns, **self._metadata}
+        images: Columns = {"images": ["image"]} if format in self._with_images else {}
+        return {**columns, **images, **self._metadata}
 
     def touch(self, name: str) -> None:
         """Create a file that exists even without lines."""

@@ -13,6 +13,7 @@ from curation.exports.files.counts import BINS, Counts, ending_shares
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
 from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.images import FOLDER, is_image
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
 from curation.projects.models import Project
 from curation.web.text.figures import counted, percent
@@ -101,8 +102,14 @@ def _type(key: str, column: Column, indent: str) -> list[str]:
 
 
 def _files(files: Sequence[WrittenFile]) -> str:
-    rows = [f"| `{f.name}` | {f.rows} | {f.bytes} | `{f.sha256}` |" for f in files]
+    images = [f for f in files if is_image(f.name)]
+    rows = [f"| `{f.name}` | {f.rows} | {f.bytes} | `{f.sha256}` |" for f in files if f not in images]
     notes = [f"- `{name}`: {form.about}" for name, form in FORMATS.items() if any(f.format == name for f in files)]
+    if images:
+        size = sum(f.bytes for f in images)
+        notes.append(
+            f"- `{FOLDER}/`: {counted(len(images), 'image')} of {size:,} bytes, which the column `images` names"
+        )
     notes += ["- `frozen.jsonl`: each sample at the time of the export, and the sha256 of its rows"]
     notes += ["- `excluded.jsonl`: skipped samples, and why", "- `manifest.json`: all of this for programs"]
     return "\n".join(["| file | rows | bytes | sha256 |", "| --- | ---: | ---: | --- |", *rows, "", *notes])

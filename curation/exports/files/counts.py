@@ -71,7 +71,7 @@ class Counts:
     `reviewers` counts exported samples by reviewer, `unseen` rows by the guarantee under which they are approved,
     `avoided` the rows that are to be avoided. `used` are the samples whose rejected answer is part of another sample's
     row. `tried` counts the rows that the chat template `template` was tried on, `failed` those that fail by reason, and
-    `failures` names the first of them."""
+    `failures` names the first of them. `with_images` are the formats whose rows have the column `images`."""
 
     samples: int = 0
     approved: int = 0
@@ -99,6 +99,7 @@ class Counts:
     failed: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, str]] = field(default_factory=list)
     unseen: Counter[int] = field(default_factory=Counter)
+    with_images: set[str] = field(default_factory=set)
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -107,6 +108,8 @@ class Counts:
             self.rows[line.format, line.split] += 1
             if line.rejected:
                 self.avoided[line.format, line.split] += 1
+            if line.images is not None:
+                self.with_images.add(line.format)
             if line.against:
                 self.used.add(int(line.against))
             self.bytes += len(line.data)
@@ -233,7 +236,14 @@ class Counts:
     def data_files(self, files: Sequence[WrittenFile]) -> list[DataFile]:
         """Return the data files as trainers' configurations name them."""
         return [
-            DataFile(file.name, file.format, file.split, file.rows, self.avoided[file.format, file.split])
+            DataFile(
+                file.name,
+                file.format,
+                file.split,
+                file.rows,
+                self.avoided[file.format, file.split],
+                file.format in self.with_images,
+            )
             for file in files
             if file.format
         ]

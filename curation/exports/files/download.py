@@ -29,6 +29,10 @@ MEDIA_TYPES = {
     ".py": "text/x-python",
     ".md": "text/markdown; charset=utf-8",
     ".tar": "application/x-tar",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
 }
 OTHER_MEDIA_TYPE = "application/octet-stream"
 

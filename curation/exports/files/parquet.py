@@ -14,7 +14,7 @@ from curation.exports.formats.row import Column, Columns
 
 # Uncompressed, of a row group.
 _GROUP = "8MB"
-_SCALARS = {"string": "VARCHAR", "bool": "BOOLEAN", "int64": "BIGINT", "float64": "DOUBLE"}
+_SCALARS = {"string": "VARCHAR", "bool": "BOOLEAN", "int64": "BIGINT", "float64": "DOUBLE", "image": "VARCHAR"}
 
 
 class Target(Protocol):
@@ -60,7 +60,8 @@ def _type(column: Column, *, json: str) -> str:
 def _feature(column: Column) -> object:
     """Return the type in the words of `datasets.Features`."""
     if isinstance(column, str):
-        return {"_type": "Json"} if column == "json" else {"dtype": column, "_type": "Value"}
+        kind = {"json": "Json", "image": "Image"}.get(column)
+        return {"_type": kind} if kind else {"dtype": column, "_type": "Value"}
     if isinstance(column, list):
         return {"feature": _feature(column[0]), "_type": "List"}
     return {name: _feature(part) for name, part in column.items()}

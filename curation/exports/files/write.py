@@ -19,6 +19,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_chunks
+from curation.exports.rows.images import Images
 from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
@@ -68,7 +69,15 @@ def _write_tried(
     consistency: Consistency,
     checkpoint: Callable[[], None],
 ) -> Written:
-    export_filter = ExportFilter(export.project, recipe, export, level=export.plan["group_by"], trial=trial)
+    export_filter = ExportFilter(
+        export.project,
+        recipe,
+        export,
+        level=export.plan["group_by"],
+        trial=trial,
+        with_images=consistency.with_images,
+    )
+    images = Images(export.project_id)
     counts, skipped = Counts(plan=export.plan, template=template), array("q")
     with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
@@ -83,7 +92,7 @@ def _write_tried(
                     counts.add(filtered)
                     if not filtered.lines:
                         skipped.append(filtered.sample.sample_id)
-                    _add(files, filtered, origins.get(filtered.sample.sample_id))
+                    _add(files, filtered, origins.get(filtered.sample.sample_id), images)
                 files.flush()
                 if time.monotonic() - saved > _PROGRESS_EVERY:
                     saved = time.monotonic()
@@ -107,10 +116,12 @@ def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:
     return read_origins([sample.sample_id for sample in chunk if sample.kind == Kind.TURN], trajectories)
 
 
-def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None) -> None:
+def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None, images: Images) -> None:
     rows = []
     for line in filtered.lines:
-        files.add_row(line.format, line.split, line.data, plain=line.plain)
+        for address in line.images or ():
+            files.add_image(*images.file(address))
+        files.add_row(line.format, line.split, line.data, plain=line.plain, images=line.images is not None)
         rows.append(frozen_row(line))
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))

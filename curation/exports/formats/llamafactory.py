@@ -11,6 +11,7 @@ import orjson
 
 from curation.exports.formats.row import (
     EXAMPLE_MODEL,
+    EXAMPLE_VISION_MODEL,
     Column,
     DataFile,
     Example,
@@ -25,11 +26,13 @@ from curation.exports.formats.row import (
     turn_of,
     yaml,
 )
+from curation.exports.rows.images import IMAGE, images_of
 from curation.exports.rows.messages import Message
 from curation.exports.rows.skip_reasons import SkipReason
 
 _INFO = "dataset_info.json"
 _ASKING = ("human", "observation")
+_IMAGE = "<image>"
 _TURN: Column = {"from": "string", "value": "string"}
 Turn = dict[str, str]
 
@@ -42,7 +45,9 @@ def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
             continue
         system, turns = found
         content = _content([*turns, _turn(answer)], system, example)
-        yield Row(example.conversation.source, content, prompt, [[answer]], turn=turn_of(example, index))
+        images = images_of(prompt)
+        row = Row(example.conversation.source, content, prompt, [[answer]], turn=turn_of(example, index), images=images)
+        yield SkipReason.NO_IMAGES if images and _names_image([*prompt, answer]) else row
 
 
 def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
@@ -56,14 +61,20 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
             continue
         system, turns = prompt
         sides = {"chosen": _turn(found.chosen[0]), "rejected": _turn(found.rejected[0])}
-        content = _content(turns, system, example) | sides
-        yield preference_row(found, content)
+        row = preference_row(found, _content(turns, system, example) | sides)
+        both = [*found.prompt, *found.chosen, *found.rejected]
+        yield SkipReason.NO_IMAGES if row.images and _names_image(both) else row
 
 
 def _content(turns: list[Turn], system: str, example: Example) -> dict[str, object]:
     """Every row has all columns, because the reader takes them from the first one."""
     tools = orjson.dumps(example.tools).decode() if example.tools else ""
     return {"conversations": turns, "system": system, "tools": tools}
+
+
+def _names_image(messages: Sequence[Message]) -> bool:
+    """Return whether a text has the word that the reader replaces by an image."""
+    return any(_IMAGE in message["content"] for message in messages)
 
 
 def _conversation(prompt: Sequence[Message]) -> tuple[str, list[Turn]] | SkipReason:
@@ -91,7 +102,8 @@ def _conversation(prompt: Sequence[Message]) -> tuple[str, list[Turn]] | SkipRea
 def _turn(message: Message) -> Turn:
     if "tool_calls" not in message:
         name = {"user": "human", "assistant": "gpt", "tool": "observation"}.get(message["role"], "human")
-        return {"from": name, "value": message["content"]}
+        text = message["content"]
+        return {"from": name, "value": text.replace(IMAGE, _IMAGE) if "images" in message else text}
     calls = [_call(call["function"]["name"], call["function"]["arguments"]) for call in message["tool_calls"]]
     text = orjson.dumps(calls[0] if len(calls) == 1 else calls).decode()
     # Its formatter finds calls beside text between these words.
@@ -116,6 +128,7 @@ SFT = Format(
     rows=_sft_rows,
     columns=_COLUMNS,
     plain_columns=_COLUMNS,
+    images="files",
 )
 DPO = Format(
     name="llamafactory-dpo",
@@ -125,6 +138,7 @@ DPO = Format(
     rows=_dpo_rows,
     columns=_PAIR_COLUMNS,
     plain_columns=_PAIR_COLUMNS,
+    images="files",
 )
 FORMATS = (SFT, DPO)
 
@@ -149,6 +163,8 @@ def _entry(file: DataFile) -> dict[str, object]:
     columns = {"messages": "conversations", "system": "system", "tools": "tools"}
     # It does not read compressed files: the commands on the card unpack them.
     entry: dict[str, object] = {"file_name": file.name.removesuffix(".gz"), "formatting": "sharegpt"}
+    if file.images:
+        columns["images"] = "images"
     if file.format == DPO.name:
         entry["ranking"] = True
         columns |= {"chosen": "chosen", "rejected": "rejected"}
@@ -158,8 +174,8 @@ def _entry(file: DataFile) -> dict[str, object]:
 def _settings(form: Format, parts: Sequence[DataFile], longest: int) -> dict[str, object]:
     stage = "dpo" if form.pairs else "sft"
     settings: dict[str, object] = {
-        "model_name_or_path": EXAMPLE_MODEL,
-        "template": "qwen",
+        "model_name_or_path": EXAMPLE_VISION_MODEL if parts[0].images else EXAMPLE_MODEL,
+        "template": "qwen2_vl" if parts[0].images else "qwen",
         "stage": stage,
         "do_train": True,
         "finetuning_type": "lora",

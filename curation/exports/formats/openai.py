@@ -1,6 +1,7 @@
 """OpenAI's fine-tuning formats, which Together and Fireworks read as well. They have no field for reasoning."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from curation.exports.formats.row import (
     PLAIN_MESSAGE,
@@ -15,6 +16,7 @@ from curation.exports.formats.row import (
     preference_row,
     with_tools,
 )
+from curation.exports.rows.images import are_asked, images_of, with_parts
 from curation.exports.rows.messages import Message, call_order_reason
 from curation.exports.rows.skip_reasons import SkipReason
 
@@ -28,19 +30,26 @@ def _message(message: Message) -> dict[str, object]:
         kept["tool_calls"] = message["tool_calls"]
     if "tool_call_id" in message:
         kept["tool_call_id"] = message["tool_call_id"]
+    if "images" in message:
+        kept["content"] = with_parts(message, _image)["content"]
     return kept
+
+
+def _image(address: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": address}}
 
 
 def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
     source, messages, approved = example.conversation
-    if reason := call_order_reason(messages):
+    if reason := call_order_reason(messages) or (None if are_asked(messages) else SkipReason.NO_IMAGES):
         yield reason
         return
     weighted = [
         {**_message(message), "weight": int(index in approved)} if message["role"] == "assistant" else _message(message)
         for index, message in enumerate(messages)
     ]
-    yield Row(source, with_tools({"messages": weighted}, example.tools), messages, [[]])
+    content = with_tools({"messages": weighted}, example.tools)
+    yield Row(source, content, messages, [[]], images=images_of(messages))
 
 
 def _preference_rows(example: Example) -> Iterator[Row | SkipReason]:
@@ -49,6 +58,8 @@ def _preference_rows(example: Example) -> Iterator[Row | SkipReason]:
             yield found
         elif reason := call_order_reason([*found.prompt, *found.chosen]):
             yield reason
+        elif not are_asked(found.prompt):
+            yield SkipReason.NO_IMAGES
         else:
             given = [_message(message) for message in found.prompt]
             content: dict[str, object] = {
@@ -67,6 +78,7 @@ SFT = Format(
     rows=_sft_rows,
     columns={"messages": ["json"], "tools": ["json"]},
     plain_columns={"messages": [{"role": "string", "content": "string", "weight": "int64"}]},
+    images="inline",
 )
 PREFERENCE = Format(
     name="openai-preference",
@@ -81,6 +93,7 @@ PREFERENCE = Format(
         "preferred_output": [PLAIN_MESSAGE],
         "non_preferred_output": [PLAIN_MESSAGE],
     },
+    images="inline",
 )
 FORMATS = (SFT, PREFERENCE)
 

@@ -7,17 +7,19 @@ from typing import Literal, NamedTuple
 
 import orjson
 
+from curation.exports.rows.images import images_of
 from curation.exports.rows.messages import Message, Tool
 from curation.exports.rows.skip_reasons import SkipReason
 
 Source = Literal["duels", "revisions", "scenarios", "decisions"]
-# A column's type: a scalar, `json` for any value, a list of one type, or an object.
+# A column's type: a scalar, `json` for any value, `image` for the name of its file, a list of one type, or an object.
 Column = str | list["Column"] | dict[str, "Column"]
 Columns = Mapping[str, Column]
 # Scripts that are copied beside the data files as they are.
 SCRIPTS = Path(__file__).parent / "scripts"
 # The model of the configurations; a person puts their own there.
 EXAMPLE_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
+EXAMPLE_VISION_MODEL = "Qwen/Qwen2-VL-2B-Instruct"
 # The folder in which a trainer is started. `datasets` loads no folder without a name, such as `.`.
 THIS_FOLDER = "/proc/self/cwd"
 PLAIN_MESSAGE: Column = {"role": "string", "content": "string"}
@@ -75,7 +77,8 @@ class Row(NamedTuple):
     """One line of a data file. A trainer reads `prompt` and one of `sides`.
 
     `turn` is the index of the approved message where a conversation gives several rows, `pair` the stored pair of
-    trajectories, `against` the sample whose answer a person rejected. `rejected` rows are to be avoided.
+    trajectories, `against` the sample whose answer a person rejected. `rejected` rows are to be avoided. `images` are
+    the addresses of the images in `content`, in their order.
     """
 
     source: Source
@@ -86,16 +89,19 @@ class Row(NamedTuple):
     turn: int | None = None
     rejected: bool = False
     against: str = ""
+    images: Sequence[str] = ()
 
 
 class DataFile(NamedTuple):
-    """A data file as a trainer's configuration names it. `rejected` of its `rows` are to be avoided."""
+    """A data file as a trainer's configuration names it. `rejected` of its `rows` are to be avoided. With `images` it
+    has a column of that name."""
 
     name: str
     format: str
     split: str
     rows: int = 0
     rejected: int = 0
+    images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +111,10 @@ class Format:
     its rows.
 
     `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns` if
-    none of them has tools, tool calls or reasoning. A format without columns is read by no data set. `trained` is the
-    card's text about the trained part of a row. `parquet` says that the files always are Parquet, or never.
+    none of them has tools, tool calls or reasoning. `images` says where those of a row are: its messages have the data
+    (`inline`), its column `images` has names of files (`files`), or rows with images are skipped. A format without
+    columns is read by no data set. `trained` is the card's text about the trained part of a row. `parquet` says that
+    the files always are Parquet, or never.
     """
 
     name: str
@@ -120,6 +128,7 @@ class Format:
     chat: bool = True
     labelled: bool = False
     documents: bool = False
+    images: Literal["inline", "files", ""] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +169,8 @@ def one_message_pairs(example: Example) -> Iterable[Preference | SkipReason]:
 def preference_row(found: Preference, content: Mapping[str, object]) -> Row:
     """Return the row of a preference."""
     sides = [found.chosen, found.rejected]
-    return Row(found.source, content, found.prompt, sides, found.pair, against=found.against)
+    images = images_of([*found.prompt, *found.chosen, *found.rejected])
+    return Row(found.source, content, found.prompt, sides, found.pair, against=found.against, images=images)
 
 
 def marked(example: Example) -> list[dict[str, object]]:

@@ -1,10 +1,12 @@
 """TRL's formats, conversational with an explicit prompt. Tool arguments are objects, as chat templates expect them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from curation.exports.formats.balance import LabelBalance
 from curation.exports.formats.row import (
     EXAMPLE_MODEL,
+    EXAMPLE_VISION_MODEL,
     PLAIN_MESSAGE,
     THIS_FOLDER,
     Column,
@@ -24,6 +26,7 @@ from curation.exports.formats.row import (
     with_tools,
     yaml,
 )
+from curation.exports.rows.images import are_asked, images_of, with_parts
 from curation.exports.rows.messages import Message, with_objects
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.imports.layouts.rows.stepwise import write_text
@@ -34,17 +37,33 @@ _ANY: Column = ["json"]
 _PLAIN: Column = [PLAIN_MESSAGE]
 
 
-def _messages_rows(example: Example) -> Iterator[Row]:
+def _messages_rows(example: Example) -> Iterator[Row | SkipReason]:
     source, messages, _ = example.conversation
-    content: dict[str, object] = {"messages": with_objects(messages)}
-    yield Row(source, with_tools(content, example.tools), messages, [[]])
+    content: dict[str, object] = {"messages": _written(messages)}
+    yield _placed(Row(source, with_tools(content, example.tools), messages, [[]], images=images_of(messages)))
 
 
-def _completion_rows(example: Example) -> Iterator[Row]:
+def _completion_rows(example: Example) -> Iterator[Row | SkipReason]:
     for index, prompt, answer in each_approved(example):
-        content = {"prompt": with_objects(prompt), "completion": with_objects([answer])}
+        content = {"prompt": _written(prompt), "completion": with_objects([answer])}
         row = with_tools(content, example.tools)
-        yield Row(example.conversation.source, row, prompt, [[answer]], turn=turn_of(example, index))
+        turn = turn_of(example, index)
+        yield _placed(Row(example.conversation.source, row, prompt, [[answer]], turn=turn, images=images_of(prompt)))
+
+
+def _written(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
+    """Return messages with objects as arguments. Images are parts without data, which TRL takes from `images`."""
+    return [
+        with_parts(message, lambda _: {"type": "image"}) if "images" in message else message
+        for message in with_objects(messages)
+    ]
+
+
+def _placed(row: Row) -> Row | SkipReason:
+    """TRL fills in images everywhere but in messages of tools."""
+    return (
+        row if are_asked([*row.prompt, *(message for side in row.sides for message in side)]) else SkipReason.NO_IMAGES
+    )
 
 
 def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
@@ -53,8 +72,8 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
             yield found
             continue
         sides = {"prompt": found.prompt, "chosen": found.chosen, "rejected": found.rejected}
-        content = {name: with_objects(side) for name, side in sides.items()}
-        yield preference_row(found, with_tools(content, example.tools))
+        content = {name: _written(side) for name, side in sides.items()}
+        yield _placed(preference_row(found, with_tools(content, example.tools)))
 
 
 def _kto_rows(example: Example) -> Iterator[Row | SkipReason]:
@@ -79,9 +98,10 @@ def _kto_row(
     *,
     pair: str = "",
     turn: int | None = None,
-) -> Row:
-    content = {"prompt": with_objects(prompt), "completion": with_objects([answer]), "label": label}
-    return Row(source, with_tools(content, example.tools), prompt, [[answer]], pair, turn, not label)
+) -> Row | SkipReason:
+    content = {"prompt": _written(prompt), "completion": with_objects([answer]), "label": label}
+    row = Row(source, with_tools(content, example.tools), prompt, [[answer]], pair, turn, not label)
+    return _placed(row._replace(images=images_of(prompt)))
 
 
 def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:
@@ -114,6 +134,7 @@ SFT_MESSAGES = Format(
     rows=_messages_rows,
     columns={"messages": _ANY, "tools": _ANY},
     plain_columns={"messages": _PLAIN},
+    images="files",
 )
 SFT_PROMPT_COMPLETION = Format(
     name="sft-prompt-completion",
@@ -123,6 +144,7 @@ SFT_PROMPT_COMPLETION = Format(
     rows=_completion_rows,
     columns={"prompt": _ANY, "completion": _ANY, "tools": _ANY},
     plain_columns={"prompt": _PLAIN, "completion": _PLAIN},
+    images="files",
 )
 DPO = Format(
     name="dpo",
@@ -132,6 +154,7 @@ DPO = Format(
     rows=_dpo_rows,
     columns={"prompt": _ANY, "chosen": _ANY, "rejected": _ANY, "tools": _ANY},
     plain_columns={"prompt": _PLAIN, "chosen": _PLAIN, "rejected": _PLAIN},
+    images="files",
 )
 KTO = Format(
     name="kto",
@@ -143,6 +166,7 @@ KTO = Format(
     columns={"prompt": _ANY, "completion": _ANY, "label": "bool", "tools": _ANY},
     plain_columns={"prompt": _PLAIN, "completion": _PLAIN, "label": "bool"},
     labelled=True,
+    images="files",
 )
 # The value from which a step is right.
 RIGHT = 0.5
@@ -170,12 +194,14 @@ def _config(files: Sequence[DataFile], longest: int) -> dict[str, str]:
 def _settings(name: str, files: Sequence[DataFile], longest: int) -> dict[str, object]:
     command = _COMMAND[name]
     splits = [file.split for file in files_of(files, name)]
+    has_images = files_of(files, name)[0].images
     settings: dict[str, object] = {
-        "model_name_or_path": EXAMPLE_MODEL,
+        "model_name_or_path": EXAMPLE_VISION_MODEL if has_images else EXAMPLE_MODEL,
         "dataset_name": THIS_FOLDER,
         "dataset_config": name,
         "dataset_train_split": splits[0],
-        "max_length": sequence_length(longest),
+        # Cutting a row off would leave images without their tokens.
+        "max_length": None if has_images else sequence_length(longest),
         # KTO compares the rows of a batch.
         "per_device_train_batch_size": 2 if command == "kto" else 1,
         "gradient_accumulation_steps": 8,

@@ -4,17 +4,19 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, set_client_factory
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
 from curation.web.outbound.addresses import HUB
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
 
+# The protocol Xet makes connections of its own, which nobody checks.
+constants.HF_HUB_DISABLE_XET = True
 DATASET = "dataset"
 _TIMEOUT = httpx.Timeout(30.0, read=300.0, write=300.0)
 # The client's connections are global to a process, and belong to one hub at a time.
@@ -44,7 +46,7 @@ def push(
     *,
     repository: Repository,
     token: str,
-    files: Mapping[str, BinaryIO],
+    files: Mapping[str, Path],
     earlier: Sequence[str],
     message: str,
 ) -> Commit:
@@ -63,7 +65,7 @@ def push(
 def _push(
     api: HfApi,
     repository: Repository,
-    files: Mapping[str, BinaryIO],
+    files: Mapping[str, Path],
     earlier: Sequence[str],
     message: str,
 ) -> Commit:

@@ -3,8 +3,7 @@
 import hashlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from typing import BinaryIO
+from pathlib import Path
 
 from django.core.files.storage import default_storage
 from django.urls import reverse
@@ -57,8 +56,8 @@ class PushStage:
             raise ItemFailed("The export was deleted.")
         hub = project.settings.hub
         try:
-            with ExitStack() as stack:
-                files = {file.name: _checked_copy(file, stack) for file in export.files.all()}
+            with tempfile.TemporaryDirectory(prefix="winnow-push-") as folder:
+                files = {file.name: _checked_copy(file, Path(folder) / str(file.pk)) for file in export.files.all()}
                 context.checkpoint()
                 commit = push(
                     repository=Repository(hub.endpoint, self._params.repository, self._params.private),
@@ -153,13 +152,12 @@ def _pushed_before(project: Project, repository: str) -> list[str]:
     return sorted({name for result in runs.values_list("result", flat=True) for name in result.get("files", ())})
 
 
-def _checked_copy(file: ExportFile, stack: ExitStack) -> BinaryIO:
-    """Return the file from storage, which may be remote, as a temporary one. Raises `ItemFailed` if its bytes are not
-    those that were written."""
-    copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack is the context manager
+def _checked_copy(file: ExportFile, path: Path) -> Path:
+    """Copy the file from storage, which may be remote, to a path, and return that. Raises `ItemFailed` if its bytes are
+    not those that were written."""
     digest = hashlib.sha256()
     try:
-        with default_storage.open(file.stored_as) as stored:
+        with default_storage.open(file.stored_as) as stored, path.open("xb") as copy:
             while chunk := stored.read(_CHUNK):
                 digest.update(chunk)
                 copy.write(chunk)
@@ -167,5 +165,4 @@ def _checked_copy(file: ExportFile, stack: ExitStack) -> BinaryIO:
         raise ItemFailed(f"The file {file.name} is missing in storage. Make the export again.") from None
     if digest.hexdigest() != file.sha256:
         raise ItemFailed(f"The file {file.name} in storage is not the one that was written: its sha256 differs.")
-    copy.seek(0)
-    return copy
+    return path

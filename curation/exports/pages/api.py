@@ -163,7 +163,7 @@ def list_contaminated_samples(request: HttpRequest, export_id: str, params: Quer
     return rows.response(lambda row: contaminated_out(line_of_row(row, labels)))
 
 
-@router.get("/exports/{export_id}/files/{name}", url_name="export-file", summary="Download")
+@router.get("/exports/{export_id}/files/{path:name}", url_name="export-file", summary="Download")
 def download_file(request: HttpRequest, export_id: str, name: str) -> HttpResponseBase:
     """A file, or `archive.tar` with all of them. Supports `Range`, `If-Range` and `If-None-Match`; the `ETag` of a file
     is its sha256."""

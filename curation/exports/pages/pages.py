@@ -15,6 +15,7 @@ from curation.exports.models import MANIFEST, Export
 from curation.exports.pages.contaminated import ContaminatedLine, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.pages.rendered import RenderedRow
+from curation.exports.rows.images import is_image
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.runs.models import LIVE
@@ -113,6 +114,7 @@ class ExportPage:
     manifest: str = ""
     duplicates: bool = False
     contaminated: bool = False
+    images: str = ""
 
 
 def list_line(export: Export) -> ListLine:
@@ -128,6 +130,7 @@ def export_page(export: Export) -> ExportPage:
         total = export.counts.get("samples")
         return ExportPage(export, live, int(export.counts.get("written", 0)), total, None)
     counts = _counts_view(export.project, export.counts, export.examples)
+    stored = list(export.files.all())
     files = [
         FileLine(
             f.name,
@@ -136,14 +139,17 @@ def export_page(export: Export) -> ExportPage:
             f.sha256,
             _file_url(export, f.name),
         )
-        for f in export.files.all()
+        for f in stored
+        if not is_image(f.name)
     ]
+    images = [f.bytes for f in stored if is_image(f.name)]
+    note = f"{counted(len(images), 'image')} of the rows, {filesizeformat(sum(images))}" if images else ""
     card = markdown_html(_text(export, CARD).partition("\n---\n")[2])
     manifest = _text(export, MANIFEST)
     duplicates = SkipReason.DUPLICATE.value in export.counts["excluded"]
     contaminated = bool((export.counts.get("contamination") or {}).get("samples"))
     archive = _file_url(export, ARCHIVE)
-    return ExportPage(export, live, 0, None, counts, files, archive, card, manifest, duplicates, contaminated)
+    return ExportPage(export, live, 0, None, counts, files, archive, card, manifest, duplicates, contaminated, note)
 
 
 def preview_view(project: Project, found: Preview) -> CountsView:

@@ -87,6 +87,7 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     checked = current_samples(decided.order_by("pk")[:MAX_CHECKED])
     plan = _plan(project, recipe, checked)
     template = template_of(project, recipe)
+    consistency = Consistency()
     with open_trial(template, most=MOST_TRIED) as trial:
         export_filter = ExportFilter(
             project,
@@ -94,8 +95,8 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
             read_frozen=lambda ids: [plan.apply(sample) for sample in _current(matching, ids)],
             level=plan.splitting.level,
             trial=trial,
+            with_images=consistency.with_images,
         )
-        consistency = Consistency()
         found = _count(checked, recipe, plan, template, export_filter, consistency, compares=since is not None)
         if consistency.is_late:
             consistency.again()

@@ -1,4 +1,4 @@
-"""Consistency: no two rows of an export teach the opposite of one another."""
+"""Consistency: no two rows of an export teach the opposite of one another, and all rows of a file have its columns."""
 
 from curation.exports.rows.claims import Claim
 from curation.exports.rows.filter import FilteredSample, Line
@@ -8,8 +8,9 @@ from curation.exports.rows.skip_reasons import SkipReason
 class Consistency:
     """The claims of all rows of an export, and which of the rows may leave.
 
-    A row can only be compared with those before it. If `is_late`, one had left when another claimed the opposite: then
-    all rows are made again with the claims that are known. That is rare, so most exports read their rows once.
+    A row can only be compared with those before it. If `is_late`, one had left when another claimed the opposite, or
+    had images in a format whose earlier rows have no column for them: then all rows are made again with what is known.
+    That is rare, so most exports read their rows once. `with_images` are the formats with that column.
     """
 
     def __init__(self) -> None:
@@ -17,11 +18,14 @@ class Consistency:
         # Answers to be avoided that left: an answer may have lost to several approved ones of its prompt, and would be
         # in the files once for each, in any split.
         self._avoided: set[tuple[str, bytes]] = set()
+        self.with_images: set[str] = set()
+        self._without_images: set[str] = set()
         self._is_known = self.is_late = False
 
     def again(self) -> None:
         """Begin a second pass over the same samples."""
         self._avoided.clear()
+        self._without_images.clear()
         self._is_known, self.is_late = True, False
 
     def keep(self, filtered: FilteredSample) -> None:
@@ -36,8 +40,14 @@ class Consistency:
             reason = None if line.claim is None else self._reason(line, line.claim)
             if reason is None:
                 filtered.lines.append(line)
+                self._note_column(line)
             else:
                 filtered.skip(reason, line.format)
+
+    def _note_column(self, line: Line) -> None:
+        (self._without_images if line.images is None else self.with_images).add(line.format)
+        if not self._is_known and line.format in self.with_images & self._without_images:
+            self.is_late = True
 
     def _keep_repeated(self, filtered: FilteredSample) -> None:
         claims = [(line.format, line.claim) for line in filtered.repeated if line.claim is not None]

@@ -1,7 +1,7 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.claims import Claim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
+from curation.exports.rows.images import Images, images_of
 from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length
 from curation.exports.rows.metadata import METADATA, metadata_of
@@ -60,7 +61,8 @@ ReadFrozen = Callable[[Sequence[int]], Sequence[FrozenSample]]
 class Line(NamedTuple):
     """A row as bytes with its newline, and its file: format and split. `plain` rows have no tools, tool calls or
     reasoning. `tokens` is the estimate for a trainer. `rejected` rows are an answer to avoid, `against` names the
-    sample of a rejected answer. `claim` is the claim of a row of a format with pairs."""
+    sample of a rejected answer. `claim` is the claim of a row of a format with pairs. `images` are the addresses of its
+    images; None for a row without the column `images`."""
 
     format: str
     split: str
@@ -73,6 +75,7 @@ class Line(NamedTuple):
     tokens: int
     data: bytes
     claim: Claim | None
+    images: Sequence[str] | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +117,8 @@ class ExportFilter:
 
     Pairs of trajectories are those that `export` froze, or without an export the current ones. Rejected answers come
     from its frozen samples, or from those of a preview, which `read_frozen` returns. Groups of `level` are not divided
-    by splits. With a `trial` rows are tried against a chat template.
+    by splits. With a `trial` rows are tried against a chat template. All rows of the formats `with_images` have the
+    column `images`.
     """
 
     def __init__(
@@ -126,9 +130,10 @@ class ExportFilter:
         read_frozen: ReadFrozen | None = None,
         level: Level = "instance_id",
         trial: Trial | None = None,
+        with_images: Collection[str] = (),
     ) -> None:
         self._recipe, self._export, self._level, self._trial = recipe, export, level, trial
-        self._project = project.pk
+        self._project, self._with_images, self._images = project.pk, with_images, Images(project.pk)
         self._read_frozen = read_frozen or (lambda ids: frozen_samples(export, ids) if export else [])
         self._pairs, self._scan = recipe.has_pairs(), project.settings.scan
         self._formats = [FORMATS[name] for name in recipe.formats]
@@ -296,7 +301,11 @@ class ExportFilter:
     ) -> None:
         target = self._target(filtered, data, reviewers, group)
         filtered.example, filtered.reviewers = example, reviewers
+        has_images = not example.plain and bool(images_of(example.conversation.messages))
         for form in self._formats:
+            if has_images and not form.images and not form.documents:
+                filtered.skip(SkipReason.NO_IMAGES, form.name)
+                continue
             if example.rejected and not form.labelled:
                 filtered.skip(SkipReason.REJECTED, form.name)
                 continue
@@ -320,15 +329,28 @@ class ExportFilter:
             failed = next((SkipReason(one.failure.fault) for one in tried if one.failure), None)
             if failed is not None and self._recipe.template_failures == "leave_out":
                 return failed
-        content = {**row.content, **target.metadata} if target.metadata and form.columns else row.content
+        content = self._content(form, row, target)
+        if content is None:
+            return SkipReason.NO_IMAGES
         try:
             data = orjson.dumps(content, option=_LINE)
         except orjson.JSONEncodeError:
             return SkipReason.NOT_UTF8
         identity = (row.source, row.pair, row.turn, row.rejected, row.against)
         claim = claim_of(form, row, example.tools)
-        filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim))
+        images = row.images if form.images == "files" and "images" in content else None
+        filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim, images))
         return None
+
+    def _content(self, form: Format, row: Row, target: _Target) -> Mapping[str, object] | None:
+        """Return the row with its metadata and its images, or None if one of them has no content."""
+        content = {**row.content, **target.metadata} if target.metadata and form.columns else row.content
+        if row.images and form.images == "inline":
+            return self._images.inlined(row.images, content)
+        if form.images == "files" and (row.images or form.name in self._with_images):
+            names = self._images.names(row.images)
+            return None if names is None else {**content, "images": names}
+        return content
 
 
 def _document(rollout: Rollout, project_id: int) -> dict[str, object]:

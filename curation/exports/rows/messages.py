@@ -1,7 +1,7 @@
 """The history as trainers read it: known roles, text, well-formed tool calls, and no empty keys.
 
 A message has `role` and `content`; an assistant's may have `tool_calls`, with arguments as JSON text, and
-`reasoning_content`; a tool's may have `tool_call_id` and `name`.
+`reasoning_content`; a tool's may have `tool_call_id` and `name`. Of others `images` has the addresses of images.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 
 import orjson
 
+from curation.exports.rows.images import IMAGE
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.imports.layouts.messages.write import write_arguments
 from judging.messages import ToolCall, add_call_ids, content_of
@@ -28,6 +29,7 @@ class Message(TypedDict, total=False):
     tool_calls: list[ToolCall]
     tool_call_id: str
     name: str
+    images: tuple[str, ...]
 
 
 class Conversation(NamedTuple):
@@ -149,8 +151,10 @@ def _read(message: object, reasoning: bool) -> Message:
     role = ROLES.get(message.get("role", ""))
     if role is None:
         raise BadHistory(SkipReason.BAD_MESSAGE)
-    content = _content(message)
+    content, images = _content(message)
     if role == "assistant":
+        if images:
+            raise BadHistory(SkipReason.NO_IMAGES)
         thought = _word(message.get("reasoning_content"))
         if "<think" in content and (found := THINKING.match(content)):
             thought, content = thought or found["text"].strip(), content[found.end() :]
@@ -159,6 +163,8 @@ def _read(message: object, reasoning: bool) -> Message:
             raise BadHistory(SkipReason.EMPTY_TURN)
         return answer_message(content, _sequence(calls) if calls else (), thought if reasoning else "")
     kept: Message = {"role": role, "content": content}
+    if images:
+        kept["images"] = images
     if role == "tool":
         if identifier := _word(message.get("tool_call_id")):
             kept["tool_call_id"] = identifier
@@ -167,14 +173,28 @@ def _read(message: object, reasoning: bool) -> Message:
     return kept
 
 
-def _content(message: dict[str, object]) -> str:
-    """Return the text, the joined text parts, or nothing for null. Other parts, such as images, cannot be exported."""
+def _content(message: dict[str, object]) -> tuple[str, tuple[str, ...]]:
+    """Return the text, or the joined parts, and the addresses of images. Other parts cannot be exported. Addresses are
+    no list, because the scan masks texts in lists."""
     content = message.get("content")
-    if content is not None and not isinstance(content, str):
-        for part in _sequence(content):
-            if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-                raise BadHistory(SkipReason.BAD_MESSAGE)
-    return content_of(message)
+    if content is None or isinstance(content, str):
+        return content_of(message), ()
+    texts, images = [], []
+    for part in _sequence(content):
+        if not isinstance(part, dict):
+            raise BadHistory(SkipReason.BAD_MESSAGE)
+        url, text = part.get("image_url"), part.get("text")
+        if part.get("type") == "image_url" and isinstance(url, dict) and _word(url.get("url")):
+            images.append(url["url"])
+            texts.append(IMAGE)
+        elif part.get("type") == "text" and isinstance(text, str):
+            texts.append(text)
+        else:
+            raise BadHistory(SkipReason.BAD_MESSAGE)
+    joined = "\n".join(texts)
+    if images and joined.count(IMAGE) != len(images):
+        raise BadHistory(SkipReason.BAD_MESSAGE)
+    return joined, tuple(images)
 
 
 def _call(call: object) -> ToolCall:

@@ -16,6 +16,7 @@ from curation.samples.models import Status as SampleStatus
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import BY_MACHINE, NEVER_NEGATIVE, Label, Outcome, Strategy
 from curation.trajectories.recorded import Recorded, text_of
+from curation.trajectories.shell import action_of
 from judging.messages import Message as ChatMessage
 from sandbox.agent.pairs import Divergence, Side, pair_sides
 
@@ -114,7 +115,7 @@ def session_texts(recorded: Recorded, *, is_shell: bool, reasoning: bool) -> Ses
     alternating commands and outputs."""
     if not recorded.steps:
         raise BadHistory(SkipReason.BAD_TURNS)
-    if is_shell:
+    if is_shell and not recorded.tools:
         _check_shell(recorded.steps)
     said = recorded.said()
     found = conversation(said.messages, reasoning=reasoning)
@@ -138,7 +139,7 @@ def _check_shell(steps: Sequence[Step]) -> None:
 def ends_in(steps: Sequence[Step], terminal: str) -> bool:
     """Return whether the last step is the command that ended the episode: `exit`, or `panic` with any reason."""
     last = steps[-1]
-    return "observation" not in last and bool(terminal) and last["message"].split(maxsplit=1)[0] == terminal
+    return "observation" not in last and bool(terminal) and action_of(last).split(maxsplit=1)[0] == terminal
 
 
 class Rival(NamedTuple):

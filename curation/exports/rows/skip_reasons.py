@@ -29,7 +29,11 @@ class SkipReason(models.TextChoices):
     THINKING = "thinking", "The answer begins with thinking text."
     EMPTY_PROMPT = "empty_prompt", "There is no text before the answer."
     EMPTY_TURN = "empty_turn", "An assistant turn of the history has neither content nor tool calls."
-    BAD_MESSAGE = "bad_message", "The history has a message that is not text from a known role."
+    BAD_MESSAGE = "bad_message", "The history has a message that is not text or images from a known role."
+    NO_IMAGES = (
+        "no_images",
+        "The format has no place for the sample's images, or the project does not keep one of them.",
+    )
     BAD_TURNS = "bad_turns", "The session's turns are not an orientation followed by alternating commands and outputs."
     NOT_AS_APPROVED = "not_as_approved", "The text is not the one that was approved. Read it again and approve it."
     SECRET = "secret", "The sample contains a secret that nobody has cleared."

@@ -15,7 +15,7 @@ from curation.imports.kinds import ImportParams, check_import, check_source
 from curation.imports.layouts.account import Account
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.pages.recognise import Recognised, choose_kind, recognise
-from curation.imports.row_kinds import import_kind, with_saved_mapping
+from curation.imports.row_kinds import import_kind, import_kinds, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
@@ -107,9 +107,10 @@ def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Row |
 
 
 def _reader(params: ImportParams, source: Opened) -> Reader:
-    """The reader of the kind. Without a kind, an archive with agents' files is read by documents."""
-    if params.kind:
-        return import_kind(params.kind).reader_of(source)
+    """The reader of the kind. Without a kind, of the one that the files fit; agents' files are read by documents."""
+    kind = import_kind(params.kind) if params.kind else next((one for one in import_kinds() if one.fits(source)), None)
+    if kind is not None:
+        return kind.reader_of(source)
     if source.files is not None and source.files.is_archive:
         documents = DocumentReader(source.files)
         if documents.has_agent_files():

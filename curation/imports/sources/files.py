@@ -26,11 +26,13 @@ _TAR, _TAR_AT = b"ustar", 257
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """`open` gets one of the names and returns a seekable file. Links and special files are left out."""
+    """`open` gets one of the names and returns a seekable file, `mode` returns its permissions. Links and special files
+    are left out."""
 
     format: str
     names: Sequence[str]
     open: Callable[[str], BinaryIO]
+    mode: Callable[[str], int] = lambda name: 0o644
 
     @property
     def is_archive(self) -> bool:
@@ -69,7 +71,7 @@ def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
             raise RowRefused(f"{name}: {error}") from None
 
-    return SourceFiles("ZIP archive", list(entries), opened)
+    return SourceFiles("ZIP archive", list(entries), opened, lambda name: entries[name].external_attr >> 16)
 
 
 def is_tar(file: BinaryIO) -> bool:
@@ -87,7 +89,12 @@ def tar_files(file: BinaryIO) -> SourceFiles:
         raise SourceError(f"The tar archive is damaged: {error}.") from None
     if len(entries) > MOST_FILES:
         raise SourceError(f"The tar archive has more than {MOST_FILES:,} files. Send JSON lines instead.")
-    return SourceFiles("tar archive", list(entries), lambda name: cast(BinaryIO, archive.extractfile(entries[name])))
+    return SourceFiles(
+        "tar archive",
+        list(entries),
+        lambda name: cast(BinaryIO, archive.extractfile(entries[name])),
+        lambda name: entries[name].mode,
+    )
 
 
 def folder_files(folder: Path) -> tuple[SourceFiles, str]:
@@ -104,4 +111,5 @@ def folder_files(folder: Path) -> tuple[SourceFiles, str]:
         digest.update(name.encode() + b"\0")
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    return SourceFiles("folder", list(paths), lambda name: paths[name].open("rb")), digest.hexdigest()
+    opened, mode = lambda name: paths[name].open("rb"), lambda name: paths[name].stat().st_mode
+    return SourceFiles("folder", list(paths), opened, mode), digest.hexdigest()

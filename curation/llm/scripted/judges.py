@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from curation.llm.scripted.reading import DIMENSIONS, Evidence, Mark, read_answer, read_history
+from curation.llm.scripted.reading import Evidence, Mark, general_mark, read_answer, read_history
+from curation.llm.scripted.text import BLOCK, commands_of
 
 KEY = r'(?: key="\w+")?>'
 OPENED = re.compile(rf"<answer_1{KEY}\n")
 ANSWERS = re.compile(rf"<answer_1{KEY}\n(.*?)\n?</answer_1{KEY}\s*<answer_2{KEY}\n(.*?)\n?</answer_2{KEY}", re.DOTALL)
+ASKED = re.compile(r'"(\w+)": 0\|1\|2')
 HISTORY = re.compile(rf"<history{KEY}(.*?)</history{KEY}", re.DOTALL)
 ROOM_FOR_QUOTES = 1700  # characters of both answers that judge-first can restate before its reply is cut
 EPSILON = 1e-9
@@ -22,9 +24,12 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Temper:
-    """How large a lead must be to count, whether the THOUGHT is checked too, and who wins a close case."""
+    """How large a lead must be to count, whether the THOUGHT is checked too, and who wins a close case. `taste` is how
+    far the judge's own opinion of an answer moves a mark, in either direction."""
 
+    name: str
     margin: float
+    taste: float
     thought_counts: bool = True
     leans_first: bool = False
 
@@ -34,11 +39,16 @@ class Case:
     evidence: Evidence
     answer_1: str
     answer_2: str
+    dimensions: tuple[str, ...]
+
+    def marks(self, answer: str, temper: "Temper") -> dict[str, Mark]:
+        known = read_answer(answer, self.evidence, thought_counts=temper.thought_counts)
+        return {name: known.get(name) or general_mark(answer, self.evidence) for name in self.dimensions}
 
 
-CAREFUL = Temper(margin=0.16)
-BRISK = Temper(margin=0.07, thought_counts=False)
-FIRST = Temper(margin=0.12, leans_first=True)
+CAREFUL = Temper("careful", margin=0.16, taste=0.1)
+BRISK = Temper("brisk", margin=0.07, taste=0.2, thought_counts=False)
+FIRST = Temper("first", margin=0.12, taste=0.0, leans_first=True)
 
 
 class NothingToCompare(ValueError):
@@ -53,7 +63,8 @@ def _case(prompt: str) -> Case:
         raise NothingToCompare("I compare <answer_1> with <answer_2>, but the last message does not hold both.")
     shown = HISTORY.search(prompt, 0, start)
     history = shown[1] if shown else prompt[:start]
-    return Case(read_history(history), found.group(1), found.group(2))
+    dimensions = tuple(ASKED.findall(prompt, found.end())) or tuple(read_answer("", read_history("")))
+    return Case(read_history(history), found.group(1), found.group(2), dimensions)
 
 
 def _choice(difference: float, temper: Temper) -> int:
@@ -67,10 +78,10 @@ def _choice(difference: float, temper: Temper) -> int:
 def _reason(marks: tuple[dict[str, Mark], dict[str, Mark]], choices: dict[str, int]) -> str:
     """One sentence naming the dimension with the widest lead and the fact that made it."""
     one, two = marks
-    leads = {d: abs(one[d].value - two[d].value) for d in DIMENSIONS}
-    decided = [d for d in DIMENSIONS if choices[d]]
+    leads = {d: abs(one[d].value - two[d].value) for d in choices}
+    decided = [d for d in choices if choices[d]]
     if not decided:
-        return "No dimension differs enough to call: " + _both(one, two, max(DIMENSIONS, key=leads.__getitem__))
+        return "No dimension differs enough to call: " + _both(one, two, max(choices, key=leads.__getitem__))
     widest = max(decided, key=leads.__getitem__)
     value_1, value_2 = one[widest].value, two[widest].value
     weaker, mark = (2, two[widest]) if value_1 > value_2 else (1, one[widest])
@@ -86,10 +97,18 @@ def _both(one: dict[str, Mark], two: dict[str, Mark], dimension: str) -> str:
     return f"each {facts[0]}." if facts[0] == facts[1] else f"answer 1 {facts[0]}, answer 2 {facts[1]}."
 
 
+def _taste(answer: str, dimension: str, temper: Temper) -> float:
+    """The judge's own opinion of an answer's commands, the same in both orders: without one all judges of facts are
+    copies of each other."""
+    commands = "\0".join(commands_of(answer, BLOCK))
+    byte = blake2b(f"{temper.name}\0{dimension}\0{commands}".encode(), digest_size=1).digest()[0]
+    return temper.taste * (byte / 127.5 - 1)
+
+
 def _verdict(case: Case, temper: Temper) -> str:
-    one = dict(read_answer(case.answer_1, case.evidence, thought_counts=temper.thought_counts))
-    two = dict(read_answer(case.answer_2, case.evidence, thought_counts=temper.thought_counts))
-    choices = {d: _choice(one[d].value - two[d].value, temper) for d in DIMENSIONS}
+    one, two = case.marks(case.answer_1, temper), case.marks(case.answer_2, temper)
+    tastes = {d: _taste(case.answer_1, d, temper) - _taste(case.answer_2, d, temper) for d in case.dimensions}
+    choices = {d: _choice(one[d].value - two[d].value + tastes[d], temper) for d in case.dimensions}
     return json.dumps({**choices, "reason": _reason((one, two), choices)}, ensure_ascii=False)
 
 

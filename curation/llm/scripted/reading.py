@@ -19,7 +19,6 @@ from curation.llm.scripted.text import (
     words_in,
 )
 
-DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
 LONG_ANSWER = 1400  # characters; an edit of a whole function stays below
 WIDE = re.compile(r"\bfind\s+/(?:\s|$)|\bls\s+-\w*R|\bgrep\s+-\w*r\w*\s.*\s/(?:\s|$)|\btree\s*$|\bfind\s+\.\s*(?:$|\|)")
 WHOLE_FILE = re.compile(r"(?:^|&&\s*)(?:cat|nl)\s+(?:-\w+\s+)?[\w./-]+\s*$")
@@ -92,6 +91,13 @@ def read_answer(answer: str, evidence: Evidence, *, thought_counts: bool = True)
         "protocol": _protocol(answer, blocks),
         "efficiency": _efficiency(answer, command, style, again, evidence),
     }
+
+
+def general_mark(answer: str, evidence: Evidence) -> Mark:
+    """The mark for a dimension of a project's own: what the answer shares with the first message, and its length."""
+    shared = len(words_in(answer) & evidence.task_words)
+    value = 0.3 + WORD_WEIGHT * min(shared, 16) - (0.2 if len(answer) > LONG_ANSWER else 0.0)
+    return Mark(value, f"shares {shared} words with the question" if answer.strip() else "says nothing")
 
 
 def _unseen(command: str, prose: str, style: str, evidence: Evidence) -> list[str]:

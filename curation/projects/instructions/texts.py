@@ -6,7 +6,7 @@ with its hash, which is stored with every answer.
 
 import difflib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from django.db.models import Max
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import InstructionsOverride, Project, Scope
+from curation.projects.settings.data import Data
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
 from curation.web.text.figures import counted
 
@@ -25,12 +26,22 @@ MAX_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """Instructions that ship with Winnow. An override must contain every one of the `placeholders`."""
+    """Instructions that ship with Winnow. An override must contain every one of the `placeholders`; `check` raises
+    ValueError for one that cannot be used.
+
+    A kind of data may have a text of its own beside `path`: `judge.chat.txt` beside `judge.txt`.
+    """
 
     name: str
     title: str
     path: Path
     placeholders: tuple[str, ...]
+    check: Callable[[str], object] | None
+
+    def text(self, data: Data) -> str:
+        """The shipped text for a kind of data."""
+        own = (self.path.with_suffix(f".{variant}.txt") for variant in data.variants)
+        return shipped_text(next((path for path in own if path.exists()), self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +59,16 @@ class Instructions:
 _shipped: dict[str, Shipped] = {}
 
 
-def register(name: str, path: Path, title: str, *, placeholders: Sequence[str] = ()) -> None:
+def register(
+    name: str,
+    path: Path,
+    title: str,
+    *,
+    placeholders: Sequence[str] = (),
+    check: Callable[[str], object] | None = None,
+) -> None:
     """Register a stage's file; called by its app in `ready`. A name has one file."""
-    given = Shipped(name, title, path, tuple(placeholders))
+    given = Shipped(name, title, path, tuple(placeholders), check)
     if _shipped.setdefault(name, given) != given:
         raise ValueError(f"instructions {name!r} are registered for two files")
 
@@ -71,16 +89,18 @@ def shipped_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def instructions_for(project: Project, name: str, *, version: int | None = None) -> Instructions:
+def instructions_for(
+    project: Project, name: str, *, version: int | None = None, data: Data | None = None
+) -> Instructions:
     """Return the text in force for stage `name`: the project's newest version, else the shipped text. One query.
 
-    `version` selects an earlier one; 0 is the shipped text.
+    `version` selects an earlier one; 0 is the shipped text for `data`, by default the project's kind of data.
     """
     known = shipped(name)
     own = InstructionsOverride.objects.filter(project=project, name=name).order_by("-version")
     found = own.first() if version is None else own.filter(version=version).first()
     if found is None or found.shipped:
-        text = shipped_text(known.path)
+        text = known.text(data or project.settings.data)
         return Instructions(name, known.title, text, digest(text), False, found.version if found else 0)
     return Instructions(name, known.title, found.text, found.sha256, True, found.version)
 
@@ -99,16 +119,13 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
     """
     access.require(Scope.ADMIN)
     known = shipped(name)
-    # Browsers send CR LF; the hash must not depend on that.
-    own = None if text is None else text.replace("\r\n", "\n").strip() + "\n"
-    if own is not None:
-        _refuse_unusable(known, own)
+    own = None if text is None else usable_text(name, text)
     now = instructions_for(access.project, name)
     if now.version != seen_version:
         raise Stale.version(seen_version, now.version)
     if (own is None and not now.overridden) or own == now.text:
         raise Conflict("These instructions are in use already. Change the text before you save.", code="unchanged")
-    value = shipped_text(known.path) if own is None else own
+    value = known.text(access.project.settings.data) if own is None else own
     try:
         with transaction.atomic():
             InstructionsOverride.objects.create(
@@ -141,11 +158,11 @@ def version_text(project: Project, name: str, version: int) -> str:
     """The text of an earlier version; 0 is the shipped text."""
     known = shipped(name)
     if version == 0:
-        return shipped_text(known.path)
+        return known.text(project.settings.data)
     row = InstructionsOverride.objects.filter(project=project, name=name, version=version).first()
     if row is None:
         raise NotFound(f"The instructions {name!r} have no version {version} in this project.")
-    return shipped_text(known.path) if row.shipped else row.text
+    return known.text(project.settings.data) if row.shipped else row.text
 
 
 def diff_lines(before: str, after: str, *, labels: tuple[str, str]) -> list[str]:
@@ -157,15 +174,24 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _refuse_unusable(known: Shipped, text: str) -> None:
+def usable_text(name: str, text: str, *, place: str = "text") -> str:
+    """Return the text as a version stores it. Raises `Invalid` for one that no version may have."""
+    # Browsers send CR LF; the hash must not depend on that.
+    own, known = text.replace("\r\n", "\n").strip() + "\n", shipped(name)
     reason = ""
-    if not text.strip():
+    if not own.strip():
         reason = "The text is empty. To undo an override, go back to the shipped text."
-    elif len(text) > MAX_CHARACTERS:
-        reason = f"The text has {counted(len(text), 'character')}; at most {MAX_CHARACTERS:,} are allowed."
-    elif "\x00" in text:
+    elif len(own) > MAX_CHARACTERS:
+        reason = f"The text has {counted(len(own), 'character')}; at most {MAX_CHARACTERS:,} are allowed."
+    elif "\x00" in own:
         reason = "The text contains a NUL character, which no model can read."
-    elif lost := [p for p in known.placeholders if p not in text]:
+    elif lost := [p for p in known.placeholders if p not in own]:
         reason = f"The text must contain {', '.join(lost)}, which the stage replaces with its data."
+    elif known.check is not None:
+        try:
+            known.check(text)
+        except ValueError as error:
+            reason = str(error)
     if reason:
-        raise Invalid(reason, errors=[FieldError("text", reason)])
+        raise Invalid(reason, errors=[FieldError(place, reason)])
+    return own

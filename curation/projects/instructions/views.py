@@ -15,7 +15,6 @@ from curation.projects.instructions.texts import (
     override_instructions,
     registered,
     shipped,
-    shipped_text,
     version_text,
 )
 from curation.projects.models import Scope
@@ -63,7 +62,7 @@ def instructions(request: HttpRequest, access: Access, name: str) -> HttpRespons
         "found": found,
         "form": form,
         "shown_version": shown_version,
-        "diff": _diff(shipped_text(shipped(name).path), text),
+        "diff": _diff(shipped(name).text(access.project.settings.data), text),
         "history": history_of(access.project, name),
     }
     return render(request, "projects/instructions/page.html", context, status=form.status)
@@ -74,7 +73,8 @@ def instructions(request: HttpRequest, access: Access, name: str) -> HttpRespons
 def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """The diff between the shipped text and the text in the field; nothing is stored."""
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    return render(request, "projects/settings/_diff.html", {"diff": _diff(shipped_text(shipped(name).path), text)})
+    diff = _diff(shipped(name).text(access.project.settings.data), text)
+    return render(request, "projects/settings/_diff.html", {"diff": diff})
 
 
 @require_POST
@@ -83,7 +83,7 @@ def instructions_restore(request: HttpRequest, access: Access, name: str) -> Htt
     """Return to the shipped text, or to the version `to`; both write a new version."""
     back_to, seen = number(request.POST.get("to")), number(request.POST.get("version"))
     text = version_text(access.project, name, back_to) if back_to else None
-    if text == shipped_text(shipped(name).path):
+    if text == shipped(name).text(access.project.settings.data):
         text = None
     try:
         override_instructions(access=access, name=name, text=text, seen_version=-1 if seen is None else seen)

@@ -101,6 +101,15 @@ class TokenOut(Schema):
     created_at: datetime = Field(examples=[STAMP])
 
 
+class MeOut(Schema):
+    username: str = Field(examples=["ada"])
+    scopes: list[str] = Field(
+        examples=[["export", "read"]],
+        description="What the credential allows; the role in a project may allow less.",
+    )
+    token: TokenOut | None = Field(description="Null for a signed-in browser.")
+
+
 class NewTokenOut(TokenOut):
     token: str | None = Field(
         examples=["wn_…"],

@@ -11,11 +11,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from curation.projects.settings.data import Data
 from curation.projects.settings.evaluation import Evaluation
 from curation.projects.settings.fields import (
     OF_MODELS,
     AxisName,
     AxisValue,
+    DimensionName,
     Name,
     Points,
     Section,
@@ -26,7 +28,6 @@ from curation.projects.settings.fields import (
     words,
 )
 from curation.web.refusals import NotKnown
-from judging.panel.rubric import DIMENSIONS
 from judging.scan.rules import BY_NAME
 
 
@@ -67,7 +68,7 @@ class Panel(Section):
         description="1: against the reference, 2: against the king.",
         json_schema_extra=words("Against the source's own turn", "Against the king"),
     )
-    weights: dict[str, Annotated[float, Field(ge=0.0, le=1000.0)]] = Field(
+    weights: dict[DimensionName, Annotated[float, Field(ge=0.0, le=1000.0)]] = Field(
         {},
         title="Weights",
         description="One `dimension = number` per line. Missing dimensions weigh 1; empty: all weigh the same.",
@@ -93,17 +94,10 @@ class Panel(Section):
 
     @field_validator("weights")
     @classmethod
-    def of_known_dimensions(cls, weights: dict[str, float]) -> dict[str, float]:
-        unknown = sorted(set(weights) - set(DIMENSIONS))
-        if unknown:
-            raise ValueError(f"unknown dimension {', '.join(unknown)}; dimensions are {', '.join(DIMENSIONS)}")
-        if not any(weights.get(name, 1.0) for name in DIMENSIONS):
+    def not_all_zero(cls, weights: dict[str, float]) -> dict[str, float]:
+        if weights and not any(weights.values()) and len(weights) > 1:
             raise ValueError("at least one dimension must weigh more than 0")
         return weights
-
-    def dimension_weights(self) -> dict[str, float] | None:
-        """A weight for every dimension, or None if all weigh the same."""
-        return {name: self.weights.get(name, 1.0) for name in DIMENSIONS} if self.weights else None
 
 
 class Generation(Section):
@@ -337,6 +331,7 @@ class Scan(Section):
 
 
 class ProjectSettings(Section):
+    data: Data = Data()
     thresholds: Thresholds = Thresholds()
     panel: Panel = Panel()
     generation: Generation = Generation()

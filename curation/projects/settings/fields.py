@@ -18,6 +18,7 @@ TraceSource = Annotated[
         r"( (-|[A-Z_][A-Z0-9_]{0,99})( [^\s/?#][^/?#]*)?)?$",
     ),
 ]
+DimensionName = Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,29}$")]
 AxisName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
 AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 # Marks a setting that names model endpoints; `curation.llm` refuses names that do not exist.

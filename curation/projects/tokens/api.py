@@ -14,6 +14,12 @@ from curation.web.schemas import Page
 router = Router(tags=["tokens"])
 
 
+@router.get("/me", response=s.MeOut, summary="Your account, and the scopes of this call's credential")
+def get_me(request: HttpRequest) -> dict[str, object]:
+    principal = principal_of(request)
+    return {"username": principal.user.username, "scopes": sorted(principal.scopes), "token": principal.token}
+
+
 @router.get("/tokens", response=Page[s.TokenOut], summary="Your own tokens, without their secrets")
 def list_tokens(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     rows = Token.objects.filter(user=principal_of(request).user)

@@ -10,7 +10,7 @@ from curation.guarantees.models import Audit, Guarantee
 from curation.projects import audit as log
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.review.guarantees.carry_out import approvable, soon, unseen_rows
+from curation.review.guarantees.carry_out import approvable, rows_above, soon
 from curation.review.guarantees.draw import write_draws
 from curation.review.guarantees.proof import proof_of
 from curation.review.guarantees.sets import Rows
@@ -73,7 +73,7 @@ def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> 
 
 def _rows_to_approve(guarantee: Guarantee) -> Rows:
     """The rows of the set that could be approved now, in the order of their ids."""
-    rows = unseen_rows(guarantee)
+    rows = rows_above(guarantee)
     parts = range(0, len(rows), _AT_ONCE)
     found = {pk for start in parts for pk in approvable(guarantee, rows[start : start + _AT_ONCE])}
     kept: Rows = rows[np.isin(rows["id"], list(found))]

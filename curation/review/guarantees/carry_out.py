@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 
 from curation.guarantees.models import Draw, Guarantee
@@ -24,6 +24,7 @@ from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, wit
 from curation.review.models import Action, Batch, Decision, Lease
 from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
+from judging.scan.scan import rule_set_version
 
 # A request works so long itself, then workers go on.
 REQUEST_SECONDS, WORKER_SECONDS = 5.0, 60.0
@@ -41,7 +42,7 @@ def carry_out(guarantee_id: int, *, seconds: float = WORKER_SECONDS) -> None:
             if guarantee.withdrawn_at is not None:
                 guarantee.finished = give_back(guarantee)
             else:
-                rows = unseen_rows(guarantee) if rows is None else rows
+                rows = rows_above(guarantee) if rows is None else rows
                 first = int(np.searchsorted(rows["id"], guarantee.cursor, side="right"))
                 guarantee.finished = _approve(guarantee, rows[first : first + CHUNK])
                 if guarantee.finished and not proof_of(guarantee.audit).holds(guarantee):
@@ -57,23 +58,22 @@ def continue_all() -> None:
         carry_out(pk)
 
 
-def unseen_rows(guarantee: Guarantee) -> Rows:
-    """The rows of the set that the guarantee is about, in the order of the ids: from its threshold on, drawn for nobody
-    by any audit."""
+def rows_above(guarantee: Guarantee) -> Rows:
+    """The rows of the set from the guarantee's threshold on, in the order of the ids."""
     rows = unpacked(guarantee.audit.set.data)
-    drawn = Draw.objects.filter(audit__project=guarantee.project_id, sample__isnull=False)
-    ids = np.fromiter(drawn.values_list("sample_id", flat=True), dtype=np.int64)
-    found: Rows = rows[(rows["score"] >= guarantee.threshold) & ~np.isin(rows["id"], ids)]
+    found: Rows = rows[rows["score"] >= guarantee.threshold]
     return found
 
 
 def approvable(guarantee: Guarantee, rows: Rows) -> set[int]:
-    """The ids of the rows whose samples are as they were in the set: pending, with no finding, and changed by nobody.
+    """The ids of the rows whose samples are as they were in the set: pending, with no finding, changed by nobody, and
+    drawn for people by no audit, also none of later.
 
     Lines of guarantees, which have been undone since, raised the version too.
     """
     ids = IdList(rows["id"].tolist())
     samples = not_held(Sample.objects.of(guarantee.project).filter(pk__in=ids, status=Status.PENDING, opinions=0))
+    samples = samples.filter(~Exists(Draw.objects.offered().filter(sample=OuterRef("pk"))))
     lines = Decision.objects.filter(sample_id__in=ids, guarantee__isnull=False)
     raised = Counter(lines.filter(created_at__gt=guarantee.audit.created_at).values_list("sample_id", flat=True))
     leased = set(Lease.objects.filter(sample_id__in=ids, until__gt=Now()).values_list("sample_id", flat=True))
@@ -97,7 +97,8 @@ def _approve(guarantee: Guarantee, rows: Rows) -> bool:
     if lines:
         name_approved_texts(lines)
     for line in lines:
-        if not line.scan_rules:
+        # The flags of a sample that was scanned under these rules are right: workers scan all that is pending.
+        if not line.scan_rules and line.sample.scan_rules != rule_set_version():
             flag_findings(line.sample)
     lines = [line for line in lines if not line.sample.flags & HELD]
     Decision.objects.bulk_create(lines)

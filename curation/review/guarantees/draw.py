@@ -4,13 +4,14 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from django.db import transaction
 
 from curation.guarantees.models import Audit, AuditSet, Draw
 from curation.labels.models import Question
 from curation.projects import audit as log
 from curation.projects.access import Access
-from curation.projects.models import Project
+from curation.projects.models import AuditEntry, Project, Scope
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.state import log_line
 from curation.review.guarantees.sets import (
@@ -21,6 +22,7 @@ from curation.review.guarantees.sets import (
     names_of_clusters,
     packed,
     set_sha256,
+    unpacked,
 )
 from curation.review.models import Action
 from curation.samples.list.filters import SampleFilter
@@ -45,16 +47,18 @@ def draw_audit(access: Access, audit: Audit) -> None:
     found = find_set(wanted.apply(Sample.objects.of(access.project)), audit.score, audit.cluster)
     _refuse_empty(audit, found)
     _refuse_too_small(audit, found)
-    audit.seed = secrets.randbits(62)
+    audit.seed, audit.drawn = secrets.randbits(62), audit.size
     audit.samples, audit.left_out = len(found.rows), found.left_out
     audit.set_sha256 = set_sha256(found.rows)
     thresholds, counts = thresholds_of(found.rows["score"])
     audit.levels = [[float(one), int(count)] for one, count in zip(thresholds, counts, strict=True)]
+    audit.spent = _spent_before(audit, found.rows)
     with transaction.atomic():
         audit.save()
         AuditSet.objects.create(audit=audit, data=packed(found.rows))
-        write_draws(access, audit, drawn_from(found.rows, audit.size, audit.seed))
-        names = ("score", "size", "alpha", "delta", "cluster", "set_sha256")
+        # Those of extensions too, before anybody can change their text.
+        write_draws(access, audit, drawn_from(found.rows, audit.size * (1 + audit.extensions), audit.seed))
+        names = ("filter", "score", "size", "extensions", "alpha", "delta", "cluster", "set_sha256")
         log.record(
             actor=access.user,
             action="audit.create",
@@ -88,6 +92,35 @@ def write_draws(access: Access, audit: Audit, drawn: Rows, **values: Any) -> Non
     Draw.objects.bulk_create(rows)
 
 
+def extend_audit(access: Access, audit: Audit) -> None:
+    """Give people the next looks of the draw. Raises `Conflict` where no extension was planned or is left, and where a
+    guarantee stands on the audit."""
+    access.require(Scope.RUN)
+    with transaction.atomic():
+        now = Audit.objects.select_for_update().get(pk=audit.pk)
+        if now.guarantees.filter(withdrawn_at=None).exists():
+            raise Conflict("A guarantee stands on this audit. Withdraw it first.", code="has_guarantee")
+        if now.drawn >= now.size * (1 + now.extensions):
+            raise Conflict(
+                f"The audit was drawn with {counted(now.extensions, 'extension')}, and none is left. Their number is a "
+                "part of the proof, so it cannot change. Draw another audit.",
+                code="no_extension",
+            )
+        audit.drawn = now.drawn + now.size
+        Audit.objects.filter(pk=audit.pk).update(drawn=audit.drawn)
+        data = {"drawn": audit.drawn}
+        log.record(actor=access.user, action="audit.extend", subject=str(audit), project=access.project, data=data)
+
+
+def _spent_before(audit: Audit, rows: Rows) -> float:
+    """Return the sum of δ of audits that drew from samples of this set before; of deleted ones, those of its filter."""
+    earlier = Audit.objects.filter(project=audit.project).select_related("set")
+    shared = [one.delta for one in earlier if np.isin(unpacked(one.set.data)["id"], rows["id"]).any()]
+    entries = AuditEntry.objects.filter(project=audit.project, action="audit.create")
+    deleted = entries.exclude(subject__in=[str(one) for one in earlier]).values_list("data", flat=True)
+    return sum(shared) + sum(float(data["delta"]) for data in deleted if data.get("filter") == audit.filter)
+
+
 def _refuse_questions(project: Project) -> None:
     required = Question.objects.filter(project=project, archived_at=None, required=True).values_list("title", flat=True)
     if titles := ", ".join(required):
@@ -116,17 +149,17 @@ def _refuse_empty(audit: Audit, found: Found) -> None:
 
 def _refuse_too_small(audit: Audit, found: Found) -> None:
     total = len(found.rows)
-    needed = least_looks(total, audit.alpha, audit.delta)
+    needed = least_looks(total, audit.alpha, audit.delta_of_test)
     promise = f"α = {audit.alpha:g} and δ = {audit.delta:g}"
     if needed is None:
         text = f"is more than a set of {total} allows to prove {promise}: looking at nearly all of it is reviewing it"
     elif audit.size < needed:
-        large = enough_looks(audit.alpha, audit.delta)
+        large = enough_looks(audit.alpha, audit.delta_of_test)
         text = (
             f"is too small to prove {promise} even without an error: it takes {needed} looks in this set of {total}, "
             f"{large} in a large one"
         )
-    elif audit.size >= total:
+    elif audit.size * (1 + audit.extensions) >= total:
         text = f"leaves nothing to approve: the set has {counted(total, 'sample')}"
     else:
         _refuse_few_clusters(audit, found)
@@ -139,7 +172,7 @@ def _refuse_too_small(audit: Audit, found: Found) -> None:
 def _refuse_few_clusters(audit: Audit, found: Found) -> None:
     if not audit.cluster:
         return
-    needed = enough_looks(audit.alpha, audit.delta)
+    needed = enough_looks(audit.alpha, audit.delta_of_test)
     if found.clusters < needed:
         text = (
             f"has {found.clusters} different values in the set, and it takes {needed} to prove α = {audit.alpha:g} and "

@@ -4,13 +4,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from curation.guarantees.models import Audit, Draw, Guarantee
 from curation.review.decisions.opinions import outcome_of
 from curation.review.models import DECIDING, Action, Decision
 from curation.review.queue.pace import median_seconds
+from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import percent
 from judging.statistics.guarantee import (
@@ -56,8 +58,8 @@ class Point:
 class Proof:
     """The proof by the looks of an audit. `seconds` is their median time.
 
-    A draw without a look counts as an error, so that looking at the figures early proves nothing too much: a later look
-    can only improve them.
+    All looks so far are one test, and those after an extension are another. A draw without a look counts as an error,
+    so that looking at the figures early proves nothing too much: a later look can only improve them.
     """
 
     audit: Audit
@@ -104,7 +106,7 @@ class Proof:
     @property
     def why_not(self) -> str:
         """Why nothing is proven; empty if something is."""
-        audit, waiting = self.audit, self.audit.size - self.looked
+        audit, waiting = self.audit, self.audit.drawn - self.looked
         if self.proven is not None:
             return ""
         if self.is_too_noisy:
@@ -113,12 +115,12 @@ class Proof:
                 f"wrong about {percent(self.noise.rate, 1)} of them. No guarantee below that can be promised."
             )
         if waiting:
-            return f"{waiting} of {audit.size} drawn samples wait for a look. Until then each counts as an error."
-        return f"There are {audit.size - self.agreed} errors in {audit.size} looks, too many among the best scores."
+            return f"{waiting} of {audit.drawn} drawn samples wait for a look. Until then each counts as an error."
+        return f"There are {audit.drawn - self.agreed} errors in {audit.drawn} looks, too many among the best scores."
 
     def share(self, level: Level | None, *, more: int = 0) -> float:
         """The part of all unseen samples that a level would approve, in an audit of so many more looks."""
-        unseen = self.audit.samples - self.audit.size - more
+        unseen = self.audit.samples - self.audit.drawn - more
         return level.unseen / unseen if level is not None else 0.0
 
     def curve(self) -> list[Point]:
@@ -132,8 +134,8 @@ class Proof:
         as often as the looks so far; each with a larger share than the one before."""
         audit, found, best = self.audit, list[tuple[int, float]](), self.share(self.proven)
         for more in MORE_LOOKS if self.looked else ():
-            if audit.size + more < audit.samples:
-                levels = with_looks(self.seen_levels, audit.size + more, self.looked)
+            if audit.drawn + more < audit.samples:
+                levels = with_looks(self.seen_levels, audit.drawn + more, self.looked)
                 share = self.share(self._proven(levels, audit.alpha), more=more)
                 if share > best:
                     found.append((more, share))
@@ -145,10 +147,10 @@ class Proof:
         audit, threshold = self.audit, guarantee.threshold
         if self.is_too_noisy:
             return False
-        return holds(self.levels, audit.alpha, audit.delta, threshold=threshold, approved=guarantee.samples)
+        return holds(self.levels, audit.alpha, audit.delta_of_test, threshold=threshold, approved=guarantee.samples)
 
     def _proven(self, levels: Sequence[Level], alpha: float) -> Level | None:
-        return None if self.noise.at_least > alpha else proven(levels, alpha, self.audit.delta)
+        return None if self.noise.at_least > alpha else proven(levels, alpha, self.audit.delta_of_test)
 
     def _expected(self, alpha: float) -> Level | None:
         found = expected(self.seen_levels, alpha)
@@ -162,10 +164,10 @@ class Proof:
 
 
 def proof_of(audit: Audit) -> Proof:
-    looks = _looks(Draw.objects.filter(audit=audit, guarantee=None))
+    looks = _looks(Draw.objects.filter(audit=audit, guarantee=None).offered())
     ids = [one.sample_id for one in looks if one.sample_id is not None]
     own = Decision.objects.filter(sample_id__in=IdList(ids), action__in=DECIDING, batch="").not_undone()
-    return Proof(audit, looks, _noise(ids, audit.delta), median_seconds(own, last=audit.size))
+    return Proof(audit, looks, _noise(ids, audit.delta), median_seconds(own, last=audit.drawn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,21 @@ def alive_of(guarantee: Guarantee) -> Alive:
     audit, total = guarantee.audit, guarantee.samples + guarantee.kept
     reached = float(wealth(errors, total, audit.alpha).max()) if errors else 1.0
     return Alive(guarantee.kept, len(errors), sum(errors), reached, 1 / audit.delta)
+
+
+class Since(NamedTuple):
+    """Approved samples that people have decided since: `decided`, `otherwise` of them other than by an approval. They
+    are no random choice, so they prove nothing, but a curator should see them."""
+
+    decided: int
+    otherwise: int
+
+
+def decided_since(guarantee: Guarantee) -> Since:
+    approved = Decision.objects.filter(guarantee=guarantee, sample=OuterRef("pk"), action=Action.APPROVE)
+    # By the index of samples that a person decided, of which a guarantee's are none.
+    states = Sample.objects.filter(Exists(approved), decided_by__isnull=False).values_list("status", flat=True)
+    return Since(len(states), sum(status != Status.APPROVED for status in states))
 
 
 def _looks(draws: QuerySet[Draw]) -> list[Look]:

@@ -14,8 +14,8 @@ from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
 from curation.review.guarantees.approve import approve_unseen
 from curation.review.guarantees.carry_out import soon
-from curation.review.guarantees.draw import draw_audit
-from curation.review.guarantees.proof import Proof, alive_of, proof_of
+from curation.review.guarantees.draw import draw_audit, extend_audit
+from curation.review.guarantees.proof import Proof, alive_of, decided_since, proof_of
 from curation.review.guarantees.schemas import AuditIn, DrawnAuditOut, GuaranteeIn, GuaranteeOut
 from curation.review.guarantees.withdraw import withdraw_guarantee
 from curation.web.http.etag import set_etag
@@ -93,20 +93,33 @@ router.add_router("", audits.router())
 router.add_router("", guarantees.router())
 
 
+@router.post("/audits/{audit_id}/extensions", response={201: DrawnAuditOut}, summary="Draw an audit's next looks")
+def post_extension(request: HttpRequest, audit_id: str) -> Status[DrawnAuditOut]:
+    """As many looks as the first time. 409 where no extension was planned at the draw or is left, and where a guarantee
+    stands on the audit."""
+    access, audit = _entered(request, audit_id)
+    extend_audit(access, audit)
+    return Status(201, audits.shown(access, [audit])[0])
+
+
 @router.post("/audits/{audit_id}/guarantees", response={201: GuaranteeOut}, summary="Approve what an audit proves")
 def post_guarantee(
     request: HttpRequest, response: HttpResponse, audit_id: str, body: GuaranteeIn | None = None
 ) -> Status[GuaranteeOut]:
     """Approves the unseen samples of `proven` in batches: workers go on with a large set. 409 where nothing is
     proven."""
-    visible = Audit.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
-    audit = find(visible.select_related("project"), audit_id, "audit")
-    access = enter(request, audit.project, Scope.RUN)
+    access, audit = _entered(request, audit_id)
     row = approve_unseen(access, audit, keep_alive=body.keep_alive if body else 0.0)
     row = guarantees.one(access, str(row.pk))
     response["Location"] = f"/api/v1/guarantees/{row.pk}"
     set_etag(response, guarantees.version(access, row))
     return Status(201, guarantees.shown(access, [row])[0])
+
+
+def _entered(request: HttpRequest, audit_id: str) -> tuple[Access, Audit]:
+    visible = Audit.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
+    audit = find(visible.select_related("project"), audit_id, "audit")
+    return enter(request, audit.project, Scope.RUN), audit
 
 
 def audit_values(proof: Proof) -> dict[str, Any]:
@@ -126,6 +139,7 @@ def audit_values(proof: Proof) -> dict[str, Any]:
         "disagreement": proof.noise,
         "seconds_per_decision": proof.seconds,
         "seconds_saved": proof.seconds_saved,
+        "several": several_audits(audit),
         "guarantees": [str(row.pk) for row in audit.guarantees.order_by("-id")],
     }
 
@@ -139,9 +153,11 @@ def level_values(proof: Proof, level: Level | None) -> dict[str, object] | None:
 def method_of(audit: Audit) -> str:
     """How the audit was drawn and is tested."""
     text = (
-        f"A simple random sample of {audit.size} of {counted(audit.samples, 'sample')}. Thresholds are tested from "
+        f"A simple random sample of {audit.drawn} of {counted(audit.samples, 'sample')}. Thresholds are tested from "
         "strict to loose by the exact tail of such draws."
     )
+    if audit.extensions:
+        text += f" {audit.extensions + 1} tests were planned, each at the same part of δ."
     if audit.cluster:
         text += f" A second test counts one look for each {audit.cluster}, the first one drawn; both must pass."
     return text
@@ -152,7 +168,8 @@ def guarantee_values(row: Guarantee) -> dict[str, Any]:
     fields = [field.name for field in Guarantee._meta.concrete_fields]
     values = {name: getattr(row, name) for name in fields}
     values |= {name: getattr(row.audit, name) for name in ("alpha", "delta", "score", "set_sha256")}
-    return values | {"state": row.state, "promise": promise_of(row), "alive": alive_of(row)}
+    values |= {"state": row.state, "promise": promise_of(row)}
+    return values | {"alive": alive_of(row), "since": decided_since(row)}
 
 
 def promise_of(row: Guarantee) -> str:
@@ -161,4 +178,15 @@ def promise_of(row: Guarantee) -> str:
     return (
         f"With {percent(1 - audit.delta, 1)} confidence, at most {percent(audit.alpha, 1)} of these "
         f"{counted(row.samples, 'sample')} would be rejected or changed by the project's reviewers."
+    ) + (f" {several}" if (several := several_audits(audit)) else "")
+
+
+def several_audits(audit: Audit) -> str:
+    """What earlier audits of the same samples change, as a sentence; empty without one."""
+    if not audit.spent:
+        return ""
+    chance = percent(min(1.0, audit.spent + audit.delta), 1)
+    return (
+        "Audits were drawn from these samples before: the chance that a guarantee of any of them is wrong is "
+        f"up to {chance}."
     )

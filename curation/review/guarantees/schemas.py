@@ -35,6 +35,14 @@ class AuditIn(Strict):
         "`none`: all samples or none of them are approved.",
     )
     size: int = Field(150, ge=1, le=MAX_SIZE, title="Looks", description="Number of samples to draw for people.")
+    extensions: int = Field(
+        0,
+        ge=0,
+        le=4,
+        title="Extensions",
+        description="How often as many looks again may be drawn if these prove too little. δ is divided among the "
+        "tests before and after each, so each proves a little less.",
+    )
     alpha: Tolerated = Field(
         0.05, title="α", description="The tolerated share of approved samples that people would reject or change."
     )
@@ -100,6 +108,8 @@ class DrawnAuditOut(AuditIn, Out):
         description="Other pending samples of the filter: held by a finding, begun by people, without the score.",
     )
     method: str = Field(examples=["A simple random sample; exact test."])
+    drawn: int = Field(examples=[150], description="Looks that people got: `size`, and as many with each extension.")
+    several: NotEmpty = Field(examples=[None], description="What earlier audits of the same samples change.")
     looked: int = Field(examples=[150], description="Drawn samples that somebody decided, skipped or flagged.")
     agreed: int = Field(examples=[147], description="Of these: approved exactly as a guarantee would approve them.")
     proven: LevelOut | None = Field(description="What may be approved unseen; null: nothing.")
@@ -137,6 +147,13 @@ class AliveOut(Out):
     limit: float = Field(examples=[20.0])
 
 
+class SinceOut(Out):
+    """Samples that it approved and people have decided since. They are no random choice, and prove nothing."""
+
+    decided: int = Field(examples=[12])
+    otherwise: int = Field(examples=[3], description="Of these, other than by an approval.")
+
+
 class GuaranteeOut(Out):
     id: Id = Field(examples=["7"])
     audit: Id = Field(examples=["3"])
@@ -152,6 +169,7 @@ class GuaranteeOut(Out):
     finished: bool = Field(description="Whether all batches are approved, or given back.")
     keep_alive: float = Field(examples=[0.0])
     alive: AliveOut
+    since: SinceOut
     created_by: Username
     created_at: datetime
     withdrawn_at: datetime | None

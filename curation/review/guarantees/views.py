@@ -12,12 +12,14 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.guarantees.approve import approve_unseen
 from curation.review.guarantees.charts import share_chart
+from curation.review.guarantees.draw import extend_audit
 from curation.review.guarantees.proof import proof_of
 from curation.review.guarantees.resource import (
     audits,
     guarantee_values,
     guarantees,
     method_of,
+    several_audits,
 )
 from curation.review.guarantees.schemas import AuditIn, GuaranteeIn
 from curation.review.queue.take import COUNTED_UP_TO, open_count
@@ -76,6 +78,15 @@ def audit_approve(request: HttpRequest, access: Access, pk: str) -> HttpResponse
 
 @require_POST
 @project_page(Scope.RUN)
+def audit_extend(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
+    audit = audits.one(access, pk)
+    extend_audit(access, audit)
+    messages.success(request, f"{audit.size} more samples are in the queues.")
+    return redirect("guarantee-page", access.project.slug)
+
+
+@require_POST
+@project_page(Scope.RUN)
 def guarantee_withdraw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     guarantees.delete(access, guarantees.one(access, pk))
     messages.success(request, f"Guarantee {pk} is withdrawn. Its samples are pending again.")
@@ -100,5 +111,7 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
         "confidence": 1 - audit.delta,
         "guarantees": [guarantee_values(row) for row in rows],
         "may_approve": level is not None and not any(row.withdrawn_at is None for row in rows),
+        "may_extend": audit.drawn < audit.size * (1 + audit.extensions),
+        "several": several_audits(audit),
         "approve_form": ApproveForm(),
     }

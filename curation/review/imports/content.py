@@ -18,7 +18,7 @@ from curation.imports.layouts.session import Ending, Json, Outcome, Session, Ste
 from curation.imports.sources.rows import RowRefused
 from curation.review.models import Action
 from judging.messages import Message
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import MOST_DIMENSIONS, in_order
 
 Trained = Literal["marked", "all"]
 LONGEST_NAME = 200
@@ -200,4 +200,5 @@ def read_metrics(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the scores of the dimensions that judges score, 0–100."""
     value = row.get("metrics")
     given = value if isinstance(value, dict) else {}
-    return {name: score for name in DIMENSIONS if (score := read_score(given.get(name))) is not None}
+    names = in_order(str(name)[:LONGEST_NAME] for name in given)[:MOST_DIMENSIONS]
+    return {name: score for name in names if (score := read_score(given.get(name))) is not None}

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from curation.imports.row_kinds import RowPreview, SessionOptions, Target
 from curation.imports.sources.rows import Row, RowRefused
+from curation.projects.settings.data import CHAT, PREFERENCES, TURNS
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
 from curation.review.imports.decisions import DecidingKind, deciding_person
 from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
@@ -16,8 +17,11 @@ from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
 from curation.runs.models import Run
 from curation.samples.models import Status
+from judging.answers.facts import acts
 from judging.messages import content_of, message_text
 
+# Rows by which the kind of data is recognised.
+LOOKED_AT = 50
 Entry = ImportedRow | ScoreRow
 
 
@@ -66,6 +70,14 @@ class SampleKind(DecidingKind[SampleOptions, Entry]):
         return read_score_row(row) or read_imported_row(
             row.offset, row.value, options.trained, row.file, options.mapping, options.attached
         )
+
+    def data_kind(self, entries: Sequence[Entry]) -> str:
+        rows = [entry.content for entry in entries[:LOOKED_AT] if isinstance(entry, ImportedRow)]
+        if not rows:
+            return ""
+        if any(acts([*content.history, *([content.answer] if content.answer else [])]) for content in rows):
+            return TURNS
+        return PREFERENCES if any(content.other is not None for content in rows) else CHAT
 
     def weight(self, entry: Entry) -> int:
         if isinstance(entry, ScoreRow):

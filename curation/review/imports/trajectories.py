@@ -22,6 +22,7 @@ from curation.imports.layouts.session import Session
 from curation.imports.row_kinds import RowPreview, SessionOptions, Target
 from curation.imports.sources.open import Opened
 from curation.imports.sources.rows import Reader, Row, RowRefused
+from curation.projects.settings.data import TRAJECTORIES
 from curation.review.imports.content import Trained
 from curation.review.imports.decisions import Carried, DecidingKind, deciding_person, take_over
 from curation.review.models import Action
@@ -56,6 +57,9 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         if source.files is None:
             return source.reader
         return DocumentReader(source.files, rows=source.rows)
+
+    def data_kind(self, entries: Sequence[Reading]) -> str:
+        return TRAJECTORIES
 
     def claims(self, row: Row) -> bool:
         """Rows of chats may be meant for turns or samples; files of agents, and rows with an outcome, are runs."""

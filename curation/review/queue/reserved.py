@@ -7,6 +7,7 @@ from django.db.models import Case, Count, Exists, F, IntegerField, OuterRef, Q, 
 from django.db.models.functions import Coalesce, Now
 
 from curation.assignments.models import AssignedSample
+from curation.guarantees.models import Draw
 from curation.projects.models import Project
 from curation.review.models import Decision
 from curation.samples.models import Bucket, Flag, Sample, SampleQuerySet, Status
@@ -25,7 +26,7 @@ def assigned_to(project: int, reviewer: int) -> SampleQuerySet:
 
 def drawn_of(project: int) -> SampleQuerySet:
     """The undecided samples that audits of the project have drawn. Without an index of samples, as `assigned_to`."""
-    drawn = Sample.objects.filter(draws__audit__project=project)
+    drawn = Sample.objects.filter(draws__in=Draw.objects.filter(audit__project=project).offered())
     found: SampleQuerySet = drawn.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
     return found
 

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
+from curation.guarantees.models import Guarantee
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
@@ -18,6 +19,7 @@ from curation.samples.blind import refuse_hidden
 from curation.samples.list.clauses import HasOpinions, Unindexed
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.scores.order import PREDICTED
 from curation.web.prepared import Prepared
 
 # Django writes `assigned=False` as NOT, for which SQLite sorts all undecided samples instead of reading an index.
@@ -27,7 +29,7 @@ COUNTED_UP_TO = 10_000
 ROUNDS = 200
 
 Order = Literal["borderline", "newest", "random", "useful"]
-# A decision on a sample whose predicted approval is near this teaches the model most.
+# A decision on a sample whose predicted approval is near this teaches the model most, unless an audit tests it.
 UNCERTAIN = 0.5
 
 
@@ -226,7 +228,7 @@ _shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample), sa
 
 def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | None:
     if order == "useful":
-        return _most_useful(free)
+        return _most_useful(free, _most_uncertain(project))
     if order == "newest":
         return free.order_by("-id").first()
     if order == "random":
@@ -240,15 +242,23 @@ def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | 
     return free.order_by("priority", "id").first()
 
 
-def _most_useful(free: SampleQuerySet) -> Sample | None:
-    """The sample whose predicted approval is nearest to `UNCERTAIN`, read from both sides of the index; those without a
-    prediction come last, the most borderline first."""
+def _most_uncertain(project: Project) -> float:
+    """The predicted approval from which on the newest guarantee approves unseen: decisions near it say what more can be
+    approved. `UNCERTAIN` without one."""
+    standing = Guarantee.objects.filter(project=project, audit__score=PREDICTED, withdrawn_at=None)
+    threshold = standing.order_by("-id").values_list("threshold", flat=True).first()
+    return UNCERTAIN if threshold is None else threshold
+
+
+def _most_useful(free: SampleQuerySet, near: float) -> Sample | None:
+    """The sample whose predicted approval is nearest, read from both sides of the index; those without a prediction
+    come last, the most borderline first."""
     rows = free.only("id", "predicted_key")
-    above = rows.filter(predicted_key__gte=UNCERTAIN).order_by("predicted_key", "id").first()
-    below = rows.filter(predicted_key__gte=0, predicted_key__lt=UNCERTAIN).order_by("-predicted_key", "-id").first()
+    above = rows.filter(predicted_key__gte=near).order_by("predicted_key", "id").first()
+    below = rows.filter(predicted_key__gte=0, predicted_key__lt=near).order_by("-predicted_key", "-id").first()
     found = [sample for sample in (above, below) if sample is not None]
     if found:
-        return min(found, key=lambda sample: abs(sample.predicted_key - UNCERTAIN))
+        return min(found, key=lambda sample: abs(sample.predicted_key - near))
     # Without the index of predictions, which would sort all of them.
     without = rows.alias(key=Unindexed(F("predicted_key"))).filter(key__lt=0)
     return without.order_by("priority", "id").first()

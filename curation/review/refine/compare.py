@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from django.db.models import QuerySet
 
-from curation.duels.judge.stage import RESPONSE_FORMAT, JudgePlan
+from curation.duels.judge.stage import JudgePlan
 from curation.duels.models import Duel, Opponent, Order
 from curation.duels.params import panel_of
 from curation.llm.client.completion import Request, Target
 from curation.review.models import Revision, Suggestion, TextScore
 from curation.review.refine.params import PanelParams
 from curation.runs.calls.delimiters import delimiter_secret
-from curation.runs.calls.targets import run_instructions, targets_named
+from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
@@ -38,7 +38,7 @@ class CompareJob:
 def judge_plan(run: Run, params: PanelParams) -> JudgePlan:
     panel = panel_of(run.settings, params.judging())
     targets = targets_named(run.project, panel.judges, "judges")
-    return JudgePlan(panel, run_instructions(run, "judge"), {target.name: target for target in targets})
+    return JudgePlan.of(run, panel, targets)
 
 
 class CompareStage:
@@ -86,12 +86,13 @@ class CompareStage:
         judge, plan = item.data["judge"], job.plan
         for number in range(1, plan.panel.attempts + 1):
             messages = _messages(job, item.data["order"], f"{judge} {item.data['order']} {number}")
-            request = Request(messages, plan.params(judge), attempt=number, schema=RESPONSE_FORMAT)
+            request = Request(messages, plan.params(judge), attempt=number, schema=plan.response_format)
             digest = plan.instructions.sha256
             answered = await context.ask(
                 item, plan.targets[judge], request, instructions_hash=digest, fresh=self._params.fresh
             )
-            verdict = parse_verdict(answered.completion.text, finish_reason=answered.completion.finish_reason)
+            completion = answered.completion
+            verdict = parse_verdict(completion.text, finish_reason=completion.finish_reason, dimensions=plan.dimensions)
             if isinstance(verdict, ParsedVerdict):
                 break
         parsed = isinstance(verdict, ParsedVerdict)
@@ -108,11 +109,12 @@ def _messages(job: CompareJob, order: str, call: str) -> Sequence[dict[str, str]
     first, second = (job.other, job.text) if order == Order.KING_FIRST else (job.text, job.other)
     shown = job.plan.panel.show_reference and job.duel.opponent == Opponent.KING
     return judge_messages(
-        instructions=job.plan.instructions.text,
+        instructions=job.plan.system,
         history=job.duel.prompt.text.history,
         first=first,
         second=second,
         reference=job.duel.reference_text if shown else None,
         secret=delimiter_secret(),
         call=call,
+        dimensions=job.plan.dimensions,
     ).messages

@@ -36,7 +36,7 @@ class RefineRun(Kind[RefineParams]):
     needs = "No sample waits for a refinement."
     title = "Refine: improve answers with the judges' reasons"
     pipeline = Pipeline.DUELS
-    summary = "A model improves answers, and the panel compares each with the king and with its earlier text."
+    summary = "A model improves answers, and the panel compares each with the other answer and with its earlier text."
     filter = SampleFilter
     params = RefineParams
     section_template = "review/refine/_run_section.html"
@@ -48,7 +48,7 @@ class RefineRun(Kind[RefineParams]):
         return [*super().needed(project, given), *judges_needed(project.settings)]
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
-        why = "Decided samples, trajectories and duels without a king are skipped."
+        why = "Decided samples, trajectories and single answers are skipped."
         return {"filter": Preset(DEFAULT_FILTER, why)}
 
     def check(self, project: Project, params: RefineParams) -> None:
@@ -83,7 +83,7 @@ class RefineRun(Kind[RefineParams]):
         if not total:
             return "No answer is improved."
         of, are = counted(total, "improved answer"), "is" if better == 1 else "are"
-        return f"{better:,} of {of} {are} better than king and parent."
+        return f"{better:,} of {of} {are} better than the other answer and the text before."
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         better = Suggestion.objects.filter(run=run, outcome=Suggestion.Outcome.BETTER).exists()
@@ -120,11 +120,9 @@ class RejudgeRun(Kind[RejudgeParams]):
         if revision.undone_by_id is not None:
             raise Invalid(f"Revision {revision.number} was undone. Its text does not count, so it is not judged again.")
         if revision.of != Pick.CHALLENGER:
-            raise Invalid(
-                "The revision changes the king. Only a revision of the challenger's answer is judged against the king."
-            )
+            raise Invalid("The revision is of the other answer. Only a revision of the candidate is judged against it.")
         if revision.sample.duel.opponent == "none":
-            raise Invalid("The sample has one answer, so there is no king to judge it against.")
+            raise Invalid("The sample has one answer, so there is no other one to judge it against.")
         params.settle(project)
 
     def estimate(self, project: Project, params: RejudgeParams) -> Estimate:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from itertools import islice
 
 from curation.duels.models import Duel
+from curation.duels.rubric import complete
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelRules, rules
 from curation.duels.score.readings import MARK
@@ -54,7 +55,7 @@ class SettleStage:
             fingerprints={judge: mark[:MARK] for judge, mark in plan.fingerprints().items()},
             orders=plan.panel.orders,
             min_judges=plan.panel.min_judges,
-            weights=plan.panel.weights,
+            weights=complete(plan.panel.weights, plan.dimensions),
         )
 
         def write() -> Json:
@@ -116,11 +117,11 @@ def _verdict(row: Suggestion, scores: dict[str, float | None], panel: PanelRules
     before = _parent_against_king(row, panel)
     reasons = []
     if king <= EQUAL:
-        reasons.append(f"it does not beat the king ({king:.1f}, 50 is equal)")
+        reasons.append(f"it does not beat the other answer ({king:.1f}, 50 is equal)")
     elif before is not None and king <= before:
-        reasons.append(f"against the king it has {king:.1f}, its parent had {before:.1f} by the same panel")
+        reasons.append(f"against the other answer it has {king:.1f}, the text before {before:.1f} by the same panel")
     if parent <= EQUAL:
-        reasons.append(f"it does not beat its parent ({parent:.1f}, 50 is equal)")
+        reasons.append(f"it does not beat the text before ({parent:.1f}, 50 is equal)")
     if reasons:
         return Suggestion.Outcome.KEPT, "; ".join(reasons)[:1].upper() + "; ".join(reasons)[1:] + "."
     return Suggestion.Outcome.BETTER, ""

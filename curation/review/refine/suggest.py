@@ -31,12 +31,13 @@ from curation.web.text.storable import storable
 from judging.answers.read import FORMAT_REFUSALS, format_refusal
 from judging.panel.neutral import neutralise
 from judging.panel.prompt import render_history
-from judging.panel.rubric import DIMENSIONS
+from judging.panel.rubric import in_order
 from judging.sections import sections
 
 CHUNK = 2000
 UNDECIDED = (Status.PENDING, Status.NEEDS_REFINE)
-REMINDER = 'Reply with the improved turn: "THOUGHT:", then one ```bash block with one command.'
+OF_TURNS = 'Reply with the improved turn: "THOUGHT:", then one ```bash block with one command.'
+OF_CHAT = "Reply with the improved answer alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class RefineStage:
             if kind != Kind.TURN or opponent is None:
                 reason = "a trajectory is not refined: roll its scenario out again"
             elif opponent != Opponent.KING:
-                reason = "there is no king to judge it against"
+                reason = "there is no other answer to judge it against"
             elif status not in UNDECIDED:
                 reason = "decided already"
             elif out:
@@ -141,7 +142,8 @@ async def improve(
 ) -> Answered:
     """Ask for the improved turn until one has the form of an answer and differs from it. Raises `ItemFailed` with the
     error of the last one."""
-    messages, refusal = _messages(job), ""
+    reminder = OF_TURNS if context.run.settings.data.is_agent else OF_CHAT
+    messages, refusal = _messages(job, reminder), ""
     for number in range(1, (attempts or 3) + 1):
         request = Request(messages, job.params, attempt=number)
         answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256, fresh=fresh)
@@ -185,7 +187,7 @@ def records_of(project_id: int, duels: Iterable[Duel]) -> dict[str, PullRequest]
     return {record.instance_id: record for record in known}
 
 
-def _messages(job: RefineJob) -> list[dict[str, str]]:
+def _messages(job: RefineJob, reminder: str) -> list[dict[str, str]]:
     parts = [
         ("history", render_history(job.duel.prompt.text.history)),
         ("answer", job.answer),
@@ -195,7 +197,7 @@ def _messages(job: RefineJob) -> list[dict[str, str]]:
     shown = sections([(name, neutralise(text).text) for name, text in parts if text], secret=delimiter_secret())
     return [
         {"role": "system", "content": job.instructions.text},
-        {"role": "user", "content": f"{shown}\n\n{REMINDER}"},
+        {"role": "user", "content": f"{shown}\n\n{reminder}"},
     ]
 
 
@@ -208,7 +210,7 @@ def reasons_for(duels: Iterable[Duel], of: str = Pick.CHALLENGER) -> dict[int, s
     for row in rows.order_by("judge", "-order"):
         own = 2 if (row.order == Order.KING_FIRST) == (of == Pick.CHALLENGER) else 1
         words = {own: "better", 0: "equal", 3 - own: "worse"}
-        said = ", ".join(f"{name} {words[row.dimensions[name]]}" for name in DIMENSIONS if name in row.dimensions)
+        said = ", ".join(f"{name} {words[row.dimensions[name]]}" for name in in_order(row.dimensions))
         hides = row.run is not None and row.run.params.get("show_reference") is False
         reason = f" {row.reason}" if hides and row.duel.opponent == Opponent.KING else ""
         lines.setdefault(row.duel_id, []).append(f"- It was answer {own}: {said}.{reason}")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from curation.duels.models import Answer, Duel, Opponent
+from curation.projects.settings.data import OF_TURNS, Words
 from curation.review.decisions.outcome import LatestRevision, latest_revisions
 from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
@@ -98,7 +99,7 @@ def facts_of(text: str) -> Facts:
     return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
 
 
-def detail_of(sample: Sample, reader: int | None) -> Detail | None:
+def detail_of(sample: Sample, reader: int | None, words: Words = OF_TURNS) -> Detail | None:
     """The sample's duel with the texts that a reader (a user's id) sees, None where it has none. Two queries; one more
     where the king's side is the reference."""
     duel = _duel_of.first(sample=sample.pk)
@@ -107,9 +108,9 @@ def detail_of(sample: Sample, reader: int | None) -> Detail | None:
     # A revision raises the first version, or waits for others.
     revised = sample.version > 1 or sample.opinions
     latest = latest_revisions([sample.pk], reader=reader).get(sample.pk, {}) if revised else {}
-    challenger = _answer(Pick.CHALLENGER, duel.challenger, latest)
+    challenger = _answer(Pick.CHALLENGER, words.candidate, duel.challenger, latest)
     if duel.king is not None:
-        return Detail(duel, _answer(Pick.KING, duel.king, latest), challenger)
+        return Detail(duel, _answer(Pick.KING, words.opponent, duel.king, latest), challenger)
     if duel.opponent == Opponent.NONE:
         return Detail(duel, None, challenger)
     text = reference_text(duel.prompt_id)
@@ -117,11 +118,11 @@ def detail_of(sample: Sample, reader: int | None) -> Detail | None:
     return Detail(duel, king, challenger)
 
 
-def _answer(side: Pick, row: Answer, latest: dict[str, LatestRevision]) -> AnswerDetail:
+def _answer(side: Pick, label: str, row: Answer, latest: dict[str, LatestRevision]) -> AnswerDetail:
     linted = side == Pick.CHALLENGER  # of the models' answers the lint reads no other
     return AnswerDetail(
         side=side,
-        label=side.label,
+        label=label,
         model=row.model,
         text=row.text.text,
         facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),

@@ -8,10 +8,12 @@ from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import JudgeView, judge_views
+from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import Imported, imported
 from curation.projects.access import Access
 from curation.projects.models import Scope
+from curation.projects.settings.data import Words
 from curation.review.decisions.drafts import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
@@ -34,7 +36,7 @@ from curation.samples.models import Flag, Kind, Sample, Status, flag_names
 from curation.web.text.markdown import markdown_html
 from curation.web.text.markup import marked, render_text
 from curation.web.text.transcript import Excerpt, Turn
-from judging.panel.rubric import RUBRIC, Dimension
+from judging.panel.rubric import Dimension
 
 # A decision that waits for others, in words; `{}` is the sample, or the approved answer.
 DID = {Action.APPROVE: "approved {}", Action.REJECT: "rejected {}", Action.REFINE: "marked {} for refining"}
@@ -213,8 +215,8 @@ def workspace_of(
     With a `notice`, why something was refused, the page has no keys: the sample is opened again before it is decided.
     """
     review = access.project.settings.review
-    rolled_out = sample.kind == Kind.TRAJECTORY
-    found = None if rolled_out else detail_of(sample, access.user.pk)
+    rolled_out, words = sample.kind == Kind.TRAJECTORY, access.project.settings.data.words
+    found = None if rolled_out else detail_of(sample, access.user.pk, words)
     blind = is_blind(access, sample)
     rollout = rollout_of(access, sample, blind=blind, view=location.view) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
@@ -250,7 +252,7 @@ def workspace_of(
         history=None if history is None else history.opening(),
         tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,
-        revealed=_revealed(found, revisions, findings) if found and not blind else None,
+        revealed=_revealed(found, revisions, findings, words) if found and not blind else None,
         flags=flag_names(flags),
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
@@ -269,7 +271,7 @@ def workspace_of(
             for row in decisions
             if row.action == Action.FLAG and row.undone_by_id is None and not hasattr(row, "resolution")
         ],
-        rubric=RUBRIC,
+        rubric=rubric_of(access.project),
         guidelines=markdown_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
@@ -350,7 +352,7 @@ def _revisions(sample: Sample, access: Access) -> list[Revision]:
     return list(rows.prefetch_related("text_scores")[:20])
 
 
-def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView]) -> Revealed:
+def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView], words: Words) -> Revealed:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
     revisions: list[RevisionView] = []
     against_king = _against_king(found.duel, rows)
@@ -369,7 +371,7 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
     revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]
     made_by = Verdict.objects.filter(pk__in=score.verdicts) if score is not None else Verdict.objects.none()
-    judges = judge_views(found.duel, made_by.order_by("judge", "pk"))
+    judges = judge_views(found.duel, made_by.order_by("judge", "pk"), words)
     return Revealed(found.duel.pk, score, imported(found.duel), judges, metrics, revisions, revised)
 
 

@@ -36,4 +36,5 @@ def run_target(run: Run, name: str) -> Target:
 
 def run_instructions(run: Run, name: str) -> Instructions:
     """Return the text of stage `name` in the version that was current at the run's launch."""
-    return instructions_for(run.project, name, version=run.instructions.get(name, 0))
+    data = run.settings.data
+    return instructions_for(run.project, name, version=run.instructions.get(name, 0), data=data)

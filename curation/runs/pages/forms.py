@@ -23,6 +23,7 @@ from curation.web.text.quotes import quoted
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
 ONE_MODEL = ("model", "king_model", "challenger_model")
+LONG = {"rows": 28, "class": "mono", "spellcheck": "false"}
 HELP = {
     "leak_reader": "Reads each challenger answer after the leak lint. Empty: the leak reader of the settings, else the "
     "first judge whose model wrote neither answer.",
@@ -33,6 +34,7 @@ HELP = {
     "min_judges": "Judges that must parse for a duel to count; empty means all.",
     "show_reference": "Judges also see the source's own turn.",
     "fresh": "Call the model even if the record has an answer.",
+    "tools": "The operator calls functions, bash and the scenario's own tools, instead of writing a command.",
     "max_turns": "Replies of the model in one episode.",
     "command_timeout": "Seconds after which one command is killed.",
     "episode_timeout": "Seconds that all commands of an episode may take together.",
@@ -168,6 +170,8 @@ def _field(
         )
     if get_origin(kind) is dict:
         return JsonField(**common)
+    if name == "text":
+        return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **common)
     return forms.CharField(**common)
 
 

@@ -16,6 +16,8 @@ CHOICES: dict[str, dict[object, str]] = {
     "mode": {1: "Against the source's own turn", 2: "Against the king"},
     "source": {"scenarios": "Rollouts and episodes on servers", "trajectories": "Imported runs"},
     "decisions": {"single": "Made one by one", "all": "Also in bulk, and imported"},
+    "part": {"tune": "To write by", "held_out": "Held out, to test"},
+    "known": {"audited": "Drawn by audits", "decided": "All that people decided"},
     "of": {"failures": "Failures", "new": "Unlike anything reviewed so far"},
     "steps": {"divergences": "Where solved and failed rollouts part", "all": "Every step"},
     "advantage": {"any": "Also where no probe knows", "likely": "Likely better", "proven": "Proven better"},
@@ -28,6 +30,12 @@ LABELS = {
     "structured": "Answers by JSON schema",
     "min_judges": "Judges needed",
     "of": "Samples",
+    "part": "Tasks",
+    "known": "Duels",
+    "text": "Instructions",
+    "alpha": "α",
+    "delta": "δ",
+    "size": "Duels for the proof",
 }
 
 

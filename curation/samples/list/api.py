@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from curation.projects.access import Access, enter
 from curation.projects.models import Scope
@@ -26,7 +26,7 @@ _project_and_version = Prepared(
 )
 
 
-class SampleOut(Schema):
+class SampleOut(BaseModel):
     """A row of the list. `duel` or `trajectory` is the id of its origin.
 
     With a filter by one run, `bucket`, `score` and `panel` are those of the score that the run gave. For a blind

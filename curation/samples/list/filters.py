@@ -73,7 +73,7 @@ class SampleFilter(RowFilter):
         "guarantee": "Guarantee",
         "run": "Run",
         "panel": "Panel",
-        "opponent": "Opponent",
+        "opponent": "Other answer",
         "axes": "Axes",
         "label": "Label",
         "created_after": "Created from",
@@ -309,6 +309,8 @@ def _guarantee_clause(ids: Sequence[str]) -> Clause:
     return Clause(
         indexed=lambda rows: rows.filter(pk__in=approvals(rows).values("sample_id")),
         scanned=lambda rows: rows.filter(Exists(approvals(rows).filter(sample=OuterRef("pk")))),
+        # Counted by the approvals themselves: the samples of a list of ids are known when all ids are.
+        is_few=lambda rows: approvals(rows).order_by()[: FEW + 1].count() <= FEW,
     )
 
 

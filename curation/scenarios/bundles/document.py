@@ -6,10 +6,19 @@ import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from curation.scenarios.bundles.rules import (
@@ -25,11 +34,13 @@ from curation.scenarios.bundles.rules import (
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import NotKnown, read_partly
+from sandbox.agent.tools import OWN, Tool
 from sandbox.protocol import HOME, Fixture, Labels, Limits, Setup
 
 __all__ = ["EXAMPLE", "Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
 MAX_ERRORS = 100
 MARKS = ("scratch", "free_order")
+PROGRAMS = "/usr/local/bin/"
 MAX_FIXTURE_BYTES = 256 * 1024
 NOTICE_FILE = f"{HOME}/NOTICE"
 _MESSAGES = {
@@ -38,6 +49,7 @@ _MESSAGES = {
     "model_type": "must be a JSON object",
     "string_pattern_mismatch": "must be octal permissions such as 644, without setuid, setgid and sticky bits",
 }
+_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _ASSIGNMENT = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
 EXAMPLE: dict[str, object] = {
     "name": "greeting",
@@ -60,10 +72,12 @@ EXAMPLE: dict[str, object] = {
     "expected_terminal": "exit",
 }
 
+Json = dict[str, object]
 Line = Annotated[str, StringConstraints(strip_whitespace=True), ONE_LINE]
 Path = Annotated[str, Field(max_length=1024), FIXTURE_PATH]
 Script = Annotated[str, Field(min_length=1, max_length=65_536)]
-Json = dict[str, object]
+Axes = dict[str, Annotated[str | int, BeforeValidator(axis_value)]]
+Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None
 
 
 class Part(BaseModel):
@@ -118,14 +132,39 @@ class Provider(Part):
     doc: str = Field("", max_length=65_536)
 
 
+class Program(Part):
+    """A program of the scenario that agents of function tools are offered as a tool."""
+
+    name: str = Field(description="The fixture /usr/local/bin/NAME, which may be executed.")
+    description: str = Field(min_length=1, max_length=4096)
+    parameters: Json = Field(
+        {"type": "object", "properties": {}},
+        description="JSON schema of its arguments. The program gets them as one argument, a JSON object.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def of_function(cls, name: str) -> str:
+        if not _FUNCTION.fullmatch(name):
+            raise ValueError("must have only letters, digits, `_` and `-`, at most 64, and no digit first")
+        return name
+
+    @model_validator(mode="after")
+    def takes_object(self) -> Self:
+        required = self.parameters.get("required", [])
+        if self.parameters.get("type") != "object" or not isinstance(required, list):
+            raise ValueError('`parameters` is the schema of an object: {"type": "object", "properties": {…}}')
+        return self
+
+
 class Bundle(Part):
     """A scenario: files of the sandbox, an announcement, a reference solution, and a checker that verifies one."""
 
+    family: ClassVar[str] = "shell"
+
     name: Line = Field(min_length=1, max_length=120, description="Unique in its project.")
     title: Line = Field("", max_length=200)
-    axes: dict[str, Annotated[str | int, BeforeValidator(axis_value)]] = Field(
-        {}, description="Axis → value, of the project's taxonomy."
-    )
+    axes: Axes = Field({}, description="Axis → value, of the project's taxonomy.")
     fixtures: list[FixtureFile] = Field([], max_length=1000, description="At most 256 KiB in all.")
     env: dict[str, Annotated[str, Field(max_length=32_768)]] = Field({}, description="Variables of the agent's shell.")
     announcement: Announcement
@@ -141,13 +180,18 @@ class Bundle(Part):
         [], max_length=100, description="Files and folders that the reference writes and whose content does not matter."
     )
     free_order: list[Path] = Field([], max_length=100, description="Files whose lines may be in any order.")
+    tools: list[Program] = Field([], max_length=64, description="Programs that are offered as function tools.")
     authored_by: Line = Field("", max_length=120)
-    seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = None
+    seed: Seed = None
 
     def document(self) -> Json:
-        """The bundle as JSON, with defaults, without null values and without marks that mark nothing."""
+        """The bundle as JSON, with defaults, without null values, empty marks and an empty list of tools."""
         document = self.model_dump(mode="json", exclude_none=True)
-        return {key: value for key, value in document.items() if value or key not in MARKS}
+        return {key: value for key, value in document.items() if value or key not in (*MARKS, "tools")}
+
+    def offered(self) -> list[Tool]:
+        """The scenario's own tools for an agent of function tools."""
+        return [Tool(tool.name, tool.description, tool.parameters) for tool in self.tools]
 
     @property
     def sha256(self) -> str:
@@ -171,18 +215,18 @@ def parse_bundle(document: object, *, taxonomy: Taxonomy | None = None) -> Bundl
     """
     known = taxonomy or shipped_taxonomy()
     if errors := storage_errors(document):
-        raise _invalid(errors)
+        raise invalid(errors)
     if not isinstance(document, Mapping):
         return _validated(document)
     bundle, wrong = read_partly(Bundle, document)
-    errors = [] if wrong is None else [_field_error(entry) for entry in wrong.errors()]
+    errors = [] if wrong is None else field_errors(wrong)
     with suppress(NotKnown):
         errors += known.errors(bundle.axes)
-    for rule in (_fixture_errors, _env_errors, _checker_errors, _ending_errors):
+    for rule in (_fixture_errors, _env_errors, _checker_errors, _ending_errors, _tool_errors):
         with suppress(NotKnown):
             errors += rule(bundle)
     if errors:
-        raise _invalid(errors)
+        raise invalid(errors)
     return bundle.model_copy(update={"axes": known.read(bundle.axes)})
 
 
@@ -224,7 +268,7 @@ def _validated(document: object) -> Bundle:
     try:
         return Bundle.model_validate(document)
     except ValidationError as error:
-        raise _invalid([_field_error(entry) for entry in error.errors()]) from None
+        raise invalid(field_errors(error)) from None
 
 
 def _checker_errors(bundle: Bundle) -> list[FieldError]:
@@ -251,6 +295,19 @@ def _env_errors(bundle: Bundle) -> list[FieldError]:
     return errors
 
 
+def _tool_errors(bundle: Bundle) -> list[FieldError]:
+    programs = {file.path for file in bundle.fixtures if int(file.mode, 8) & 0o111}
+    errors: list[FieldError] = []
+    taken = set(OWN)
+    for index, tool in enumerate(bundle.tools):
+        if tool.name in taken:
+            errors.append(FieldError(f"tools.{index}.name", "another tool has this name"))
+        elif f"{PROGRAMS}{tool.name}" not in programs:
+            errors.append(FieldError(f"tools.{index}.name", f"there is no executable fixture {PROGRAMS}{tool.name}"))
+        taken.add(tool.name)
+    return errors
+
+
 def _fixture_errors(bundle: Bundle) -> list[FieldError]:
     errors: list[FieldError] = []
     total = 0
@@ -273,11 +330,15 @@ def _fixture_errors(bundle: Bundle) -> list[FieldError]:
     return errors
 
 
+def field_errors(error: ValidationError) -> list[FieldError]:
+    return [_field_error(entry) for entry in error.errors()]
+
+
 def _field_error(entry: ErrorDetails) -> FieldError:
     """An error of pydantic with a message of ours."""
     message = _MESSAGES.get(entry["type"], entry["msg"].removeprefix("Value error, "))
     return FieldError(".".join(str(part)[:100] for part in entry["loc"]), message)
 
 
-def _invalid(errors: list[FieldError]) -> Invalid:
+def invalid(errors: list[FieldError]) -> Invalid:
     return Invalid.fields(errors[:MAX_ERRORS], code="bad_bundle")

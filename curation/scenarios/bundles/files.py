@@ -12,7 +12,9 @@ from typing import IO
 
 import orjson
 
-from curation.imports.sources.rows import SourceError
+from curation.imports.sources.open import open_path
+from curation.imports.sources.rows import BadRow, Position, SourceError
+from curation.scenarios.bundles.task_reader import TaskReader, task_roots
 from curation.scenarios.models import Scenario, ScenarioQuerySet
 
 FOLDER = "scenarios"
@@ -77,15 +79,21 @@ def bundle_json(row: Scenario) -> bytes:
 
 
 def read_bundles(source: Path) -> Iterator[BundleFile]:
-    """Every bundle in a folder (`**/*.json`), a zip archive, JSON lines, or a JSON file with one bundle or a list.
+    """Every Harbor task in a folder or archive. If there is none, every bundle in a folder (`**/*.json`), a zip
+    archive, JSON lines, or a JSON file with one bundle or a list.
 
     Raises `SourceError` for a source that cannot be read at all.
     """
+    if not source.exists():
+        raise SourceError(f"there is no file or folder {source}")
+    with open_path(source) as opened:
+        if opened.files is not None and task_roots(opened.files.names):
+            for row in TaskReader(opened.files).rows(Position()):
+                yield BundleFile("", None, row.reason) if isinstance(row, BadRow) else BundleFile(row.file, row.value)
+            return
     if source.is_dir():
         for path in sorted(source.rglob("*.json")):
             yield _read(str(path.relative_to(source)), path.read_bytes())
-    elif not source.is_file():
-        raise SourceError(f"there is no file or folder {source}")
     elif zipfile.is_zipfile(source):
         yield from _in_archive(source)
     elif source.suffix == ".jsonl":

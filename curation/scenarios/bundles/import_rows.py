@@ -1,4 +1,4 @@
-"""Rows of the import kind `scenarios`: one bundle each."""
+"""Rows of the import kind `scenarios`: one bundle or Harbor task each."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
@@ -6,10 +6,14 @@ from typing import ClassVar, Self
 from django.urls import reverse
 
 from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
-from curation.imports.sources.rows import Row, RowRefused
+from curation.imports.sources.open import Opened
+from curation.imports.sources.rows import Reader, Row, RowRefused
 from curation.projects.models import Project
+from curation.projects.settings.data import TRAJECTORIES
 from curation.runs.models import Run
-from curation.scenarios.bundles.document import Bundle, canonical, parse_bundle
+from curation.scenarios.bundles.document import Bundle, canonical
+from curation.scenarios.bundles.harbor import Document, parse_scenario
+from curation.scenarios.bundles.task_reader import TaskReader, task_roots
 from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy, taxonomy_of
 from curation.web.problems import Invalid
@@ -18,13 +22,15 @@ from curation.web.problems import Invalid
 MAX_LISTED = 50
 
 
-class ScenarioKind(ImportKind[Options, Bundle]):
+class ScenarioKind(ImportKind[Options, Document]):
     """A bundle that differs from the scenario of its name replaces its bundle and makes it a draft again."""
 
     name: ClassVar[str] = "scenarios"
     title: ClassVar[str] = "Scenarios"
     unit: ClassVar[str] = "scenarios"
-    columns: ClassVar[str] = "a bundle per row: name, announcement, reference_solution, checker, expected_terminal, …"
+    columns: ClassVar[str] = (
+        "an archive of Harbor tasks, or a bundle per row: name, announcement, reference_solution, checker, …"
+    )
     words: ClassVar[Mapping[str, str]] = {
         "scenarios": "New scenarios",
         "updated": "Changed scenarios, drafts again",
@@ -38,18 +44,27 @@ class ScenarioKind(ImportKind[Options, Bundle]):
     def of(self, project: Project) -> Self:
         return type(self)(taxonomy_of(project.settings))
 
+    def fits(self, source: Opened) -> bool:
+        return source.files is not None and bool(task_roots(source.files.names))
+
+    def reader_of(self, source: Opened) -> Reader:
+        return TaskReader(source.files) if source.files is not None and self.fits(source) else super().reader_of(source)
+
     def links(self, run: Run) -> Sequence[tuple[str, str]]:
         slug = run.project.slug
         shown = f"{reverse('scenario-list', args=[slug])}?run={run.pk}"
         return [("Launch the gate", f"{reverse('run-new', args=[slug])}?kind=gate"), ("Show the scenarios", shown)]
 
-    def parse(self, row: Row, options: Options) -> Bundle:
+    def data_kind(self, entries: Sequence[Document]) -> str:
+        return TRAJECTORIES
+
+    def parse(self, row: Row, options: Options) -> Document:
         try:
-            return parse_bundle(row.value, taxonomy=self._taxonomy)
+            return parse_scenario(row.value, taxonomy=self._taxonomy)
         except Invalid as refused:
             raise RowRefused(refused.detail) from None
 
-    def write(self, target: Target, entries: list[Bundle]) -> dict[str, int]:
+    def write(self, target: Target, entries: list[Document]) -> dict[str, int]:
         run = target.run
         found = upsert_bundles(project=run.project, bundles=entries, user=run.created_by, run=run)
         if found.updated:
@@ -62,11 +77,13 @@ class ScenarioKind(ImportKind[Options, Bundle]):
         }
 
     def preview(self, row: Row, options: Options) -> RowPreview:
-        bundle = self.parse(row, options)
-        lines: Sequence[tuple[str, str]] = [
-            (bundle.name, f"{bundle.title}\n\n{bundle.announcement.text}\n\n{bundle.reference_solution}")
-        ]
-        return RowPreview("bundles", 1, lines)
+        found = self.parse(row, options)
+        if isinstance(found, Bundle):
+            text = f"{found.title}\n\n{found.announcement.text}\n\n{found.reference_solution}"
+            return RowPreview("bundles", 1, [(found.name, text)])
+        task = found.task()
+        said = "".join(f"{reason} It cannot be run here.\n" for reason in task.not_run_here())
+        return RowPreview("Harbor tasks", 1, [(found.name, f"{found.title}\n\n{said}{task.instruction}")])
 
-    def weight(self, entry: Bundle) -> int:
+    def weight(self, entry: Document) -> int:
         return len(canonical(entry.document()))

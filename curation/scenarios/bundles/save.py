@@ -10,7 +10,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
-from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.copies.link import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText, Status
 from curation.web.problems import Conflict, FieldError, Stale
@@ -29,7 +29,7 @@ class Saved:
 def save_scenario(
     *,
     project: Project,
-    bundle: Bundle,
+    bundle: Document,
     user: User | None,
     scenario: Scenario | None = None,
     run: Run | None = None,
@@ -61,7 +61,7 @@ def lock_scenarios(project: Project) -> None:
 def replace_bundle(
     project: Project,
     scenario: Scenario,
-    bundle: Bundle,
+    bundle: Document,
     *,
     user: User | None,
     run: Run | None = None,
@@ -91,11 +91,12 @@ def delete_scenario(*, access: Access, scenario: Scenario) -> None:
         row.delete()
 
 
-def columns_of(bundle: Bundle) -> dict[str, object]:
+def columns_of(bundle: Document) -> dict[str, object]:
     """The columns of a scenario that repeat values of its bundle."""
     return {
         "name": bundle.name,
         "title": bundle.title,
+        "family": bundle.family,
         "axes": bundle.axes,
         "expected_terminal": bundle.expected_terminal,
         "authored_by": bundle.authored_by,
@@ -104,18 +105,18 @@ def columns_of(bundle: Bundle) -> dict[str, object]:
     }
 
 
-def axis_rows(scenario: Scenario, bundle: Bundle) -> list[ScenarioAxis]:
+def axis_rows(scenario: Scenario, bundle: Document) -> list[ScenarioAxis]:
     return [ScenarioAxis(scenario=scenario, axis=axis, value=str(value)) for axis, value in bundle.axes.items()]
 
 
-def _create(project: Project, bundle: Bundle, run: Run | None) -> Scenario:
+def _create(project: Project, bundle: Document, run: Run | None) -> Scenario:
     row = Scenario.objects.create(project=project, run=run, **columns_of(bundle))
     ScenarioText.objects.create(scenario=row, bundle=bundle.document())
     ScenarioAxis.objects.bulk_create(axis_rows(row, bundle))
     return row
 
 
-def _update(row: Scenario, bundle: Bundle, run: Run | None) -> Scenario:
+def _update(row: Scenario, bundle: Document, run: Run | None) -> Scenario:
     for name, value in columns_of(bundle).items():
         setattr(row, name, value)
     row.status, row.reason = Status.DRAFT, ""
@@ -128,7 +129,7 @@ def _update(row: Scenario, bundle: Bundle, run: Run | None) -> Scenario:
     return row
 
 
-def _named(project: Project, bundle: Bundle, write: Callable[[], Scenario]) -> Scenario:
+def _named(project: Project, bundle: Document, write: Callable[[], Scenario]) -> Scenario:
     """Write, or raise `Conflict` if the name is taken; the constraint decides between concurrent requests."""
     try:
         with transaction.atomic():

@@ -9,7 +9,7 @@ from django.db import transaction
 from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.bundles.save import axis_rows, columns_of, lock_scenarios, replace_bundle
 from curation.scenarios.copies.link import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
@@ -27,7 +27,7 @@ class UpsertedBundles:
 
 
 def upsert_bundles(
-    *, project: Project, bundles: Sequence[Bundle], user: User | None, run: Run | None = None
+    *, project: Project, bundles: Sequence[Document], user: User | None, run: Run | None = None
 ) -> UpsertedBundles:
     """Save all bundles or none. Of two with the same name the later one is saved."""
     created: list[str] = []
@@ -59,9 +59,9 @@ def upsert_bundles(
     return UpsertedBundles(tuple(created), tuple(updated), tuple(unchanged))
 
 
-def _batches(bundles: Sequence[Bundle]) -> Iterable[list[Bundle]]:
+def _batches(bundles: Sequence[Document]) -> Iterable[list[Document]]:
     """Batches in order, without a name twice in one batch."""
-    batch: list[Bundle] = []
+    batch: list[Document] = []
     names: set[str] = set()
     for bundle in bundles:
         if bundle.name in names or len(batch) >= BATCH:
@@ -73,7 +73,7 @@ def _batches(bundles: Sequence[Bundle]) -> Iterable[list[Bundle]]:
         yield batch
 
 
-def _create(project: Project, bundles: Sequence[Bundle], run: Run | None) -> list[int]:
+def _create(project: Project, bundles: Sequence[Document], run: Run | None) -> list[int]:
     rows = Scenario.objects.bulk_create(
         [Scenario(project=project, run=run, **columns_of(bundle)) for bundle in bundles]
     )

@@ -50,10 +50,18 @@ def copy_signature(document: Mapping[str, Any]) -> CopySignature:
 
 
 def _texts(document: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of a bundle; of a Harbor task all its files but for the one with its name."""
+    if document.get("family") == "harbor":
+        yield from (_data(file) for file in document["files"] if file["path"] != "task.toml")
+        return
     yield document["announcement"]["text"]
     yield document["reference_solution"]
     for file in document.get("fixtures", []):
-        yield file.get("content") or file.get("base64") or ""
+        yield _data(file)
+
+
+def _data(file: Mapping[str, Any]) -> str:
+    return file.get("content") or file.get("base64") or ""
 
 
 def _windows(words: Sequence[str]) -> Iterator[str]:

@@ -73,7 +73,8 @@ class EnvRow:
 
 @dataclass(frozen=True, slots=True)
 class BundleForm:
-    """`plain` is False for a document that fields would change, since it has a carriage return: it is edited as JSON.
+    """`plain` is False for a document that fields would change, since it has a carriage return or tools: it is edited
+    as JSON.
 
     `errors` belong to no field; `sections` are the errors of a whole part; `problems` counts all.
     """
@@ -99,7 +100,7 @@ def form_of(
     json_text: str | None = None,
 ) -> BundleForm:
     """The form that shows `document`; `json_text` is the submitted JSON, if there is any."""
-    plain = "\\r" not in json.dumps(document)
+    plain = "\\r" not in json.dumps(document) and not document.get("tools")
     as_json = as_json or not plain
     placed = _Placed(() if as_json else errors)
     fields = {

@@ -14,11 +14,12 @@ from curation.projects.models import Scope
 from curation.scenarios.bundles.document import EXAMPLE, parse_bundle
 from curation.scenarios.bundles.save import Saved, delete_scenario, save_scenario
 from curation.scenarios.claims.clear import clear_axes
+from curation.scenarios.editor.files import edit_files
 from curation.scenarios.editor.form_input import FormInput, read_form
 from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
-from curation.scenarios.models import Scenario, Status
+from curation.scenarios.models import Family, Scenario, Status
 from curation.scenarios.pages.views import page_context
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.http.etag import posted_version
@@ -39,7 +40,8 @@ def scenario_new(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.RUN)
 def scenario_edit(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    return _form_page(request, access, _scenario(access, pk))
+    row = _scenario(access, pk)
+    return edit_files(request, access, row) if row.family == Family.HARBOR else _form_page(request, access, row)
 
 
 def _form_page(request: HttpRequest, access: Access, row: Scenario | None) -> HttpResponse:

@@ -26,7 +26,8 @@ from curation.runs.kinds import (
 )
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
-from curation.scenarios.bundles.document import Bundle, parse_bundle, setup_of, stored_bundle, terminal_of
+from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle, terminal_of
+from curation.scenarios.bundles.harbor import parse_scenario
 from curation.scenarios.claims.check import AxisCheck, check_axes, reason_of
 from curation.scenarios.claims.evidence import Evidence, Finding, told
 from curation.scenarios.gate.findings import findings_of
@@ -186,7 +187,7 @@ async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateRe
 def check_structure(scenario: Scenario, run: Run) -> GateResult:
     """Check the bundle by its schema and the project's taxonomy, without a sandbox."""
     try:
-        parse_bundle(scenario.text.bundle, taxonomy=taxonomy_of(run.settings))
+        parse_scenario(scenario.text.bundle, taxonomy=taxonomy_of(run.settings))
     except Invalid as refused:
         return GateResult(Status.REJECTED, f"structure: {refused.detail}", (Check("structure", False, refused.detail),))
     return GateResult(Status.DRY_RUN, "", (Check("structure", True),))

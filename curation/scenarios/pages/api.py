@@ -10,8 +10,9 @@ from pydantic import Field
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.scenarios.bundles.document import EXAMPLE, Bundle, parse_bundle
+from curation.scenarios.bundles.document import EXAMPLE, Bundle
 from curation.scenarios.bundles.files import bundle_json, file_name, files_of, zip_archive
+from curation.scenarios.bundles.harbor import HarborTask, is_harbor, parse_scenario
 from curation.scenarios.bundles.save import delete_scenario, save_scenario
 from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
@@ -95,9 +96,12 @@ def list_scenarios(request: HttpRequest, slug: str, params: Query[ScenarioList])
     "/projects/{slug}/scenarios", response={201: ScenarioOut}, openapi_extra=_BODY, summary="Save a bundle as a draft"
 )
 def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> Status[Json]:
-    """Errors have the JSON path of the field; `GET /schemas/bundle.json` returns the schema."""
+    """Errors have the JSON path of the field; `GET /schemas/bundle.json` returns the schema.
+
+    A Harbor task is `{"family": "harbor", "name": …, "files": [{"path": "task.toml", "content": …}, …]}`.
+    """
     access = enter(request, slug, Scope.RUN)
-    bundle = parse_bundle(read_json(request.body), taxonomy=taxonomy_of(access.project.settings))
+    bundle = parse_scenario(read_json(request.body), taxonomy=taxonomy_of(access.project.settings))
     row = save_scenario(project=access.project, bundle=bundle, user=access.user).scenario
     response["Location"] = f"/api/v1/scenarios/{row.pk}"
     return Status(201, _respond(response, access, row))
@@ -140,8 +144,11 @@ def put_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str)
     seen = seen_version(request, row.version)
     document = read_json(request.body)
     if isinstance(document, dict):
-        document = {key: value for key, value in document.items() if key not in ADDED}
-    bundle = parse_bundle(document, taxonomy=taxonomy_of(access.project.settings))
+        # The answer of `GET` has the fields of both families; those of the other one are empty.
+        own = (HarborTask if is_harbor(document) else Bundle).model_fields.keys() | {"family"}
+        other = ScenarioOut.model_fields.keys() - own
+        document = {key: value for key, value in document.items() if key not in ADDED and (value or key not in other)}
+    bundle = parse_scenario(document, taxonomy=taxonomy_of(access.project.settings))
     saved = save_scenario(project=access.project, bundle=bundle, user=access.user, scenario=row, seen_version=seen)
     return _respond(response, access, saved.scenario)
 

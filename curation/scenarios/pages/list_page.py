@@ -18,7 +18,7 @@ from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs
 
 # Fields without a control in the form; an axis has one unless its select shows another value.
-CHIPS = {name: ScenarioFilter.labels[name] for name in ("id", "name", "authored_by", "run", "group", "axes")}
+CHIPS = {name: ScenarioFilter.labels[name] for name in ("id", "name", "family", "authored_by", "run", "group", "axes")}
 
 
 @dataclass(frozen=True, slots=True)

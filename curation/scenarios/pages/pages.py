@@ -4,33 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Provider, announced_env
+from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
 from curation.scenarios.claims.evidence import Finding
 from curation.scenarios.models import AxisClearance, GateReport, Scenario, Status
+from curation.scenarios.pages.fixtures import FixtureView, fixture_view
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
 from curation.web.text.transcript import Fact, Piece, Step
 from sandbox.gate.report import CHECKER
 
-FOLD_FROM_BYTES = 2000
 ANNOUNCED = {
     "motd": "message of the day, /etc/motd",
     "banner": "login banner, /etc/issue",
     "file": "file /home/agent/NOTICE",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class FixtureView:
-    """A file of the bundle. `html` is None if it is not text."""
-
-    path: SafeString
-    mode: str
-    size: int
-    html: SafeString | None
-    open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +38,7 @@ class ScenarioView:
     doc: SafeString | None
     fixtures: tuple[FixtureView, ...]
     fixture_bytes: int
+    tools: tuple[tuple[str, SafeString], ...]
     marks: tuple[tuple[SafeString, str], ...]
     reference: SafeString
     checker: SafeString
@@ -110,8 +99,9 @@ def scenario_view(row: Scenario) -> ScenarioView:
         env=tuple((name, visible(value)) for name, value in bundle.env.items()),
         provider=visible(bundle.provider.name),
         doc=render_output(bundle.provider.doc) if bundle.provider.doc else None,
-        fixtures=tuple(_fixture(file) for file in bundle.fixtures),
+        fixtures=tuple(fixture_view(file.path, file.mode, file.data()) for file in bundle.fixtures),
         fixture_bytes=sum(len(file.data()) for file in bundle.fixtures),
+        tools=tuple((tool.name, visible(tool.description)) for tool in bundle.tools),
         marks=(
             *((visible(path), "scratch: need not be exact") for path in bundle.scratch),
             *((visible(path), "lines in any order") for path in bundle.free_order),
@@ -158,6 +148,7 @@ def _unvalidated(document: Mapping[str, Any]) -> Bundle:
             "fixtures": [FixtureFile.model_construct(**file) for file in document.get("fixtures", [])],
             "announcement": Announcement.model_construct(**document["announcement"]),
             "provider": Provider.model_construct(**document.get("provider", {})),
+            "tools": [Program.model_construct(**tool) for tool in document.get("tools", [])],
         }
     )
 
@@ -165,26 +156,6 @@ def _unvalidated(document: Mapping[str, Any]) -> Bundle:
 def _announced(bundle: Bundle) -> str:
     names = "".join(announced_env(bundle.announcement))
     return f"environment variable {names}" if names else ANNOUNCED[bundle.announcement.kind]
-
-
-def _fixture(file: FixtureFile) -> FixtureView:
-    data = file.data()
-    text = _as_text(data)
-    html = None
-    if text is not None and text.startswith("#!"):
-        html = format_html('<pre class="code"><code>{}</code></pre>', code_html(text))
-    elif text is not None:
-        html = render_output(text)
-    return FixtureView(visible(file.path), file.mode, len(data), html, len(data) <= FOLD_FROM_BYTES)
-
-
-def _as_text(data: bytes) -> str | None:
-    if b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _check(check: Mapping[str, Any]) -> CheckView:

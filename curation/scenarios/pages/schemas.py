@@ -7,7 +7,8 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.scenarios.models import AxisClearance, GateReport, Scenario
+from curation.scenarios.bundles.harbor import stored_task
+from curation.scenarios.models import AxisClearance, Family, GateReport, Scenario
 from curation.scenarios.pages.measured import Measured
 from curation.scenarios.taxonomy.axes import Axis
 from curation.scenarios.taxonomy.coverage import Cell, Coverage
@@ -19,6 +20,7 @@ ADDED = frozenset(
         "id",
         "status",
         "reason",
+        "not_run_here",
         "gate",
         "version",
         "bundle_sha256",
@@ -104,6 +106,7 @@ class ScenarioOut(Schema):
     id: str = Field(examples=["17"])
     name: str = Field(examples=["greeting"])
     title: str = Field(examples=["Leave a greeting"])
+    family: str = Field(examples=["shell"], description="shell, or harbor for a Harbor task")
     axes: dict[str, str | int] = Field(examples=[{"task": "file-edit", "difficulty": 1}])
     fixtures: list[dict[str, Any]] = []
     env: dict[str, str] = {}
@@ -111,7 +114,10 @@ class ScenarioOut(Schema):
     provider: dict[str, str] = {}
     reference_solution: str = ""
     checker: str = ""
-    expected_terminal: str = Field(examples=["exit"])
+    expected_terminal: str = Field(examples=["exit"], description="Empty for a Harbor task.")
+    files: list[dict[str, Any]] = Field([], description="Of a Harbor task.")
+    source: str = Field("", description="The data set of a Harbor task.")
+    not_run_here: list[str] = Field([], description="What a Harbor task needs that Docker here does not have.")
     scratch: list[str] = []
     free_order: list[str] = []
     authored_by: str
@@ -192,6 +198,7 @@ def scenario_row(row: Scenario, copies: Mapping[int, int], measured: Mapping[int
         "id": str(row.pk),
         "name": row.name,
         "title": row.title,
+        "family": row.family,
         "axes": row.axes,
         "expected_terminal": row.expected_terminal,
         "authored_by": row.authored_by,
@@ -220,6 +227,7 @@ def scenario_out(
         "fixtures": [],
         **row.text.bundle,
         "seed": row.seed,
+        "not_run_here": stored_task(row.text.bundle).not_run_here() if row.family == Family.HARBOR else [],
         "gate": None if report is None else gate_out(report),
     }
 

@@ -8,7 +8,8 @@ from django.views.decorators.http import require_GET
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import reviews_blind
-from curation.scenarios.models import GateReport, Scenario
+from curation.scenarios.models import Family, GateReport, Scenario
+from curation.scenarios.pages.harbor import task_view
 from curation.scenarios.pages.list_page import list_page
 from curation.scenarios.pages.measured import measured_by_model, measured_of, refuse_measured_query
 from curation.scenarios.pages.pages import report_view, scenario_view
@@ -49,7 +50,7 @@ def page_context(access: Access, row: Scenario) -> dict[str, object]:
     others = others[:SHOWN_COPIES] if row.group else others.none()
     return {
         "scenario": row,
-        "view": scenario_view(row),
+        "view": task_view(row) if row.family == Family.HARBOR else scenario_view(row),
         "report": report_view(row, report) if report else None,
         "copies": [(with_signs(copy.name), copy) for copy in others],
         "copies_url": f"{reverse('scenario-list', args=[access.project.slug])}?group={row.group}",

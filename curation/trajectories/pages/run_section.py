@@ -11,6 +11,7 @@ from curation.trajectories.models import KEPT, Outcome, Pair, Replay, StepAdvant
 from curation.trajectories.pairs.stage import pair_figures
 from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import TerminalBalance, terminal_balance
+from curation.trajectories.shell import action_of
 from curation.web.text.transcript import summary_line
 from judging.statistics.rates import Interval
 from judging.statistics.values import Verdict
@@ -140,7 +141,7 @@ def _comparison(run: Run, row: StepAdvantage) -> ComparisonRow:
 
 
 def _action_at(value: StepValue) -> SafeString:
-    return summary_line(str(value.trajectory.text.steps[value.at]["message"]))
+    return summary_line(action_of(value.trajectory.text.steps[value.at]))
 
 
 def pairs_section(run: Run) -> dict[str, object]:

@@ -25,7 +25,8 @@ MOST_REASON = 1000
 
 @dataclass(frozen=True, slots=True)
 class RolledOut:
-    """An episode with its origin. `model` is the endpoint's name, `backend` the sandbox's."""
+    """An episode with its origin. `model` is the endpoint's name, `backend` the sandbox's; `functions` are those that
+    the model could call, in OpenAI's form."""
 
     run: Run
     scenario: Scenario
@@ -35,6 +36,7 @@ class RolledOut:
     instructions_hash: str
     backend: str
     episode: Episode
+    functions: Sequence[Json]
     reused_calls: Sequence[int]
 
 
@@ -66,14 +68,21 @@ def _save(rolled: RolledOut, loops: LoopFacts) -> Trajectory:
         steps=storable_json(_steps(episode)),
         checker_output=storable(episode.checker.output if episode.checker else ""),
         exchange=storable_json([*episode.exchange, *_broken(episode)]),
+        document=_document(rolled),
     )
     TrajectoryText.objects.bulk_create(
         [text],
         update_conflicts=True,
         unique_fields=["trajectory"],
-        update_fields=["steps", "checker_output", "exchange"],
+        update_fields=["steps", "checker_output", "exchange", "document"],
     )
     return row
+
+
+def _document(rolled: RolledOut) -> Json:
+    if not rolled.functions:
+        return {}
+    return {"agent": {"name": "winnow", "version": "unknown", "tool_definitions": [*rolled.functions]}}
 
 
 def _columns(rolled: RolledOut, loops: LoopFacts) -> Json:

@@ -9,15 +9,17 @@ from django.conf import settings
 from curation.llm.client.completion import Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions, run_target
-from curation.runs.kinds import ItemFailed, ItemSkipped, LlmContext, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
 from curation.trajectories.params import RolloutParams, matching_scenarios
 from curation.trajectories.rollout.record import RolledOut, record_episode
+from curation.trajectories.rollout.reply import OPERATORS, reply_of
 from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, Turn, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.tools import functions_of
 from sandbox.errors import SetupRefused
 from sandbox.protocol import Backend, Limits
 
@@ -30,6 +32,7 @@ class EpisodeParams(Protocol):
     """The parameters of episodes, among those of a kind of run."""
 
     model: str
+    tools: bool
     max_turns: int
     command_timeout: float
     episode_timeout: float
@@ -47,17 +50,18 @@ class RolloutPlan:
 
 
 class Played(NamedTuple):
-    """An episode, and the ids of the recorded calls that it reuses."""
+    """An episode, the ids of the recorded calls that it reuses, and the functions that the model could call."""
 
     episode: Episode
     reused_calls: Sequence[int]
+    functions: list[Json]
 
 
 def plan_of(run: Run, params: EpisodeParams, rooms: Backend) -> RolloutPlan:
     given = run.settings.generation
     target = run_target(run, params.model)
     calls = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
-    return RolloutPlan(target, run_instructions(run, "operator"), calls, rooms, params)
+    return RolloutPlan(target, run_instructions(run, OPERATORS[params.tools]), calls, rooms, params)
 
 
 async def play(
@@ -74,17 +78,17 @@ async def play(
     Raises `ItemFailed` if the sandbox refuses the scenario, and `ReplayDiffers`."""
     reused: list[int] = []
     params = plan.episodes
+    tools = bundle.offered() if params.tools else None
+    functions = [] if tools is None else functions_of(tools)
 
     async def complete(messages: Sequence[Message]) -> Reply:
-        request = Request(messages, plan.params, sample_index=index)
+        request = Request(messages, plan.params, sample_index=index, tools=functions)
         recorded = await context.ask(
             item, plan.target, request, instructions_hash=plan.instructions.sha256, fresh=fresh
         )
         if recorded.cached:
             reused.append(recorded.call_id)
-        answer = recorded.completion
-        tokens = (answer.tokens_in or 0) + (answer.tokens_out or 0)
-        return Reply(answer.text, answer.thinking, answer.finish_reason, tokens)
+        return reply_of(recorded.completion)
 
     def environment() -> ShellEnvironment:
         setup = setup_of(bundle, limits=limits_of(params.command_timeout), labels=labels_of(item))
@@ -98,11 +102,12 @@ async def play(
             instructions=plan.instructions.text,
             expected_terminal=bundle.expected_terminal,
             limits=EpisodeLimits(params.max_turns, params.episode_timeout),
+            tools=tools,
             begun=begun,
         )
     except SetupRefused as refused:
         raise ItemFailed(f"the sandbox refuses the scenario: {refused}") from refused
-    return Played(episode, reused)
+    return Played(episode, reused, functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class RolloutStage:
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RolloutJob]:
         plan = plan_of(run, self._params, self._backend or backend())
         ids = {item.target_id for item in items if item.target_id is not None}
-        found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
+        found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
         bundles = {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}
         return {
             item.pk: RolloutJob(plan, found[item.target_id], bundles[item.target_id])
@@ -149,7 +154,7 @@ class RolloutStage:
         if job is None:
             raise ItemSkipped("its scenario was deleted, or is no longer admitted")
         plan, index = job.plan, int(item.data["sample_index"])
-        episode, reused = await play(context, item, plan, job.bundle, index=index)
+        episode, reused, functions = await play(context, item, plan, job.bundle, index=index)
         write = record_episode(
             RolledOut(
                 run=context.run,
@@ -160,6 +165,7 @@ class RolloutStage:
                 instructions_hash=plan.instructions.sha256,
                 backend=plan.backend.name,
                 episode=episode,
+                functions=functions,
                 reused_calls=reused,
             )
         )

@@ -14,6 +14,7 @@ from curation.trajectories.models import StepAdvantage, StepValue, Trajectory, T
 from curation.trajectories.params import ShortenParams, matching_trajectories
 from curation.trajectories.replay.stage import limits_of_rollout, replay_refusal
 from curation.trajectories.rollout.record import RolledOut, record_episode
+from curation.trajectories.shell import action_of
 from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment, Task
 from sandbox.errors import SetupRefused
@@ -44,7 +45,7 @@ class ShortenStage:
             raise ItemSkipped(NOTHING)
         steps = [step for at, step in enumerate(found.text.steps) if at not in cut and step["source"] == "agent"]
         bundle = stored_bundle(found.scenario.text.bundle)
-        episode, machine = _play(item, bundle, limits_of_rollout(found), [str(step["message"]) for step in steps])
+        episode, machine = _play(item, bundle, limits_of_rollout(found), [action_of(step) for step in steps])
         if episode.error:
             raise ItemFailed(f"infrastructure: {episode.error}")
         if not episode.keep:
@@ -59,6 +60,7 @@ class ShortenStage:
                 instructions_hash=found.instructions_hash,
                 backend=machine,
                 episode=episode,
+                functions=found.text.recorded.tools,
                 reused_calls=(),
             )
         )

@@ -23,7 +23,7 @@ def test_every_document_and_every_notebook_has_a_page() -> None:
 @pytest.mark.django_db
 def test_a_notebook_is_shown_and_downloaded(client: Client) -> None:
     page = client.get("/docs/notebook-triage/").content.decode()
-    assert "Pending samples are looked at" in page and "from winnow.client import Stale, Winnow" in page
+    assert "Pending samples are looked at" in page and "from winnow_client import Stale, Winnow" in page
     assert "/docs/notebook-triage/" in client.get("/docs/", {"q": "datasets.Dataset pending"}).content.decode()
 
     file = client.get("/docs/notebooks/triage.ipynb")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
+import winnow_client as client
 from curation.dashboard.docs.pages import documents, find
 from curation.dashboard.docs.reference import GENERATED, command_line, python_client, run_kinds
 from curation.exports.formats import TRAINERS
 from curation.exports.recipes.recipe import Recipe
 from curation.runs.kinds import listed_kinds
-from winnow import client
 from winnow.__main__ import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -31,7 +31,7 @@ def test_a_new_project_begins_at_its_checklist(client: Client) -> None:
     client.force_login(make_user(is_superuser=True))
     answer = client.post("/projects/new/", {"slug": "fresh", "name": "Fresh"}, follow=True)
     assert answer.request["PATH_INFO"] == "/p/fresh/"
-    assert "Add a model" in answer.content.decode()
+    assert "I have answers to review" in answer.content.decode()
 
 
 def test_an_empty_export_does_not_bring_the_checklist_back(client: Client, project: Project) -> None:

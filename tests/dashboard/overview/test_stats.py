@@ -184,11 +184,11 @@ def test_a_blind_reviewer_sees_no_calls_of_models_until_all_samples_are_decided(
 class TestChecklist:
     """The first page of a project without an export."""
 
-    def test_an_empty_project_is_a_checklist_and_nothing_else(self, client: Client) -> None:
+    def test_an_empty_project_has_the_chosen_checklist_and_nothing_else(self, client: Client) -> None:
         user = make_user()
         project = make_project(user=user)
         client.force_login(user)
-        page = client.get(f"/p/{project.slug}/").content.decode()
+        page = client.get(f"/p/{project.slug}/?start=prompts").content.decode()
         assert f'<a class="btn btn--primary" href="/p/{project.slug}/models/new/">Add a model</a>' in page
         assert page.count("btn--primary") == 1
         assert "data-figure-url" not in page and "No runs yet" not in page and "unknown cost" not in page
@@ -196,11 +196,12 @@ class TestChecklist:
     def test_the_next_step_moves_on_and_optional_ones_do_not_block(self) -> None:
         project = make_project()
         make_endpoint(project)
-        assert self._next(project) == "Turns"
+        assert self._next(project) == "Prompts"
         make_prompt(project)
         cache.clear()
         assert self._next(project) == "Duel"
         make_duel(project, bucket="final", score=90.0)
+        make_run(project, kind="duel", state="succeeded")
         cache.clear()
         assert self._next(project) == "Review"
 
@@ -214,14 +215,14 @@ class TestChecklist:
         project = make_project()
         viewer = access_of(make_member(project, role="viewer"), project)
         assert viewer is not None
-        steps = checklist_of(viewer, project_stats(project))
+        steps = checklist_of(viewer, project_stats(project), "prompts")
         assert {step.url for step in steps} == {""}
         assert steps[0].needs == "An admin of the project does this."
 
     def _steps(self, project: Project) -> list[ChecklistStep]:
         access = access_of(make_member(project, role="admin"), project)
         assert access is not None
-        return checklist_of(access, project_stats(project))
+        return checklist_of(access, project_stats(project), "prompts")
 
     def _next(self, project: Project) -> str:
         (found,) = [step.title for step in self._steps(project) if step.next]

@@ -1,5 +1,6 @@
 """The page and the REST call of judges."""
 
+import json
 import re
 from collections import Counter
 from html import unescape
@@ -141,7 +142,6 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
         "run=1&part=leak",
         "run=1&said=flip",
         "run=1&judge=a&said=x",
-        "run=1&judge=a&dimension=x",
     ],
 )
 def test_a_filter_by_what_a_judge_said_names_its_run_and_judge(client: Client, query: str) -> None:
@@ -184,8 +184,8 @@ def test_weights_change_the_verdict_of_judges_that_win_some_dimensions(client: C
     models.says |= {"judge-a": fair(won=1)}
     project, _ = make_arena(prompts=3, judges=("judge-a",))
     run_to_end(project)
-    [equal] = read(client, project, "?correctness=1")["verdicts"]
-    [only] = read(client, project, "?grounding=0&progress=0&protocol=0&efficiency=0")["verdicts"]
+    [equal] = read(client, project, "?weight=correctness=1")["verdicts"]
+    [only] = read(client, project, "?weight=grounding=0,progress=0,protocol=0,efficiency=0")["verdicts"]
     # The challenger wins correctness and draws the rest: 0.6 on average.
     assert equal["after"]["margin"] == pytest.approx(20.0)
     assert only["after"]["margin"] == pytest.approx(100.0)
@@ -217,20 +217,33 @@ def test_cost_per_verdict_is_unknown_where_a_price_is(client: Client, run: Run) 
         assert cost is None or float(judge["cost_per_verdict"]) == pytest.approx(float(cost) / 48)
 
 
-@pytest.mark.parametrize("query", ["?without=nobody", "?without=judge-a,judge-b,judge-c", "?run=999999"])
+@pytest.mark.parametrize(
+    "query", ["?without=nobody", "?without=judge-a,judge-b,judge-c", "?run=999999", "?weight=charm=1"]
+)
 def test_what_cannot_be_computed_is_refused(client: Client, run: Run, query: str) -> None:
     read(client, run.project, query, 404 if "run" in query else 422)
+
+
+def test_the_charts_show_bias_and_agreement_with_intervals_and_numbers(client: Client, run: Run) -> None:
+    client.force_login(make_member(run.project, make_user(), Role.CURATOR))
+    html = client.get(f"/p/{run.project.slug}/judges/?run={run.pk}").content.decode()
+    bias, agreement = [json.loads(found) for found in re.findall(r'"application/json">(\{"data".*?)</script>', html)]
+    (first_answer,) = [trace for trace in bias["data"] if trace["name"] == "prefers the first answer"]
+    assert first_answer["y"] == ["judge-a", "judge-b", "judge-c"] and first_answer["x"] == [0.5, 0.5, 1.0]
+    assert first_answer["text"][2].startswith("n = ") and first_answer["error_x"]["arrayminus"][2] > 0
+    (cells,) = agreement["data"]
+    assert cells["z"][0] == [None, 0.0, 0.0] and cells["text"][0] == ["", "0%", "0%"]
 
 
 def test_the_page_names_the_flaw_and_the_deleted_judge(client: Client, run: Run) -> None:
     Endpoint.objects.filter(name="judge-c").delete()
     client.force_login(make_member(run.project, make_user("ada"), Role.CURATOR))
-    html = client.get(f"/p/{run.project.slug}/judges/?without=judge-c&protocol=0.5").content.decode()
+    html = client.get(f"/p/{run.project.slug}/judges/?without=judge-c&weight=protocol=0.5").content.decode()
     assert "prefers the first answer: 100 %" in html and html.count("deleted model") == 1
     assert (
         f"/duels/?run={run.pk}&amp;judge=judge-c&amp;said=flip&amp;dimension=correctness" in html
         and 'id="tried"' in html
-        and 'value="0.5"' in html
+        and 'value="protocol=0.5"' in html
     )
 
 

@@ -1,5 +1,6 @@
 """Live episodes on stand-ins for usual environments: refused actions, misfits, missing episodes."""
 
+import json
 from typing import Any
 
 import pytest
@@ -129,3 +130,18 @@ def test_a_second_try_of_what_failed_is_said(project: Project, server: ModelServ
     assert figures(run)["first"]["episodes_missing"] == 0
     (note,) = missing_notes(Evaluation.objects.get(run=run), run.result["models"])
     assert "1 episode is the second try" in note and "shifts the figures" in note
+
+
+def test_the_tools_of_a_server_are_called_as_functions(
+    project: Project, server: ModelServer, usual_servers: str
+) -> None:
+    """The model server calls the first function that it is offered."""
+    at_server(project, server, "caller")
+    server.behave("caller", calls=True, arguments='{"message": "hi"}')
+    run = live(project, "caller", environment=f"{usual_servers}/echo", tools=True, episodes=1, max_steps=2)
+    one = Episode.objects.select_related("text").get(by__evaluation__run=run)
+    called = [json.loads(step["action"]) for step in one.text.trace]
+    assert called == [{"tool_name": "echo_message", "arguments": {"message": "hi"}}] * 2
+    assert "hi" in str(one.text.trace[0]["observation"]) and one.format_failures == 0
+    with pytest.raises(Invalid, match="calls of tools"):
+        live(project, "caller", environment=f"{usual_servers}/maze", tools=True)

@@ -15,11 +15,23 @@ from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.trajectories.models import Outcome, Strategy
 from tests.exports.consumers.tiny_model import write_tokenizer
-from tests.exports.exporting import content, make_approved, make_kept, make_pair, make_rejected, run_export
+from tests.exports.exporting import (
+    approve,
+    content,
+    make_approved,
+    make_kept,
+    make_pair,
+    make_rejected,
+    reject,
+    run_export,
+    same_prompt,
+)
 from tests.factories import (
     CHALLENGER,
     HISTORY,
     KING,
+    called,
+    make_imported,
     make_project,
     make_scenario,
     make_trajectory,
@@ -72,6 +84,27 @@ def exported(project: Project, recipe: dict[str, Any]) -> Export:
     for strategy in Strategy.values:
         make_pair(kept, failed, strategy)
     return run_export(project, recipe)
+
+
+def exported_sessions(project: Project, recipe: dict[str, Any]) -> Export:
+    """Imported runs with tools: one with a step that is not learned from and a failed one of its task, one that ends
+    after its first step, and a rejected one. An approved and a rejected answer to one prompt."""
+    user = make_user()
+    done = {"source": "agent", "message": "One row."}
+    steps = (called("ls", "a.csv\n"), called("cat a.csv", "1\n", 2), called("wc -l a.csv", "1\n", 3), done)
+    solved = make_imported(project, *steps, marks={"3": {"learn": False}})
+    failed = make_imported(project, called("pwd", "/app\n"), done, outcome=Outcome.FAILED)
+    trimmed = make_imported(
+        project, called("ls b", "b\n"), called("rm b", "", 2), task="trim", marks={"3": {"end": True}}
+    )
+    bad = make_imported(project, called("rm -rf a", ""), {**done, "message": "Gone."}, task="bad")
+    for kept in (solved, trimmed):
+        approve(kept.sample, by=user)
+    for avoided in (failed, bad):
+        reject(avoided.sample, by=user)
+    make_pair(solved, failed, at=2)
+    same_prompt(make_approved(project, by=user), make_rejected(project, by=user, challenger="A rejected answer."))
+    return run_export(project, {"near_duplicates": None, **recipe})
 
 
 def read(reader: str, export: Export, folder: Path, model: Path) -> dict[str, list[dict[str, str]]]:
@@ -134,3 +167,30 @@ def test_one_step_of_sft_dpo_and_kto_on_a_tiny_model(tmp_path: Path, tokenizer: 
     assert {name: len(rows) for name, rows in found.items()} == {"sft": 7, "dpo": 5, "kto": 12}
     assert losses(found["sft"]) == [CHALLENGER] * 3 + COMMANDS
     assert KING not in "".join(row["loss"] for row in found["sft"])
+
+
+LEARNED = ["ls", "wc -l a.csv", "ls b"]
+
+
+def trained(rows: list[dict[str, str]]) -> str:
+    return "\n".join(row["loss"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "rows"),
+    [
+        ("llamafactory", {"llamafactory-sft": 5, "llamafactory-dpo": 2}),
+        ("axolotl", {"axolotl-chat": 3, "axolotl-dpo": 1}),
+        ("verl", {"verl": 3}),
+        ("trl", {"sft": 5, "dpo": 2, "kto": 10}),
+    ],
+)
+def test_sessions_with_tools_train_on_what_was_approved_alone(
+    tmp_path: Path, tokenizer: Path, trainer: str, rows: dict[str, int]
+) -> None:
+    export = exported_sessions(make_project(), {"trainer": trainer})
+    found = read(trainer, export, tmp_path / "export", tokenizer)
+    assert {name: len(read) for name, read in found.items()} == rows
+    loss = trained(next(iter(found.values())))
+    assert all(f'"{command}"' in loss for command in LEARNED) and "One row." in loss and CHALLENGER in loss
+    assert not any(text in loss for text in ("cat a.csv", "rm b", "pwd", "Gone.", "A rejected answer."))

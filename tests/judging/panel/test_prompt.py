@@ -10,7 +10,7 @@ import pytest
 
 from judging.messages import Message
 from judging.panel.neutral import neutralise
-from judging.panel.prompt import VERDICT_SCHEMA, JudgePrompt, judge_messages, render_history
+from judging.panel.prompt import JudgePrompt, judge_messages, render_history, verdict_schema
 from judging.panel.rubric import DIMENSIONS
 from tests.judging.turns import read_turns
 
@@ -201,8 +201,8 @@ def test_tool_calls_and_results_are_rendered() -> None:
 
 
 def test_the_schema_asks_for_exactly_the_rubric() -> None:
-    assert VERDICT_SCHEMA["required"] == [*DIMENSIONS, "reason"]
-    assert VERDICT_SCHEMA["additionalProperties"] is False
+    assert verdict_schema(DIMENSIONS)["required"] == [*DIMENSIONS, "reason"]
+    assert verdict_schema(DIMENSIONS)["additionalProperties"] is False
 
 
 @pytest.mark.parametrize(

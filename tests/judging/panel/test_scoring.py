@@ -141,7 +141,7 @@ def test_weights_move_the_score_but_not_the_metrics() -> None:
 
 @pytest.mark.parametrize(
     "weights",
-    [{"correctness": 1.0}, dict.fromkeys(DIMENSIONS, 0.0), dict.fromkeys(DIMENSIONS, 1.0) | {"progress": -1.0}],
+    [dict.fromkeys(DIMENSIONS, 0.0), dict.fromkeys(DIMENSIONS, 1.0) | {"progress": -1.0}],
 )
 def test_weights_that_make_no_sense_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="weights"):

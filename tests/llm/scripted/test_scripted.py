@@ -293,9 +293,9 @@ def test_duels_spread_over_all_buckets() -> None:
     turns = duelled_turns()
     spread = Counter(bucket([judge_score(judge, turn) for judge in PANEL]) for turn in turns)
     print(f"{len(turns)} duels: {dict(spread)}")
-    assert 0.35 <= spread["final"] / len(turns) <= 0.47
-    assert 0.18 <= spread["refined"] / len(turns) <= 0.30
-    assert 0.18 <= spread["defeat"] / len(turns) <= 0.32
+    assert 0.28 <= spread["final"] / len(turns) <= 0.47
+    assert 0.18 <= spread["refined"] / len(turns) <= 0.35
+    assert 0.18 <= spread["defeat"] / len(turns) <= 0.35
     assert 2 <= spread["unparsed"] <= 4
 
 

@@ -10,7 +10,7 @@ from curation.projects.models import Project, Role
 from tests.factories import make_bearer, make_member
 
 SAMPLES, LOOKS = 40, 20
-AUDIT = {"score": "score", "size": LOOKS, "alpha": 0.2, "delta": 0.1}
+AUDIT = {"score": "score", "size": LOOKS, "extensions": 0, "alpha": 0.2, "delta": 0.1}
 
 
 class Caller:

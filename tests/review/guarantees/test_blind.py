@@ -1,6 +1,5 @@
 """A reviewer cannot tell a sample that an audit drew from another one."""
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,14 +7,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
 from curation.guarantees.models import Draw
 from curation.projects.models import Project
 from curation.review.models import Lease
 from curation.samples.models import Sample
-from tests.parts import chromium
 from tests.review.guarantees.auditing import LOOKS, Caller
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,18 +63,6 @@ def test_the_share_for_audits_mixes_them_with_other_samples(curator: Caller, rev
     drawn = set(Draw.objects.values_list("sample_id", flat=True))
     # By chance alone there are none or only drawn ones once in 100,000 times.
     assert 0 < sum(pk in drawn for pk in taken) < LOOKS
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
-        )
-        yield found
-        found.close()
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_a_withdrawn_guarantee_leaves_no_row_in_a_new_export(
     assert len(rows(left_out, "sft-messages.train.jsonl")) == LOOKS
 
     # Before workers have given a single sample back, no export has it.
-    Guarantee.objects.update(withdrawn_at="2026-01-01T00:00:00Z", finished=False)
+    Guarantee.objects.update(withdrawn_at="2026-01-01T00:00:00Z", finished=False, cursor=0)
     meanwhile = run_export(project, recipe)
     assert len(rows(meanwhile, "sft-messages.train.jsonl")) == LOOKS
     assert set(reasons(meanwhile).values()) == {"not_approved"}

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, Route, expect
 from curation.duels.models import Duel
 from curation.projects.models import Project
 from curation.review.models import Decision
-from tests.review.pages.test_browser import at, browser, duels, page  # noqa: F401 - fixtures
+from tests.review.pages.test_browser import at, duels, page  # noqa: F401 - fixtures
 from tests.review.rows import sample_of, show_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

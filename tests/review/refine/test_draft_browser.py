@@ -12,7 +12,7 @@ from curation.samples.models import Status
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
 from tests.duels.running import CHALLENGER, KING, Models, end
 from tests.factories import make_duel, make_endpoint
-from tests.review.pages.test_browser import browser, page, shot  # noqa: F401 - fixtures
+from tests.review.pages.test_browser import page, shot  # noqa: F401 - fixtures
 from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -80,7 +80,9 @@ def test_what_beats_king_and_parent_is_a_revision_in_the_queue(bench: Bench) -> 
     assert (row["outcome"], row["revision"], row["reason"]) == ("better", str(revision.pk), "")
     assert {score["against"]: score["score"] for score in row["scores"]} == {"king": 100.0, "parent": 100.0}
     assert len(row["scores"][0]["readings"]) == 6
-    assert "Of 3 improved answers, 3 got better than king and parent" in bench.page(f"runs/{run.pk}/")
+    assert "Of 3 improved answers, 3 got better than the other answer and the text before" in bench.page(
+        f"runs/{run.pk}/"
+    )
     assert AuditEntry.objects.filter(action="sample.revise").count() == 3
 
 
@@ -106,8 +108,8 @@ def test_what_is_not_better_is_kept_with_its_reason(bench: Bench) -> None:
     assert (run.result["better"], run.result["kept"]) == (0, 3)
     assert not Revision.objects.exists() and set(Sample.objects.values_list("version", flat=True)) == {1}
     (row, *_) = bench.get(f"/projects/{bench.project.slug}/suggestions?outcome=kept")["data"]
-    assert row["reason"] == "It does not beat its parent (0.0, 50 is equal)."
-    assert "It does not beat its parent" in bench.page(f"samples/suggestions/?run={run.pk}")
+    assert row["reason"] == "It does not beat the text before (0.0, 50 is equal)."
+    assert "It does not beat the text before" in bench.page(f"samples/suggestions/?run={run.pk}")
 
 
 def test_a_lower_score_against_the_king_than_the_parents_is_not_better(bench: Bench) -> None:
@@ -119,7 +121,7 @@ def test_a_lower_score_against_the_king_than_the_parents_is_not_better(bench: Be
     bench.models.says |= dict.fromkeys(JUDGES, reply)
     bench.refine()
     assert set(Suggestion.objects.values_list("reason", flat=True)) == {
-        "Against the king it has 60.0, its parent had 70.0 by the same panel."
+        "Against the other answer it has 60.0, the text before 70.0 by the same panel."
     }
 
 
@@ -230,6 +232,6 @@ class TestJudgeAgain:
         assert bench.post(path, make_user()).status_code == 404
         assert bench.post(path, make_member(bench.project)).status_code == 202
         Revision.objects.update(of="opponent")
-        assert "changes the king" in bench.post(path).json()["detail"]
+        assert "of the other answer" in bench.post(path).json()["detail"]
         reviewer = make_member(bench.project)
         assert bench.get(f"/projects/{bench.project.slug}/suggestions", reviewer)["status"] == 403

@@ -187,3 +187,19 @@ def test_a_cancelled_run_leaves_no_sandbox(
     assert run.state == "cancelled"
     assert not Trajectory.objects.of(project).exists()
     assert list(records.iterdir()) == []
+
+
+def test_an_operator_of_function_tools_works_in_the_real_terminal(server: ModelServer) -> None:
+    """The model server calls the first function that it is offered, `bash`."""
+    project = make_stage(server)
+    scenario = make_played(project, "by calls")
+    gated(project)
+    server.behave("operator-a", calls=True, arguments='{"command": "todo --help; pwd"}')
+    try:
+        run = end(start(project, tools=True, max_turns=2))
+    finally:
+        server.behave("operator-a", calls=False)
+    row = Trajectory.objects.select_related("text").get(run=run, scenario=scenario)
+    action, shown = row.text.turns[1:3]
+    assert (action["text"], shown["text"].splitlines()[:2]) == ("todo --help; pwd", ["usage: todo", "/home/agent"])
+    assert (row.outcome, row.commands, row.format_errors) == ("no_terminal", 2, 0)

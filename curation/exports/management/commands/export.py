@@ -43,6 +43,7 @@ class Command(BaseCommand):
         if run.state != RunState.SUCCEEDED:
             raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
         for file in Export.objects.get(run=run).files.all():
+            (to / file.name).parent.mkdir(exist_ok=True)
             write_file(file, to / file.name)
             self.stdout.write(str(to / file.name))
 

@@ -14,6 +14,7 @@ from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_prompt, read_system, read_task
 from curation.imports.layouts.rows.columns import Columns, is_message
+from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
 from curation.imports.layouts.rows.stepwise import read_steps, read_text
@@ -48,7 +49,10 @@ def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple
     """Return the session of a row, and the account of its fields. Raises `RowRefused`."""
     cleaned, replaced = clean(dict(row), "")
     applied = mapping.apply(cleaned) if mapping else Applied(cleaned)
-    fields = Fields(applied.row, names=applied.names)
+    filled = with_images(applied.row)
+    fields = Fields(filled, names=applied.names)
+    if filled is not applied.row:
+        fields.take(COLUMN, "steps")
     for path in replaced:
         fields.became(path, REPLACED)
     session = _read(Columns(fields, applied.roles), applied.metadata)

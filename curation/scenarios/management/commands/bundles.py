@@ -9,8 +9,8 @@ from django.http import QueryDict
 from curation.imports.sources.rows import SourceError
 from curation.projects.management.options import project_named, user_named
 from curation.projects.models import Project
-from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
+from curation.scenarios.bundles.harbor import Document, parse_scenario
 from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        importing = verbs.add_parser("import", help="a folder of .json files, a .zip of one, a .jsonl or a .json file")
+        importing = verbs.add_parser("import", help="a folder, archive or file of Harbor tasks or bundles")
         importing.add_argument("source", type=Path, help="the folder or file")
         importing.add_argument("--strict", action="store_true", help="import nothing if one is refused")
         importing.add_argument("--user", default="", help="the user in the audit log")
@@ -72,13 +72,13 @@ class Command(BaseCommand):
         if not bundles:
             raise CommandError(f"There is no bundle in {source}.")
 
-    def _read(self, file: BundleFile, taxonomy: Taxonomy) -> Bundle | None:
+    def _read(self, file: BundleFile, taxonomy: Taxonomy) -> Document | None:
         """The bundle, or None after printing its errors."""
         if file.refusal:
             self.stderr.write(f"{file.path}: {file.refusal}")
             return None
         try:
-            return parse_bundle(file.document, taxonomy=taxonomy)
+            return parse_scenario(file.document, taxonomy=taxonomy)
         except Problem as refused:
             for error in refused.errors:
                 self.stderr.write(f"{file.path}: {error}")

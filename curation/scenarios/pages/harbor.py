@@ -1,0 +1,90 @@
+"""What the page of a Harbor task shows: its instruction, environment, solution and tests, all texts escaped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from curation.scenarios.bundles.harbor import TaskPart, stored_task
+from curation.scenarios.models import Scenario
+from curation.scenarios.pages.fixtures import FixtureView, fixture_view
+from curation.web.problems import Invalid
+from curation.web.text.markup import render_text, visible, with_signs
+from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, STEPS, TESTS, Task
+
+SECTIONS = {ENVIRONMENT: "Environment", SOLUTION: "Solution", TESTS: "Tests"}
+
+
+@dataclass(frozen=True, slots=True)
+class FolderView:
+    title: str
+    files: tuple[FixtureView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """`problems` says what Harbor does not take in a task from before a rule, `not_run_here` what Docker lacks."""
+
+    plain_name: str
+    name: SafeString
+    title: SafeString
+    author: SafeString
+    reason: SafeString
+    axes: tuple[tuple[str, str], ...]
+    source: SafeString
+    instruction: SafeString
+    facts: tuple[tuple[str, SafeString], ...]
+    folders: tuple[FolderView, ...]
+    not_run_here: tuple[str, ...]
+    problems: str
+
+
+def task_view(row: Scenario) -> TaskView:
+    """Needs `with_bundle()`."""
+    document: Mapping[str, Any] = row.text.bundle
+    parts = [TaskPart.model_construct(**part) for part in document["files"]]
+    task, problems = None, ""
+    try:
+        task = stored_task(document)
+    except Invalid as refused:
+        problems = refused.detail
+    return TaskView(
+        plain_name=with_signs(row.name),
+        name=visible(row.name),
+        title=visible(row.title),
+        author=visible(row.authored_by),
+        reason=visible(row.reason),
+        axes=tuple((axis, with_signs(str(value))) for axis, value in row.axes.items()),
+        source=visible(document.get("source", "")),
+        instruction=render_text(task.instruction if task else ""),
+        facts=tuple((name, visible(text)) for name, text in _facts(task)) if task else (),
+        folders=tuple(_folders(parts)),
+        not_run_here=tuple(map(with_signs, task.not_run_here())) if task else (),
+        problems=with_signs(problems),
+    )
+
+
+def _facts(task: Task) -> list[tuple[str, str]]:
+    config = task.config
+    timeout = config.agent.timeout_sec
+    facts = [
+        ("Schema", config.schema_version),
+        ("Image", config.environment.docker_image or "built from its Dockerfile"),
+        ("Verifier", "in a machine of its own" if task.is_separate else "on the agent's machine"),
+        ("Time", f"agent {f'{timeout:g} s' if timeout else 'unlimited'}, verifier {config.verifier.timeout_sec:g} s"),
+        ("Steps", ", ".join(task.steps)),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def _folders(parts: list[TaskPart]) -> list[FolderView]:
+    """The files by their folders; those of steps are with the task's own of the same kind."""
+    found: dict[str, list[FixtureView]] = {title: [] for title in [*SECTIONS.values(), "Other files"]}
+    for part in parts:
+        names = part.path.split("/")
+        kind = names[2] if names[0] == STEPS and len(names) > 3 else names[0]
+        file = part.file()
+        title = SECTIONS.get(kind, "Other files")
+        found[title].append(fixture_view(part.path, getattr(part, "mode", "644"), file.data))
+    return [FolderView(title, tuple(files)) for title, files in found.items() if files]

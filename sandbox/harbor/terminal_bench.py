@@ -1,0 +1,152 @@
+"""Tasks of Terminal-Bench's older layout, one folder with `task.yaml`, as files of a Harbor task.
+
+The tests keep their script `run-tests.sh`; its exit code is the reward. A machine of several services, and keys that a
+Dockerfile does not have, are refused by name: Harbor's own `harbor tasks migrate` converts some of these.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from sandbox.harbor.tasks import (
+    COMPOSE,
+    CONFIG,
+    DOCKERFILE,
+    ENVIRONMENT,
+    INSTRUCTION,
+    SCHEMAS,
+    SOLUTION,
+    TESTS,
+    Files,
+    TaskFile,
+    TaskRefused,
+    dump_toml,
+)
+
+TASK = "task.yaml"
+_SOLUTIONS = ("solution.sh", "solution.yaml")
+_OWN = frozenset({TASK, COMPOSE, "run-tests.sh", *_SOLUTIONS})
+_TEST = f"""#!/bin/bash
+export TEST_DIR=/{TESTS}
+bash /{TESTS}/run-tests.sh
+status=$?
+mkdir -p /logs/verifier
+if [ $status -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+"""
+# Keys of the one service that Terminal-Bench's own template has; Harbor's does the same.
+_TEMPLATE = frozenset({"build", "image", "container_name", "command", "volumes", "stdin_open", "tty"})
+_SPECIAL_KEY = re.compile(r"(C|M)-\w|Escape|Tab|Up|Down|Left|Right|BSpace")
+
+
+class TaskYaml(BaseModel):
+    instruction: str = ""
+    descriptions: list[dict[str, str]] = []
+    author_name: str = ""
+    author_email: str = ""
+    difficulty: str = ""
+    category: str = ""
+    tags: list[str] = []
+    max_agent_timeout_sec: float = 360.0
+    max_test_timeout_sec: float = 60.0
+
+    @property
+    def text(self) -> str:
+        """The instruction, in the first layout that of the description `base`."""
+        base = (one.get("description", "") for one in self.descriptions if one.get("key") == "base")
+        return self.instruction or next(base, "")
+
+
+def harbor_files(files: Files) -> Files:
+    """Return the files of the Harbor task. Raises `TaskRefused` for what has no counterpart."""
+    try:
+        given = TaskYaml.model_validate(_yaml(files, TASK))
+    except ValidationError as error:
+        raise TaskRefused(
+            [(TASK, f"{'.'.join(map(str, one['loc']))}: {one['msg']}") for one in error.errors()]
+        ) from None
+    if not given.text.strip():
+        raise TaskRefused([(TASK, "instruction: missing")])
+    if "run-tests.sh" not in files:
+        raise TaskRefused([("run-tests.sh", "missing")])
+    metadata = given.model_dump(include={"author_name", "author_email", "difficulty", "category", "tags"})
+    document = {
+        "schema_version": SCHEMAS[-1],
+        "metadata": {name: value for name, value in metadata.items() if value},
+        "verifier": {"timeout_sec": given.max_test_timeout_sec, "environment_mode": "shared"},
+        "agent": {"timeout_sec": given.max_agent_timeout_sec},
+    }
+    made = {
+        CONFIG: TaskFile(dump_toml(document).encode()),
+        INSTRUCTION: TaskFile(f"{given.text.strip()}\n".encode()),
+        f"{TESTS}/test.sh": TaskFile.script(_TEST),
+        f"{TESTS}/run-tests.sh": files["run-tests.sh"],
+    }
+    solution = _solution(files)
+    if solution:
+        made[f"{SOLUTION}/solve.sh"] = solution
+    for path, file in files.items():
+        if path.startswith(f"{TESTS}/"):
+            made[path] = file
+        elif path not in _OWN:
+            made[f"{ENVIRONMENT}/{path}"] = file
+    return made | _environment(files)
+
+
+def _environment(files: Files) -> dict[str, TaskFile]:
+    """The Dockerfile, with the variables and the folder that the Compose file sets."""
+    compose = _yaml(files, COMPOSE) if COMPOSE in files else {}
+    services = compose.get("services") or {"client": {}}
+    if not isinstance(services, Mapping) or len(services) != 1:
+        raise TaskRefused([(COMPOSE, "has several services; migrate it by `harbor tasks migrate`")])
+    service = next(iter(services.values())) or {}
+    unknown = sorted(set(service) - _TEMPLATE - {"environment", "working_dir"})
+    if unknown:
+        raise TaskRefused([(COMPOSE, f"a Dockerfile has nothing like {', '.join(unknown)}")])
+    build = service.get("build") or {}
+    context, name = (
+        (build, DOCKERFILE)
+        if isinstance(build, str)
+        else (
+            build.get("context", "."),
+            build.get("dockerfile", DOCKERFILE),
+        )
+    )
+    if str(context).rstrip("/") not in (".", "") or name not in files:
+        raise TaskRefused([(COMPOSE, f"{name} is not in the folder of the task, from which it must be built")])
+    lines = [f'ENV {key}="{value}"' for key, value in _variables(service) if "T_BENCH_" not in value]
+    if service.get("working_dir"):
+        lines.append(f"WORKDIR {service['working_dir']}")
+    text = files[name].data.rstrip(b"\n") + b"\n" + "".join(f"{line}\n" for line in lines).encode()
+    return {f"{ENVIRONMENT}/{DOCKERFILE}": TaskFile(text)}
+
+
+def _variables(service: Mapping[str, Any]) -> list[tuple[str, str]]:
+    given = service.get("environment") or []
+    pairs = given.items() if isinstance(given, Mapping) else (str(one).partition("=")[::2] for one in given)
+    return [(str(key), str(value)) for key, value in pairs]
+
+
+def _solution(files: Files) -> TaskFile | None:
+    """The script, or the commands of a list of typed lines."""
+    if "solution.sh" in files:
+        return TaskFile(files["solution.sh"].data, 0o755)
+    if "solution.yaml" not in files:
+        return None
+    typed = _yaml(files, "solution.yaml", list)
+    commands = [str(one.get("command", "")) if isinstance(one, Mapping) else str(one) for one in typed]
+    if special := next((command for command in commands if _SPECIAL_KEY.fullmatch(command)), ""):
+        raise TaskRefused([("solution.yaml", f"presses the key {special}, which a script cannot")])
+    return TaskFile.script("".join(f"{line}\n" for line in ["#!/bin/bash", *commands]))
+
+
+def _yaml(files: Files, path: str, kind: type[Any] = dict) -> Any:
+    try:
+        found = yaml.safe_load(files[path].data)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise TaskRefused([(path, f"is not YAML: {str(error).splitlines()[0]}")]) from None
+    if not isinstance(found, kind):
+        raise TaskRefused([(path, "is no table" if kind is dict else "is no list")])
+    return found
