@@ -95,7 +95,7 @@ class EnvServer:
 
         async with serve(self._play, host, port, process_request=self._document, max_size=MAX_BYTES) as server:
             ready(next(iter(server.sockets)).getsockname()[1])
-            await server.serve_forever()
+            await asyncio.Future()
 
     async def _play(self, client: "ServerConnection") -> None:
         """Answer the messages of one socket until it closes."""

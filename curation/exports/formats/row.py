@@ -61,7 +61,8 @@ class Example(NamedTuple):
 
     Of a rejected sample `conversation` has what a model avoids. `labels` say, by the index of a message, how right its
     step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is the ATIF
-    document of a trajectory, if a format needs it.
+    document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a `reward` if one
+    is known.
     """
 
     conversation: Approved
@@ -71,6 +72,8 @@ class Example(NamedTuple):
     rejected: bool = False
     labels: Mapping[int, float] = {}
     document: Mapping[str, object] | None = None
+    group: str = ""
+    reward: float | None = None
 
 
 class Row(NamedTuple):

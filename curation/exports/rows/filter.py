@@ -269,6 +269,7 @@ class ExportFilter:
         rivals = [] if sample.is_rejected else data.rivals.of(rollout)
         values = data.values.get(sample.sample_id, NO_VALUES)
         example = session_example(session, rivals, self._recipe, rejected=sample.is_rejected, values=values)
+        example = example._replace(group=rollout.conversation, reward=rollout.known_reward)
         if self._documents and not sample.is_rejected:
             example = example._replace(document=_document(rollout, self._project))
         if rivals or example.document is not None or approval.scan_rules != rule_set_version():

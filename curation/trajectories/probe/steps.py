@@ -10,6 +10,7 @@ from curation.trajectories.models import Label, StepAdvantage, StepValue, Trajec
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.values import VERDICT_TONES, looks_of
 from curation.trajectories.session.states import labels_hidden
+from curation.trajectories.shell import action_of
 from curation.web.charts import Figure, axis, color, error_bars, figure, lines
 from curation.web.text.figures import percent
 from curation.web.text.markup import with_signs
@@ -122,7 +123,7 @@ def step_worths(access: Access, trajectory: Trajectory) -> StepWorths | None:
             value=value,
             interval=value.value.interval(looks=looks),
             advantage=advantages.get(value.pk),
-            action=summary_line(str(text.steps[value.at]["message"])) if value.at else SafeString("the beginning"),
+            action=summary_line(action_of(text.steps[value.at])) if value.at else SafeString("the beginning"),
             label="" if value.at in hidden else text.marks.get(str(value.at), {}).get("label", ""),
         )
         for value in values

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from django.db import connection
+from django.db.models import Q
 
 from curation.projects.models import Project
 from curation.runs.workers.sandbox import labels_of_server
@@ -20,9 +21,10 @@ class AdmittedScenarios:
     `version` is the SHA-256 of their names and bundles: the same one serves the same tasks."""
 
     def __init__(self, project: Project, limits: Limits, rate: Interval | None = None) -> None:
-        admitted = Scenario.objects.of(project).admitted().order_by("name")
+        admitted = Scenario.objects.of(project).for_rollout().order_by("name")
         if rate is not None:
-            admitted = admitted.with_tries().filter(tried__gt=0, kept_rate__gte=rate.low, kept_rate__lte=rate.high)
+            # What nobody has tried has a rate below 0.
+            admitted = admitted.with_tries().filter(Q(kept_rate__gte=max(rate.low, 0.0), kept_rate__lte=rate.high))
         self._bundles = dict(admitted.values_list("name", "bundle_sha256"))
         self._project, self._limits = project, limits
         self.names: Sequence[str] = list(self._bundles)
@@ -36,7 +38,7 @@ class AdmittedScenarios:
             connection.close()
 
     def _load(self, name: str) -> ServedTask:
-        row = Scenario.objects.of(self._project).admitted().with_bundle().filter(name=name).first()
+        row = Scenario.objects.of(self._project).for_rollout().with_bundle().filter(name=name).first()
         if row is None or row.bundle_sha256 != self._bundles[name]:
             raise NotServed(f"The scenario {name!r} was edited or is no longer admitted: start the server again.")
         bundle = stored_bundle(row.text.bundle)

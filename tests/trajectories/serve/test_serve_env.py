@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -51,6 +52,8 @@ def serve(play: Callable[[str], Awaitable[None]], **options: Any) -> None:
             await play(f"http://127.0.0.1:{await port}")
         finally:
             serving.cancel()
+            with suppress(asyncio.CancelledError):
+                await serving
 
     asyncio.run(both())
 
