@@ -23,7 +23,7 @@ COMMANDS = {
     "import": "import a file or an address, and wait for the end",
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
-    "remote": "run, import or export on a site elsewhere, with an API token",
+    "remote": "run, import, push or export on a site elsewhere, with an API token",
     "backup": "write database, files and key to one archive, while Winnow runs",
     "docs": "write the documentation to a folder, as a static site",
     "mcp": "serve a running Winnow to agents, by the Model Context Protocol",

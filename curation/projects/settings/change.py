@@ -15,7 +15,7 @@ from curation.projects.audit import record
 from curation.projects.members.change import require_person
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.settings.dependents import Preview, apply_change, preview_change
-from curation.projects.settings.patch import Change, Json, merge
+from curation.projects.settings.patch import Json, SettingChange, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
@@ -32,7 +32,7 @@ class ProjectChange:
     """The changed project and the settings that differ from before."""
 
     project: Project
-    settings: tuple[Change, ...]
+    settings: tuple[SettingChange, ...]
 
 
 def may_create_projects(user: User) -> bool:

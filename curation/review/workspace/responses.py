@@ -11,7 +11,7 @@ from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.pace import progress_of
 from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, take_ahead, take_next
-from curation.review.workspace.navigation import Location, last_done, navigation_of, queue_url, sample_url
+from curation.review.workspace.navigation import Location, in_queue, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
@@ -27,13 +27,18 @@ def order_of(query: str) -> Order:
     return ORDERS[given]
 
 
+def wanted_of(query: str) -> SampleFilter:
+    """Return the filter in the query of a queue, which also has an order and the view of trajectories."""
+    return SampleFilter.from_query(QueryDict(query), ignore={"order", "view"})
+
+
 def show_open(request: HttpRequest, access: Access, query: str) -> HttpResponse:
     """The sample that the caller has open in the queue, or a page that takes the next one by a POST."""
     order_of(query)
-    taken = own_open(access=access, wanted=SampleFilter.from_query(QueryDict(query), ignore={"order"}))
+    taken = own_open(access=access, wanted=wanted_of(query))
     if taken is None:
         return show_claim(request, access, queue_url(access.project.slug, query))
-    location = Location(queue=True, query=query)
+    location = in_queue(query)
     return show(request, access, workspace_of(access=access, sample=taken.sample, location=location, lease=taken.lease))
 
 
@@ -44,9 +49,9 @@ def show_claim(request: HttpRequest, access: Access, url: str) -> HttpResponse:
 
 def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "") -> HttpResponse:
     """The next sample of the queue that `query` describes, or its end. A reload shows the same sample again."""
-    wanted = SampleFilter.from_query(QueryDict(query), ignore={"order"})
+    wanted = wanted_of(query)
     taken = take_next(access=access, order=order_of(query), wanted=wanted, resume=True)
-    location = Location(queue=True, query=query)
+    location = in_queue(query)
     if taken is None:
         progress = progress_of(access)
         context: dict[str, object] = {
@@ -91,7 +96,7 @@ def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse
     space = workspace_of(
         access=access,
         sample=taken.sample,
-        location=Location(queue=True, query=query),
+        location=in_queue(query),
         lease=taken.lease,
         skipped_before=taken.skipped_before,
     )

@@ -20,7 +20,7 @@ from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
-from curation.review.queue.pace import Progress, progress_of
+from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
@@ -146,7 +146,7 @@ class Workspace:
     rubric: tuple[Dimension, ...]
     guidelines: SafeString
     reasons: list[tuple[str, str]]
-    progress: Progress | None
+    progress: ReviewProgress | None
     navigation: Navigation
     draft: Draft | None
     preference: str

@@ -139,7 +139,6 @@ def is_edit(function: str, arguments: Mapping[str, object]) -> bool:
 
 
 def is_test(command: str) -> bool:
-    """Whether a command runs tests."""
     return _TEST.search(command[:LOOKED_AT]) is not None
 
 
