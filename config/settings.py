@@ -111,7 +111,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "curation.web.static_files.WinnowStaticFiles",
+    "curation.dashboard.system.static_files.WinnowStaticFiles",
 ]
 MIDDLEWARE = [
     "curation.web.http.middleware.TrafficMiddleware",
@@ -314,7 +314,7 @@ FILES_URL = env.url("FILES_URL", f"file://{WINNOW_DATA / 'files'}", schemes={"fi
 MEDIA_ROOT, DEFAULT_STORAGE = env.storage("FILES_URL", FILES_URL)
 STORAGES = {
     "default": DEFAULT_STORAGE,
-    "staticfiles": {"BACKEND": "curation.web.static_files.HashedFiles"},
+    "staticfiles": {"BACKEND": "curation.dashboard.system.static_files.HashedFiles"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
 KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)

@@ -1,4 +1,4 @@
-"""A Harbor task as files: read and check its folder, write it, and say what a machine with Docker alone cannot run.
+"""A Harbor task as files: read and check its folder, write it, and name the parts that Docker alone cannot run.
 
 `task.toml` is read by models of our own with the fields that matter here. Others stay in the file as they are, and
 Harbor's lint reports those that it does not know.
@@ -285,7 +285,7 @@ def _missing(task: Task) -> Iterator[tuple[str, str]]:
         elif files[f"{root}{INSTRUCTION}"].text is None:
             yield f"{root}{INSTRUCTION}", "is not text"
     script = "test.bat" if config.environment.os == "windows" else "test.sh"
-    steps: list[Step | None] = list(config.steps or [None])
+    steps: list[Step | None] = [*config.steps] if config.steps else [None]
     for step in steps:
         folders = [f"{STEPS}/{step.name}/{TESTS}"] if step else []
         folders.append(TESTS)

@@ -80,6 +80,7 @@ PROMISED = {
     f"{PROJECT}/scenarios": "get post",
     f"{PROJECT}/scenarios/coverage": "get",
     f"{PROJECT}/scenarios/bundles.zip": "get",
+    f"{PROJECT}/scenarios/harbor.zip": "get",
     "/scenarios/{scenario_id}": "get put delete",
     "/scenarios/{scenario_id}/bundle.json": "get",
     "/scenarios/{scenario_id}/gate": "post",

@@ -13,6 +13,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.scenarios.bundles.document import EXAMPLE, Bundle
 from curation.scenarios.bundles.files import bundle_json, file_name, files_of, zip_archive
 from curation.scenarios.bundles.harbor import HarborTask, is_harbor, parse_scenario
+from curation.scenarios.bundles.harbor_dataset import HarborDataset
 from curation.scenarios.bundles.save import delete_scenario, save_scenario
 from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
@@ -36,6 +37,7 @@ from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict
 from curation.web.text.storable import read_json
+from sandbox.harbor.export import IMAGE
 
 router = Router(tags=["scenarios"])
 Json = dict[str, object]
@@ -127,6 +129,21 @@ def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     refuse_measured(access, wanted)
     rows = wanted.apply(Scenario.objects.of(access.project))
     return FileResponse(zip_archive(files_of(rows)), as_attachment=True, filename=f"{slug}-scenarios.zip")
+
+
+@router.get("/projects/{slug}/scenarios/harbor.zip", summary="Admitted scenarios as a Harbor data set, zipped")
+def download_harbor(request: HttpRequest, slug: str, image: str = IMAGE) -> FileResponse:
+    """Those that match the filter of the list. `image` is the base of the machines of bundles.
+
+    `registry.json` lists the tasks, and `skipped.json` the scenarios that have no counterpart, with the reason.
+    """
+    access = enter(request, slug, Scope.READ)
+    query = request.GET.copy()
+    query.pop("image", None)
+    wanted = ScenarioFilter.from_query(query)
+    refuse_measured(access, wanted)
+    dataset = HarborDataset(access.project, wanted.apply(Scenario.objects.of(access.project)), image)
+    return FileResponse(dataset.archive(), as_attachment=True, filename=f"{slug}-harbor.zip")
 
 
 @router.get("/scenarios/{scenario_id}", response=ScenarioOut, summary="One scenario: bundle, status, gate report")
