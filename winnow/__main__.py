@@ -24,7 +24,7 @@ COMMANDS = {
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
     "serve-env": "serve a project's scenarios to trainers, as an OpenEnv environment",
-    "remote": "run, import or export on a site elsewhere, with an API token",
+    "remote": "run, import, push or export on a site elsewhere, with an API token",
     "backup": "write database, files and key to one archive, while Winnow runs",
     "docs": "write the documentation to a folder, as a static site",
     "mcp": "serve a running Winnow to agents, by the Model Context Protocol",

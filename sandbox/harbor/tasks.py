@@ -285,7 +285,7 @@ def _missing(task: Task) -> Iterator[tuple[str, str]]:
         elif files[f"{root}{INSTRUCTION}"].text is None:
             yield f"{root}{INSTRUCTION}", "is not text"
     script = "test.bat" if config.environment.os == "windows" else "test.sh"
-    steps: list[Step | None] = list(config.steps or [None])
+    steps: list[Step | None] = [*config.steps] if config.steps else [None]
     for step in steps:
         folders = [f"{STEPS}/{step.name}/{TESTS}"] if step else []
         folders.append(TESTS)

@@ -201,7 +201,7 @@ def test_the_demo_is_ready_in_an_empty_folder(installed: Path, wheels: dict[str,
         process = subprocess.Popen(
             [str(installed / "winnow"), "demo"],
             cwd=work,
-            env=_environment(work, PORT=str(port)),
+            env=_environment(work, PORT=str(port), HOME=str(tmp_path)),  # the scanner caches its rules there
             stdout=said,
             stderr=said,
         )

@@ -20,6 +20,7 @@ LISTS = {
     "king": ("prompts", {"has_record", "doubtful"}),
     "challenger": ("prompts", {"has_record", "doubtful"}),
     "judge": ("prompts", {"has_record", "doubtful"}),
+    "cascade": ("prompts", {"has_record", "doubtful"}),
     "rescore": ("samples", {"bucket", "score_min"}),
     "refine": ("samples", {"bucket", "score_min"}),
     "gate": ("scenarios", {"solved_by", "authored_by"}),

@@ -170,7 +170,6 @@ def one_message_pairs(example: Example) -> Iterable[Preference | SkipReason]:
 
 
 def preference_row(found: Preference, content: Mapping[str, object]) -> Row:
-    """Return the row of a preference."""
     sides = [found.chosen, found.rejected]
     images = images_of([*found.prompt, *found.chosen, *found.rejected])
     return Row(found.source, content, found.prompt, sides, found.pair, against=found.against, images=images)

@@ -1,11 +1,13 @@
 """Why a sample gives no row: a code for programs and a sentence for people."""
 
+import re
 from collections.abc import Collection
 from typing import NamedTuple
 
 from django.db import models
 
 from curation.samples.models import LEAKS, Bucket, Flag, Status
+from judging.answers.read import OPENS_THINKING, OPENS_TOLD
 
 CHARACTERS_PER_TOKEN = 4
 TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
@@ -145,12 +147,15 @@ def sample_reason(
     return SkipReason.OVER_CAP if sample.over_cap else None
 
 
+_OPENS_THINKING = re.compile(f"{OPENS_THINKING}|{OPENS_TOLD}")
+
+
 def answer_reason(text: str) -> SkipReason | None:
     """Return why a text cannot be an assistant turn, chosen or rejected, or None."""
     start = text.lstrip()
     if not start:
         return SkipReason.NO_ANSWER
-    return SkipReason.THINKING if start.startswith(("<think>", "<thinking>")) else None
+    return SkipReason.THINKING if _OPENS_THINKING.match(start) else None
 
 
 def pair_reason(chosen: str, rejected: str) -> SkipReason | None:

@@ -26,7 +26,7 @@ CHUNK = 200
 # Base64 and escapes make a document larger than its fixtures, but never larger than this.
 MAX_FILE_BYTES = 4 * 1024 * 1024
 # A fixed time, so that the same bundles make the same archive.
-_STAMP = (2020, 1, 1, 0, 0, 0)
+STAMP = (2020, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def zip_archive(files: Iterable[tuple[str, bytes]]) -> IO[bytes]:
     archive = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - the caller closes it
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, data in files:
-            packed.writestr(zipfile.ZipInfo(f"{FOLDER}/{name}", _STAMP), data, zipfile.ZIP_DEFLATED)
+            packed.writestr(zipfile.ZipInfo(f"{FOLDER}/{name}", STAMP), data, zipfile.ZIP_DEFLATED)
     archive.seek(0)
     return archive
 

@@ -12,9 +12,10 @@ from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.gate.harbor import TRIALS, require_harbor
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
-from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -69,17 +70,25 @@ class GateRun(Kind[GateParams]):
                     raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
             with check():
                 if not params.dry_run:
-                    require_sandbox()
+                    families = set(scenarios_in(project, params.filter).values_list("family", flat=True).distinct())
+                    if Family.SHELL in families:
+                        require_sandbox()
+                    if Family.HARBOR in families:
+                        require_harbor()
 
     def estimate(self, project: Project, params: GateParams) -> Estimate:
         rows = scenarios_in(project, params.filter)
         if not NAMING_FIELDS & params.filter.keys():
             rows = rows.exclude(status=Status.ADMITTED)
+        tasks = rows.filter(family=Family.HARBOR).count()
         scenarios = rows.count()
-        sessions = 0 if params.dry_run else scenarios * (CHECKS + params.repeats)
-        sandboxes, at_once = counted(sessions, "sandbox"), counted(gates_at_once(), "scenario")
-        note = f"No model is called. About {sandboxes}, {at_once} at a time."
-        return Estimate(items=scenarios, notes=("Nothing is executed." if params.dry_run else note,))
+        if params.dry_run:
+            return Estimate(items=scenarios, notes=("Nothing is executed.",))
+        sandboxes = counted((scenarios - tasks) * (CHECKS + params.repeats), "sandbox")
+        notes = [f"No model is called. About {sandboxes}, {counted(gates_at_once(), 'scenario')} at a time."]
+        if tasks:
+            notes.append(f"Harbor runs about {counted(tasks * (TRIALS + params.repeats), 'trial')} of half a minute.")
+        return Estimate(items=scenarios, notes=tuple(notes))
 
     def finish(self, run: Run, params: GateParams) -> Json:
         """Count the run's scenarios by verdict."""

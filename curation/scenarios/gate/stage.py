@@ -27,18 +27,20 @@ from curation.runs.kinds import (
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle, terminal_of
-from curation.scenarios.bundles.harbor import parse_scenario
-from curation.scenarios.claims.check import AxisCheck, check_axes, reason_of
+from curation.scenarios.bundles.harbor import is_harbor, parse_scenario, stored_task
+from curation.scenarios.claims.check import check_axes, reason_of
 from curation.scenarios.claims.evidence import Evidence, Finding, told
 from curation.scenarios.gate.findings import findings_of
+from curation.scenarios.gate.harbor import gate_task, harbor_command
+from curation.scenarios.gate.result import GateResult
 from curation.scenarios.gate.typed import commands_of, lost_between
-from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import MAX_REASON, AxisClearance, Family, GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Invalid
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import Task
-from sandbox.errors import SandboxFailed
+from sandbox.errors import SandboxError, SandboxFailed
 from sandbox.gate.documentation import read_documentation
 from sandbox.gate.experiments import Subject
 from sandbox.gate.gate import run_gate
@@ -50,20 +52,6 @@ Scenarios = Callable[[Run], ScenarioQuerySet]
 CHUNK = 2000
 DELETED = "its scenario was deleted"
 ALREADY_ADMITTED = "already admitted; name it in the filter to gate it again"
-
-
-@dataclass(frozen=True, slots=True)
-class GateResult:
-    """The gate's verdict on one bundle. `status` is admitted, rejected or dry_run; `backend` is empty for a dry run.
-
-    `axes` are checked if the bundle is admitted otherwise; a mismatch holds it back (`save_verdict`).
-    """
-
-    status: str
-    reason: str
-    checks: tuple[Check, ...]
-    backend: str = ""
-    axes: tuple[AxisCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +98,8 @@ class DryRunStage(_PlannedGate):
 
 
 class GateStage(_PlannedGate):
-    """A process gates several scenarios at once, each in a thread that opens one sandbox after the other.
+    """A process gates several scenarios at once, each in a thread that opens one sandbox after the other, or runs
+    trials of Harbor.
 
     It calls no model; it is a stage of this kind because such stages work on many items at once.
     """
@@ -123,8 +112,12 @@ class GateStage(_PlannedGate):
         self.most_open = gates_at_once()
 
     def targets(self, run: Run) -> Sequence[Target]:
-        """Without a working sandbox the run ends here and says what to install."""
-        backend()
+        """Without what its scenarios need the run ends here and says what to install."""
+        families = set(self._scenarios(run).order_by().values_list("family", flat=True).distinct())
+        if Family.SHELL in families:
+            backend()
+        if Family.HARBOR in families:
+            harbor_command()
         return []
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, GateJob]:
@@ -135,7 +128,10 @@ class GateStage(_PlannedGate):
     async def work(self, context: LlmContext, item: Item, job: GateJob | None) -> Write:
         if job is None:
             raise ItemSkipped(DELETED)
-        judged = await gate_bundle(stored_bundle(job.document), repeats=self._repeats, labels=labels_of(item))
+        if is_harbor(job.document):
+            judged = await gate_harbor(job.document, repeats=self._repeats)
+        else:
+            judged = await gate_bundle(stored_bundle(job.document), repeats=self._repeats, labels=labels_of(item))
         return partial(save_verdict, job, run=context.run, judged=judged)
 
 
@@ -180,6 +176,26 @@ async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateRe
         return await in_session_thread(work)
     except SandboxFailed as failed:
         raise ItemFailed(f"the sandbox failed, so there is no verdict: {failed}") from failed
+    finally:
+        stopped.set()
+
+
+async def gate_harbor(document: Mapping[str, object], *, repeats: int) -> GateResult:
+    """Gate a Harbor task on this machine. Raises `ItemSkipped` for one that cannot run here, and `ItemFailed` if there
+    is no verdict."""
+    task = stored_task(document)
+    if lacking := task.not_run_here():
+        raise ItemSkipped(f"it cannot be run here: {' '.join(lacking)}")
+    stopped = threading.Event()
+
+    def checkpoint() -> None:
+        if stopped.is_set():
+            raise SandboxFailed("the gate was stopped")
+
+    try:
+        return await in_session_thread(partial(gate_task, task, repeats=repeats, checkpoint=checkpoint))
+    except SandboxError as failed:
+        raise ItemFailed(f"Harbor failed, so there is no verdict: {failed}") from failed
     finally:
         stopped.set()
 

@@ -13,6 +13,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.scenarios.bundles.document import EXAMPLE, Bundle
 from curation.scenarios.bundles.files import bundle_json, file_name, files_of, zip_archive
 from curation.scenarios.bundles.harbor import HarborTask, is_harbor, parse_scenario
+from curation.scenarios.bundles.harbor_dataset import HarborDataset
 from curation.scenarios.bundles.save import delete_scenario, save_scenario
 from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
@@ -31,10 +32,12 @@ from curation.scenarios.pages.schemas import (
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Coverage, coverage
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict
 from curation.web.text.storable import read_json
+from sandbox.harbor.export import IMAGE
 
 router = Router(tags=["scenarios"])
 Json = dict[str, object]
@@ -113,7 +116,12 @@ def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: s
     return coverage(access=access, rows=rows, columns=columns)
 
 
-@router.get("/projects/{slug}/scenarios/bundles.zip", summary="Bundles as a folder of JSON files, zipped")
+# Generators of clients know no ZIP: to them it is bytes.
+@router.get(
+    "/projects/{slug}/scenarios/bundles.zip",
+    openapi_extra=answers_with_file("application/octet-stream", "application/zip", has_etag=False),
+    summary="Bundles as a folder of JSON files, zipped",
+)
 def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     """All that match the filter of the list."""
     access = enter(request, slug, Scope.READ)
@@ -123,12 +131,31 @@ def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     return FileResponse(zip_archive(files_of(rows)), as_attachment=True, filename=f"{slug}-scenarios.zip")
 
 
+@router.get("/projects/{slug}/scenarios/harbor.zip", summary="Admitted scenarios as a Harbor data set, zipped")
+def download_harbor(request: HttpRequest, slug: str, image: str = IMAGE) -> FileResponse:
+    """Those that match the filter of the list. `image` is what the machines of bundles begin from.
+
+    `registry.json` lists the tasks, and `skipped.json` the scenarios that have no counterpart, with the reason.
+    """
+    access = enter(request, slug, Scope.READ)
+    query = request.GET.copy()
+    query.pop("image", None)
+    wanted = ScenarioFilter.from_query(query)
+    refuse_measured(access, wanted)
+    dataset = HarborDataset(access.project, wanted.apply(Scenario.objects.of(access.project)), image)
+    return FileResponse(dataset.archive(), as_attachment=True, filename=f"{slug}-harbor.zip")
+
+
 @router.get("/scenarios/{scenario_id}", response=ScenarioOut, summary="One scenario: bundle, status, gate report")
 def get_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str) -> Json:
     return _respond(response, *_entered(request, scenario_id))
 
 
-@router.get("/scenarios/{scenario_id}/bundle.json", summary="The bundle alone, as a file")
+@router.get(
+    "/scenarios/{scenario_id}/bundle.json",
+    openapi_extra=answers_with_file("application/json"),
+    summary="The bundle alone, as a file",
+)
 def get_bundle(request: HttpRequest, scenario_id: str) -> HttpResponse:
     row = _entered(request, scenario_id)[1]
     response = HttpResponse(bundle_json(row), content_type="application/json")

@@ -48,6 +48,7 @@ class ListPage:
     list_url: str
     api_path: str
     bundles_url: str
+    harbor_url: str
     text: str
     status: str
     query: str
@@ -89,6 +90,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         list_url=url,
         api_path=params.url(api),
         bundles_url=f"{api}/bundles.zip?{query}" if query else f"{api}/bundles.zip",
+        harbor_url=f"{api}/harbor.zip?{query}" if query else f"{api}/harbor.zip",
         text=given.get("text", ""),
         status=given.get("status", ""),
         solved_by=given.get("solved_by", ""),

@@ -11,12 +11,14 @@ from curation.projects.management.options import project_named, user_named
 from curation.projects.models import Project
 from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
 from curation.scenarios.bundles.harbor import Document, parse_scenario
+from curation.scenarios.bundles.harbor_dataset import HarborDataset
 from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Problem
 from curation.web.text.figures import counted
+from sandbox.harbor.export import IMAGE
 
 
 class Command(BaseCommand):
@@ -33,6 +35,10 @@ class Command(BaseCommand):
         exporting.add_argument(
             "--filter", default="", help="as in the URL of the list: status=admitted&axes=task=cleanup"
         )
+        exporting.add_argument(
+            "--as", choices=["bundles", "harbor"], default="bundles", help="harbor: a data set of tasks"
+        )
+        exporting.add_argument("--image", default=IMAGE, help="what the machines of bundles as Harbor tasks begin from")
         for verb in (importing, exporting):
             verb.add_argument("--project", required=True, help="the project's slug")
 
@@ -40,15 +46,21 @@ class Command(BaseCommand):
         project = project_named(str(options["project"]))
         try:
             if options["verb"] == "export":
-                self._export(project, Path(str(options["folder"])), str(options["filter"]))
+                rows = ScenarioFilter.from_query(QueryDict(str(options["filter"]))).apply(Scenario.objects.of(project))
+                folder = Path(str(options["folder"]))
+                if options["as"] == "harbor":
+                    self._export_harbor(HarborDataset(project, rows, str(options["image"])), folder)
+                else:
+                    self.stdout.write(f"{counted(write_folder(files_of(rows), folder), 'bundle')} in {folder}")
             else:
                 self._import(project, Path(str(options["source"])), bool(options["strict"]), str(options["user"]))
         except (Problem, SourceError) as refused:
             raise CommandError(getattr(refused, "detail", str(refused))) from None
 
-    def _export(self, project: Project, folder: Path, query: str) -> None:
-        rows = ScenarioFilter.from_query(QueryDict(query)).apply(Scenario.objects.of(project))
-        self.stdout.write(f"{counted(write_folder(files_of(rows), folder), 'bundle')} in {folder}")
+    def _export_harbor(self, dataset: HarborDataset, folder: Path) -> None:
+        self.stdout.write(f"{counted(dataset.write(folder), 'task')} in {folder}")
+        for name, reason in dataset.skipped.items():
+            self.stderr.write(f"{name}: left out: {reason}")
 
     def _import(self, project: Project, source: Path, strict: bool, user_name: str) -> None:
         user = user_named(user_name)

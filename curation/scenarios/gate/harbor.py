@@ -1,0 +1,81 @@
+"""Gate a Harbor task: its trials are run by Harbor's command with this worker's Docker."""
+
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from django.conf import settings
+
+from curation.scenarios.gate.findings import findings_of
+from curation.scenarios.gate.result import GateResult
+from curation.scenarios.models import Status
+from curation.web.problems import Problem
+from sandbox.errors import SandboxUnavailable
+from sandbox.gate.report import Finding
+from sandbox.harbor.command import Harbor
+from sandbox.harbor.gate import run_harbor_gate
+from sandbox.harbor.tasks import TESTS, Task
+from sandbox.harbor.trials import LocalRunner, Runner
+from sandbox.protocol import Setup
+
+BACKEND = "harbor"
+TRIALS_AT_ONCE = 2
+# Trials of one scenario: two of the oracle and two of `nop`, the scan of the attempts, two that write the reward.
+TRIALS = 7
+# A tests' script may use these without being wrong: Harbor's verifiers install programs, and look for services.
+_ONLY_WARNINGS = ("the network", "the process table", "the machine's name")
+# A machine of two cores runs the trials of one task at a time.
+_turn = threading.Semaphore(1)
+
+
+class NoHarbor(Problem):
+    """The operator has set no command of Harbor, or it does not work."""
+
+    status = 409
+    title = "No Harbor"
+    code = "harbor_missing"
+
+
+def harbor_command() -> Harbor:
+    """Return Harbor's command. Raises `NoHarbor`."""
+    try:
+        return Harbor.of(settings.HARBOR_COMMAND)
+    except SandboxUnavailable as missing:
+        raise NoHarbor(f"Harbor tasks are gated by Harbor's command. {missing} Set HARBOR_COMMAND.") from None
+
+
+def require_harbor() -> None:
+    """Raise `NoHarbor` if no command is set. Whether it works is known on the worker."""
+    if not settings.HARBOR_COMMAND:
+        raise NoHarbor("Harbor tasks are gated by Harbor's command. This server has none: set HARBOR_COMMAND.")
+
+
+def local_runner(folder: Path, checkpoint: Callable[[], None]) -> Runner:
+    return LocalRunner(harbor_command(), folder, TRIALS_AT_ONCE, checkpoint)
+
+
+def gate_task(task: Task, *, repeats: int, checkpoint: Callable[[], None]) -> GateResult:
+    """Gate a task. Raises `NoHarbor`, and `SandboxError` if there is no verdict."""
+    with _turn, tempfile.TemporaryDirectory(prefix="winnow-gate-", ignore_cleanup_errors=True) as name:
+        checkpoint()
+        folder = Path(name)
+        runner = local_runner(folder, checkpoint)
+        verdict = run_harbor_gate(task=task, runner=runner, folder=folder, repeats=repeats, findings=findings_in(task))
+    status = Status.ADMITTED if verdict.admitted else Status.REJECTED
+    return GateResult(status, verdict.reason, verdict.checks, BACKEND)
+
+
+def findings_in(task: Task) -> list[Finding]:
+    """What the shell scripts of the tests read beside the state, such as the clock."""
+    found = []
+    for path, file in task.below(TESTS).items():
+        if path.endswith(".sh") and (text := file.text) is not None:
+            for finding in findings_of(text, "", Setup()):
+                is_warning = any(finding.check.name.endswith(words) for words in _ONLY_WARNINGS)
+                reason = finding.check.reason.replace("of the checker", f"of {path}")
+                reason = f"warning: {reason}" if is_warning else reason
+                check = replace(finding.check, name=f"{path}: {finding.check.name}", passed=is_warning, reason=reason)
+                found.append(Finding(check))
+    return found

@@ -1,0 +1,221 @@
+"""The cheap ways to a reward, as solutions of a Harbor task, made from what its reference changed.
+
+The states are those of `sandbox.gate.cheats`, with what is Harbor's own: modules and programs that tests find in the
+agent's folder, a reward in the agent's files, and the verifier's own places.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sandbox.gate.cheats import Attempt, believed, is_right, left_out, pretended, swapped
+from sandbox.gate.edits import can_make
+from sandbox.gate.foreign import literals_of, stuffed
+from sandbox.gate.neighbours import damaged
+from sandbox.gate.state import Changes, Entry, StateChange, changes_between
+from sandbox.harbor.probe import Probed
+from sandbox.harbor.tasks import ENVIRONMENT, TESTS, Task
+
+MAX_RESULTS, MAX_SOURCES, MAX_OF_KIND = 20, 6, 12
+# What programs leave behind, which is nobody's result.
+_LEFT = re.compile(r"/__pycache__/|\.py[co]$|/\.(cache|pytest_cache|npm|config|local)/|_history$|/\.wget-hsts$|^/tmp/")
+_PATH = re.compile(r"(?<![\w.@-])/?(?:[\w.-]+/)*[\w.-]+")
+_IMPORT = re.compile(r"(?m)^\s*(?:import|from)\s+(\w+)")
+_ANSWERS = re.compile(r"expected|answer|solution|golden|oracle|truth|reference", re.IGNORECASE)
+_LEAVE = "import os\nos._exit(0)\n"
+OUT_OF_REACH = "Keep what the verifier reads or runs in `tests/`, which the agent does not see."
+ELSEWHERE = "Run the tests from another folder than the agent's, such as by `cd /tests`, or by `python3 -I`."
+_RUNS = re.compile(r"\b(?:pytest|python3? -m|python3? -c|unittest|make|npm|node|go test|cargo)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Attempts of one check. They start from the state after the reference, or else from the untouched one. `is_right`:
+    the results may be the reference's, and something else is wrong."""
+
+    name: str
+    attempts: tuple[Attempt, ...]
+    after: bool
+    is_right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The task with its reference's changes. `results` are those that the instruction or the tests name."""
+
+    task: Task
+    seen: Probed
+    changes: Changes
+    results: Changes
+
+
+def subject_of(task: Task, seen: Probed) -> Subject:
+    found = changes_between(seen.before, seen.after)
+    changes = {path: change for path, change in found.items() if not _LEFT.search(path)}
+    text = f"{task.instruction}\n{tests_text(task)}"
+    named = {path: change for path, change in changes.items() if path.rsplit("/", 1)[-1] in text}
+    results = dict(list((named or changes).items())[:MAX_RESULTS])
+    return Subject(task, seen, changes, {path: change for path, change in results.items() if _is_made(change)})
+
+
+def tests_text(task: Task) -> str:
+    return "\n".join(file.text or "" for file in task.below(TESTS).values())
+
+
+def groups_of(subject: Subject) -> list[Group]:
+    """All attempts, without those that have the reference's own result."""
+    before, after = subject.seen.before, subject.seen.after
+    found = [
+        Group("empty and guessed results", tuple(_pretended(subject)), after=False),
+        Group("results of the right shape", tuple(_shaped(subject)), after=True),
+        Group("a reward in the agent's files", tuple(_rewards(subject)), after=False),
+        Group("answers in the agent's machine", tuple(_copied(subject)), after=False, is_right=True),
+        Group("files that the tests read", tuple(_believed(subject)), after=True),
+        Group("modules and programs of the tests", tuple(_shadows(subject)), after=False),
+        Group("damage beside the results", tuple(_damaged(subject)), after=True, is_right=True),
+    ]
+    groups = []
+    for group in found:
+        start = after if group.after else before
+        made = (one for one in group.attempts if all(map(can_make, one.edits.values())))
+        cheats = tuple(one for one in made if group.is_right or not is_right(one, start, subject.results))
+        groups.append(replace(group, attempts=cheats[:MAX_OF_KIND]))
+    return [group for group in groups if group.attempts]
+
+
+def undone(subject: Subject) -> dict[str, Entry | None]:
+    """Edits that take the reference's changes back."""
+    return {path: change.before for path, change in subject.changes.items() if _is_made(change)}
+
+
+# What an agent leaves that waits for the verifier, in a machine that both share: a process that writes the reward when
+# the old one is removed, and modules beside the tests. The loop ends by itself.
+WAITING = f"""#!/bin/sh
+mkdir -p /logs/verifier /{TESTS}
+printf 'import os\\nos._exit(0)\\n' > /{TESTS}/conftest.py
+cat > /tmp/winnow-waits.sh <<'END'
+n=0
+while [ $n -lt 3000 ]; do
+    echo 1 > /logs/verifier/.next && mv /logs/verifier/.next /logs/verifier/reward.txt
+    echo '{{"reward": 1}}' > /logs/verifier/.next && mv /logs/verifier/.next /logs/verifier/reward.json
+    sleep 0.05
+    n=$((n + 1))
+done
+END
+setsid sh /tmp/winnow-waits.sh < /dev/null > /dev/null 2>&1 &
+echo 1 > /logs/verifier/reward.txt
+"""
+WRITTEN = """#!/bin/sh
+mkdir -p /logs/verifier /logs/artifacts
+for folder in /logs/verifier /logs/artifacts .; do
+    echo 1 > "$folder/reward.txt"
+    echo '{"reward": 1}' > "$folder/reward.json"
+done
+"""
+
+
+def _pretended(subject: Subject) -> Iterator[Attempt]:
+    names = [path for path in _named(subject) if path not in subject.results and path not in subject.seen.before]
+    yield from pretended(subject.results, names[:MAX_SOURCES], _stuffing(subject), asked=False)
+    folders = {path: Entry("folder", 0o755) for path, change in subject.results.items() if change.after}
+    if folders:
+        yield Attempt("", "when the results are folders", folders)
+
+
+def _shaped(subject: Subject) -> Iterator[Attempt]:
+    """Whole results that are wrong. Single lines are left to the tests: of a program, many do not matter."""
+    for path, change in subject.results.items():
+        tests, stuffing = tests_text(subject.task), _stuffing(subject)
+        yield from left_out(path, change, checker=tests, stuffing=stuffing, chmods=False, ordered=False, most=0)
+    yield from swapped(subject.results)
+
+
+def _rewards(subject: Subject) -> Iterator[Attempt]:
+    paths = [path for path, change in subject.results.items() if change.after and change.after.kind == "file"]
+    paths += [path for path in _named(subject) if path not in paths and path not in subject.seen.before]
+    texts = {path: '{"reward": 1, "score": 1}\n' if path.endswith(".json") else "1\n" for path in paths[:MAX_RESULTS]}
+    if texts:
+        yield Attempt("", "when the results only say 1", {path: _file(text) for path, text in texts.items()})
+
+
+def _copied(subject: Subject) -> Iterator[Attempt]:
+    """Files with the name of an answer that are in the machine before the work."""
+    answers = {path: entry for path, entry in subject.seen.before.items() if _ANSWERS.search(path.rsplit("/", 1)[-1])}
+    for path, entry in list(answers.items())[:MAX_SOURCES]:
+        if entry.kind == "file" and path not in subject.results:
+            edits = {
+                other: replace(change.after, data=entry.data)
+                for other, change in subject.results.items()
+                if change.after and change.after.kind == "file"
+            }
+            if edits:
+                yield Attempt(path, f"when the results are copies of {path}", edits, advice=OUT_OF_REACH)
+
+
+def _believed(subject: Subject) -> Iterator[Attempt]:
+    sources = [path for path in _named(subject) if path in subject.seen.before and path not in subject.results]
+    for path in sources[:MAX_SOURCES]:
+        if subject.seen.after.get(path) == subject.seen.before[path]:
+            lies = believed(path, subject.seen.before[path], subject.results, _stuffing(subject))
+            yield from (replace(lie, advice=OUT_OF_REACH) for lie in lies)
+
+
+def _shadows(subject: Subject) -> Iterator[Attempt]:
+    """Modules and settings in the agent's folder, which tests that run there load, and programs that do nothing."""
+    folder, before = subject.seen.folder.rstrip("/"), subject.seen.before
+    text = tests_text(subject.task)
+    if _RUNS.search(text):
+        names = ["conftest", "sitecustomize", *_IMPORT.findall(text)]
+        modules = {f"{folder}/{name}.py": _file(_LEAVE) for name in names if f"{folder}/{name}.py" not in before}
+        modules[f"{folder}/GNUmakefile"] = _file("test all check:\n\t@true\n")
+        yield Attempt("", "when modules of the tests are in the agent's folder", modules, advice=ELSEWHERE)
+    programs = {
+        path: replace(before[path], data=_nothing(before[path]))
+        for path in _named(subject)
+        if path in before and before[path].kind == "file" and _nothing(before[path])
+    }
+    if programs:
+        yield Attempt("", f"when {', '.join(list(programs)[:4])} do nothing", programs, advice=OUT_OF_REACH)
+
+
+def _damaged(subject: Subject) -> Iterator[Attempt]:
+    """The reference's result with changes beside it, among the files that the environment's own folder has."""
+    names = {path.rsplit("/", 1)[-1] for path in subject.task.below(ENVIRONMENT)}
+    folder = f"{subject.seen.folder.rstrip('/')}/"
+    own = [path for path in subject.seen.before if path.startswith(folder) or path.rsplit("/", 1)[-1] in names]
+    yield from damaged(subject.results, own, subject.seen.after, "")
+
+
+def _named(subject: Subject) -> list[str]:
+    """Paths of the agent's machine that the tests name, also relative to the agent's folder."""
+    folder, known = subject.seen.folder.rstrip("/"), {*subject.seen.before, *subject.seen.after}
+    found = []
+    for name in _PATH.findall(tests_text(subject.task)):
+        path = name if name.startswith("/") else f"{folder}/{name.removeprefix('./')}"
+        is_elsewhere = path.startswith((f"/{TESTS}/", "/logs/", "/usr/", "/bin/", "/dev/", "/proc/", "/etc/"))
+        if not is_elsewhere and path.count("/") > 1 and (path in known or (name.startswith("/") and "." in path)):
+            found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def _nothing(entry: Entry) -> bytes:
+    """A program that ends well and does nothing, in the language of this one; empty for another file."""
+    first = (entry.text or "").partition("\n")[0]
+    if "python" in first:
+        return f"{first}\n".encode()
+    return b"#!/bin/sh\nexit 0\n" if first.startswith("#!") or entry.mode & 0o100 else b""
+
+
+def _stuffing(subject: Subject) -> str:
+    readable = [
+        entry.text for path, entry in subject.seen.before.items() if entry.text and path.startswith(subject.seen.folder)
+    ]
+    return stuffed([*literals_of(tests_text(subject.task)), subject.task.instruction, *readable[:50]])
+
+
+def _is_made(change: StateChange) -> bool:
+    return can_make(change.before) and can_make(change.after)
+
+
+def _file(text: str) -> Entry:
+    return Entry("file", 0o644, text.encode())

@@ -1,0 +1,323 @@
+"""The gate of Harbor tasks: Harbor itself runs the reference, an agent that does nothing, and cheats.
+
+What the lint and the files say comes first, since trials take many seconds each. Then the oracle must be rewarded and
+`nop` not, each of them at least twice. Then attempts to be rewarded without the work are solutions of copies of the
+task. Where the tests run in the agent's machine, one trial tries them all, and what is rewarded there counts only if it
+is rewarded again in a trial of its own; elsewhere a few of each kind are trials.
+
+A verifier that shares the agent's machine can always be deceived by an agent that is root and leaves a process behind.
+That says nothing about the tests, so it is a warning; of a separate verifier it is a failure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from pathlib import Path
+
+from sandbox.gate.cheats import Attempt
+from sandbox.gate.edits import scripts_of
+from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, ReportLine
+from sandbox.gate.state import Entry, State
+from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, subject_of, undone
+from sandbox.harbor.probe import Probed, Scanned, probe, probed, rewards_of, scan, scannable, with_solution
+from sandbox.harbor.tasks import SOLUTION, Task, TaskFile, TaskRefused
+from sandbox.harbor.trials import Ended, Runner
+
+ORACLE, NOP = "oracle", "nop"
+# Findings of Harbor's lint that are about how a task is isolated, packed or rebuilt, not about what it rewards.
+LINT_WARNINGS = frozenset(
+    {
+        "root-agent",
+        "shared-verifier",
+        "unpinned-image",
+        "unpinned-python-dependency",
+        "unused-harborignore",
+        "verifier-runtime-install",
+        "verifier-network-download",
+        "unknown-config-field",
+    }
+)
+MAX_TRIED_ALONE, MAX_CONFIRMED = 6, 6
+SEPARATE = 'Set `environment_mode = "separate"` in `[verifier]`, so that the agent leaves nothing to it but its files.'
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """An attempt of a group, and its result where it was tried."""
+
+    group: str
+    attempt: Attempt
+    script: str
+    reward: float | None = None
+    printed: str = ""
+
+
+def run_harbor_gate(
+    *, task: Task, runner: Runner, folder: Path, repeats: int, findings: Sequence[Finding] = ()
+) -> GateVerdict:
+    """Gate a task with trials in `folder`. `findings` are those in the texts of the tests.
+
+    Raises `SandboxFailed` or `HarborFailed` if the machine broke: then nothing is known about the task.
+    """
+    copies = _Copies(runner, folder, task)
+    checks = [*_structure(task, runner, copies), *(finding.check for finding in findings)]
+    if any(not check.passed for check in checks):
+        return GateVerdict.of(checks)
+    ended, seen = copies.first(max(1, (repeats + 1) // 2))
+    full = min((trial.reward or 0.0 for trial in ended if trial.agent == ORACLE), default=0.0)
+    checks += [*_rewarded(ended), *_not_rewarded(ended)]
+    if any(not check.passed for check in checks):
+        return GateVerdict.of(checks)
+    if seen is None and not task.steps:
+        reason = "the files of the machine could not be listed by `find` and `tar`, so no cheat can be made"
+        return GateVerdict.of([*checks, Check("results", False, reason)])
+    subject = None if seen is None else subject_of(task, seen)
+    tried = copies.cheats(subject, full)
+    return GateVerdict.of([*checks, *tried], None if subject is None else subject.changes)
+
+
+@dataclass(slots=True)
+class _Copies:
+    """Copies of a task in a folder, each with a name of its own."""
+
+    runner: Runner
+    folder: Path
+    task: Task
+    _made: int = 0
+
+    def write(self, task: Task) -> Path:
+        self._made += 1
+        path = self.folder / "tasks" / f"{self._made:03}"
+        task.write(path)
+        return path
+
+    def first(self, attempts: int) -> tuple[list[Ended], Probed | None]:
+        """The trials of the oracle and of `nop`, half of them in a copy that also looks at the machine."""
+        subject = self.task.changed({}, task={"name": "winnow/subject"})
+        copies = {"winnow/subject": self.write(subject)}
+        if not self.task.steps:
+            copies["winnow/probe"] = self.write(probe(self.task, "winnow/probe"))
+        ended = self.runner.run(copies, [ORACLE, NOP], attempts if len(copies) > 1 else attempts + 1)
+        looked = next((one for one in ended if (one.task, one.agent) == ("winnow/probe", ORACLE)), None)
+        return ended, None if looked is None else probed(looked.artifacts)
+
+    def solutions(self, scripts: Mapping[str, Task]) -> dict[str, Ended]:
+        """Run copies by their names, each once with its own solution."""
+        if not scripts:
+            return {}
+        ended = self.runner.run({name: self.write(copy) for name, copy in scripts.items()}, [ORACLE], 1)
+        return {one.task: one for one in ended}
+
+    def cheats(self, subject: Subject | None, full: float) -> Iterator[Check]:
+        groups = [] if subject is None else groups_of(subject)
+        tries = [_Try(group.name, one, script) for group in groups for one, script in _scripts(subject, group)]
+        copies = {
+            "winnow/written": with_solution(self.task, "winnow/written", WRITTEN),
+            "winnow/waiting": with_solution(self.task, "winnow/waiting", WAITING),
+            **{f"winnow/without-{step}": _without(self.task, step) for step in range(len(self.task.steps))},
+        }
+        entries = _entries(subject, groups) if subject and tries and scannable(self.task) else []
+        scanned = None
+        if entries:
+            try:
+                copies["winnow/scan"] = scan(self.task, "winnow/scan", entries)
+            except TaskRefused:
+                entries = []  # with the attempts it is too large for a task
+        ended = self.solutions(copies)
+        if entries:
+            scanned = _results(ended["winnow/scan"], entries, tries, full)
+        if scanned is None:
+            chosen = _some_of_each(tries, MAX_TRIED_ALONE)
+            alone = {f"winnow/attempt-{number}": one for number, one in enumerate(chosen)}
+            tries = list(self.alone(alone).values())
+        else:
+            tries = self.confirmed(scanned, full)
+        yield self.written(ended["winnow/written"], full)
+        yield self.waiting(ended["winnow/waiting"], full)
+        for number, step in enumerate(self.task.steps):
+            yield _cheat(f"step {step} left out", ended[f"winnow/without-{number}"], full, "the step does nothing")
+        if not tries:
+            what = "a task of steps shows no results" if subject is None else "the reference changes no file"
+            yield Check("results", True, f"warning: {what}, so nothing was tried with them")
+        for group in groups:
+            if mine := [one for one in tries if one.group == group.name]:
+                yield _report(group.name, mine, full)
+        if scanned and any(one.reward is None for one in scanned):
+            left = sum(one.reward is None for one in scanned)
+            yield Check("attempts", True, f"warning: the tests take long, so {left} of {len(scanned)} were not tried")
+
+    def alone(self, tries: Mapping[str, _Try]) -> dict[str, _Try]:
+        """Each attempt in a trial of its own."""
+        ended = self.solutions(
+            {name: with_solution(self.task, name, one.script, _files(self.task)) for name, one in tries.items()}
+        )
+        return {
+            name: replace(one, reward=ended[name].reward or 0.0, printed=_printed(ended[name]))
+            for name, one in tries.items()
+        }
+
+    def confirmed(self, tries: Sequence[_Try], full: float) -> list[_Try]:
+        """Try again alone what was rewarded in the scan, at most so many, failures first, two of a group."""
+        rewarded = sorted((one for one in tries if (one.reward or 0.0) >= full), key=lambda one: one.attempt.warns)
+        chosen = {f"winnow/again-{number}": one for number, one in enumerate(_some_of_each(rewarded, MAX_CONFIRMED))}
+        again = {id(chosen[name]): one for name, one in self.alone(chosen).items()}
+        kept = [one for one in tries if (one.reward or 0.0) < full or id(one) in again]
+        return [again.get(id(one), one) for one in kept]
+
+    def written(self, ended: Ended, full: float) -> Check:
+        return _cheat("a reward that the agent writes", ended, full, "the agent writes the reward itself")
+
+    def waiting(self, ended: Ended, full: float) -> Check:
+        check = _cheat("the verifier's own places", ended, full, "the agent leaves a process that writes the reward")
+        if check.passed or self.task.is_separate:
+            return check
+        return replace(check, passed=True, reason=f"warning: {check.reason} {SEPARATE}")
+
+
+def _structure(task: Task, runner: Runner, copies: _Copies) -> Iterator[Check]:
+    wanted = [f"steps/{step}/{SOLUTION}" for step in task.steps]
+    solved = task.solutions()
+    missing = [] if SOLUTION in solved else [path for path in wanted or [SOLUTION] if path not in solved]
+    yield Check("solution", not missing, f"{', '.join(missing)}/solve.sh: missing" if missing else "")
+    found = runner.lint(copies.write(task))
+    hard = [one for one in found if one.rule not in LINT_WARNINGS]
+    lines = tuple(ReportLine(f"# {one.path} [{one.rule}]", one.message) for one in found)
+    said = "; ".join(f"{one.path}: {one.message}" for one in hard or found)
+    yield Check("lint", not hard, said if hard or not found else f"warning: {said}", lines)
+
+
+def _rewarded(ended: Sequence[Ended]) -> Iterator[Check]:
+    """The oracle's trials: all must have a reward, and the same."""
+    trials = [trial for trial in ended if trial.agent == ORACLE]
+    best = max((trial.reward or 0.0 for trial in trials), default=0.0)
+    for number, trial in enumerate(trials, 1):
+        reason = trial.exception if trial.reward is None else ""
+        if not reason and best > 0 and (trial.reward or 0.0) < best:
+            reason = f"flaky: the reward is {trial.reward:g} here and {best:g} in another trial"
+        elif not reason and not trial.reward:
+            reason = "the reference solution gets no reward"
+        yield Check(f"{ORACLE} {number}", not reason, reason, _terminal(trial))
+
+
+def _not_rewarded(ended: Sequence[Ended]) -> Iterator[Check]:
+    for number, trial in enumerate((trial for trial in ended if trial.agent == NOP), 1):
+        reason = f"an agent that does nothing is rewarded {trial.reward:g}" if (trial.reward or 0.0) > 0 else ""
+        yield Check(f"{NOP} {number}", not reason, reason, _terminal(trial))
+
+
+def _cheat(name: str, ended: Ended, full: float, says: str) -> Check:
+    reward = ended.reward or 0.0
+    reason = f"the tests reward {reward:g} when {says}." if reward >= full else ""
+    return Check(name, not reason, reason, _terminal(ended))
+
+
+def _report(name: str, tries: Sequence[_Try], full: float) -> Check:
+    """One check: it fails if an attempt is rewarded as the reference is; a part of that is a warning."""
+    tried = [one for one in tries if one.reward is not None]
+    passed = [one for one in tried if (one.reward or 0.0) >= full]
+    hard = [one for one in passed if not one.attempt.warns]
+    partly = [one for one in tried if 0 < (one.reward or 0.0) < full]
+    shown = hard or passed or partly
+    lines = tuple(line for one in (shown or tried) for line in _lines(one))
+    if not shown:
+        return Check(name, True, "", lines)
+    first = shown[0]
+    said = f"the tests reward {first.reward:g} {first.attempt.says}."
+    if hard:
+        advice = first.attempt.advice or "Compare results exactly, as files with their whole content."
+        return Check(name, False, f"{said} {advice}", lines)
+    return Check(name, True, f"warning: {said}", lines)
+
+
+def _lines(one: _Try) -> Iterator[ReportLine]:
+    yield ReportLine(one.script)
+    yield ReportLine(CHECKER, f"{one.printed.rstrip()}\nreward {one.reward:g}".lstrip())
+
+
+def _terminal(ended: Ended) -> tuple[ReportLine, ...]:
+    reward = "no reward" if ended.reward is None else f"reward {ended.reward:g}"
+    said = [ReportLine(f"# {ended.agent}", ended.said, seconds=ended.seconds)]
+    return (*said, ReportLine(CHECKER, f"{_printed(ended)}\n{reward}".lstrip()))
+
+
+def _printed(ended: Ended) -> str:
+    return "\n".join(filter(None, [ended.printed.rstrip(), ended.exception]))
+
+
+def _scripts(subject: Subject | None, group: Group) -> Iterator[tuple[Attempt, str]]:
+    """Each attempt as a solution; one that starts from the reference's state runs the reference first."""
+    if subject is None:
+        return
+    state = subject.seen.after if group.after else subject.seen.before
+    for attempt in group.attempts:
+        run = f"chmod +x /{SOLUTION}/winnow-reference.sh; /{SOLUTION}/winnow-reference.sh\n" if group.after else ""
+        yield attempt, f"#!/bin/sh\n{run}{''.join(scripts_of(attempt.edits, state))}"
+
+
+def _entries(subject: Subject, groups: Sequence[Group]) -> list[Scanned]:
+    """The scan: the reference's state must be rewarded, then attempts from it, then, all taken back, the others.
+
+    Their numbers are those of the attempts of all groups in order.
+    """
+    numbered: list[tuple[int, Group, Attempt]] = []
+    for group in groups:
+        numbered += [(len(numbered) + at, group, attempt) for at, attempt in enumerate(group.attempts)]
+    before, after = subject.seen.before, subject.seen.after
+    back = "".join(scripts_of(undone(subject), after))
+    entries = [Scanned("right", "")]
+    for from_after, state in ((True, after), (False, before)):
+        for number, group, attempt in numbered:
+            if group.after == from_after:
+                scripts = "".join(scripts_of(attempt.edits, state))
+                undo = "".join(scripts_of(_way_back(attempt, state), _made(attempt, state)))
+                entries.append(Scanned(f"{number:03}", scripts, undo))
+        if from_after:
+            entries.append(Scanned("untouched", back))
+    return entries
+
+
+def _results(ended: Ended, entries: Sequence[Scanned], tries: Sequence[_Try], full: float) -> list[_Try] | None:
+    """The tries with the scan's results; None if tests cannot be run again and again in one machine."""
+    for name, is_rewarded in (("right", True), ("untouched", False)):
+        was_tried, reward, _ = rewards_of(ended.artifacts, name)
+        if was_tried and (reward >= full) != is_rewarded or (not was_tried and is_rewarded):
+            return None
+    found = []
+    for number, one in enumerate(tries):
+        was_tried, reward, printed = rewards_of(ended.artifacts, f"{number:03}")
+        found.append(replace(one, reward=reward, printed=printed) if was_tried else one)
+    return found
+
+
+def _way_back(attempt: Attempt, state: State) -> dict[str, Entry | None]:
+    below = {path: entry for path, entry in state.items() if any(path.startswith(f"{one}/") for one in attempt.edits)}
+    return {**{path: state.get(path) for path in attempt.edits}, **below}
+
+
+def _made(attempt: Attempt, state: State) -> State:
+    changed = {path: entry for path, entry in attempt.edits.items() if entry is not None}
+    return {**{path: entry for path, entry in state.items() if path not in attempt.edits}, **changed}
+
+
+def _some_of_each(tries: Sequence[_Try], most: int) -> list[_Try]:
+    """The first of each group, then the second of each, and so on."""
+    groups: dict[str, list[_Try]] = {}
+    for one in tries:
+        groups.setdefault(one.group, []).append(one)
+    rows = zip_longest(*groups.values())
+    return list(islice((one for row in rows for one in row if one is not None), most))
+
+
+def _without(task: Task, number: int) -> Task:
+    """A copy in which one step does nothing."""
+    folder = f"steps/{task.steps[number]}/{SOLUTION}"
+    return task.changed(
+        {f"{folder}/solve.sh": TaskFile.script("#!/bin/sh\n")}, task={"name": f"winnow/without-{number}"}
+    )
+
+
+def _files(task: Task) -> dict[str, TaskFile]:
+    """The files of the solution beside its script, which solutions that begin with the reference use."""
+    files = {path: file for path, file in task.below(SOLUTION).items() if path.startswith(f"{SOLUTION}/")}
+    script = files.pop(f"{SOLUTION}/solve.sh", None)
+    return {**files, f"{SOLUTION}/winnow-reference.sh": script} if script else files

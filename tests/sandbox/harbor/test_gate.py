@@ -1,0 +1,144 @@
+"""The gate of Harbor tasks refuses those that can be cheated, and admits sound ones."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from sandbox.gate.report import GateVerdict
+from sandbox.harbor.gate import run_harbor_gate
+from sandbox.harbor.tasks import Task, TaskFile, read_task
+from sandbox.harbor.trials import Ended, LintFinding
+from tests.sandbox.harbor.cases import CHEATABLE, SOUND, Case
+from tests.sandbox.harbor.room import Room
+from tests.sandbox.harbor.tasks import TOML, task_files, verdict
+
+pytestmark = pytest.mark.bubblewrap
+
+
+def gate(task: Task, folder: Path, **lints: list[LintFinding]) -> GateVerdict:
+    from curation.scenarios.gate.harbor import findings_in
+
+    room = Room(folder / "room", lints)
+    return run_harbor_gate(task=task, runner=room, folder=folder, repeats=2, findings=findings_in(task))
+
+
+def some(cases: list[Case], *names: str) -> list[object]:
+    """The cases, of which all but these are long tests."""
+    return [pytest.param(one, id=one.name, marks=[] if one.name in names else [pytest.mark.slow]) for one in cases]
+
+
+@pytest.mark.parametrize("case", some(CHEATABLE, "grep", "loads-modules"))
+def test_a_cheat_is_found_and_shown(case: Case, tmp_path: Path) -> None:
+    found = gate(case.task(), tmp_path)
+    failed = [check for check in found.checks if not check.passed]
+
+    assert not found.admitted
+    assert case.check in [check.name for check in failed]
+    assert all(check.transcript for check in failed)
+
+
+@pytest.mark.parametrize("case", some(SOUND, "sums", "port"))
+def test_a_sound_task_is_admitted(case: Case, tmp_path: Path) -> None:
+    found = gate(case.task(), tmp_path)
+
+    assert (found.admitted, found.reason) == (True, "")
+    assert {"lint", "oracle 2", "nop 2", "a reward that the agent writes"} <= {check.name for check in found.checks}
+
+
+class TestHarborsOwnAnswers:
+    def test_a_rewarded_nop_is_refused_before_any_cheat(self, tmp_path: Path) -> None:
+        found = gate(read_task(task_files(tests__test_sh=verdict("true"))), tmp_path)
+
+        assert found.reason == "nop 1: an agent that does nothing is rewarded 1"
+        assert found.checks[-1].name == "nop 2"
+
+    def test_an_oracle_without_reward_is_refused(self, tmp_path: Path) -> None:
+        found = gate(read_task(task_files(tests__test_sh=verdict("false"))), tmp_path)
+
+        assert found.reason == "oracle 1: the reference solution gets no reward"
+
+    def test_a_flaky_task_is_refused(self, tmp_path: Path) -> None:
+        test = verdict("[ -f /app/greeting.txt ] && [ ! -e /solution/winnow-reference.sh ]")
+        found = gate(read_task(task_files(tests__test_sh=test)), tmp_path)
+
+        assert found.reason == "oracle 2: flaky: the reward is 0 here and 1 in another trial"
+
+    def test_a_task_without_a_solution_runs_nothing(self, tmp_path: Path) -> None:
+        room = Room(tmp_path / "room")
+        task = read_task(task_files(solution__solve_sh=None))
+        found = run_harbor_gate(task=task, runner=room, folder=tmp_path, repeats=2)
+
+        assert (found.reason, room.trials) == ("solution: solution/solve.sh: missing", 0)
+
+    @pytest.mark.parametrize(("rule", "admitted"), [("shared-verifier", True), ("compose-privileged", False)])
+    def test_the_lint_warns_or_refuses(self, tmp_path: Path, rule: str, admitted: bool) -> None:
+        finding = LintFinding(rule, "task.toml", "Mend it.")
+        found = gate(read_task(task_files()), tmp_path, all=[finding])
+        check = next(check for check in found.checks if check.name == "lint")
+
+        assert (found.admitted, check.passed) == (admitted, admitted)
+        assert "task.toml: Mend it." in check.reason
+
+    def test_a_shared_machine_is_a_warning_and_a_separate_one_a_failure(self, tmp_path: Path) -> None:
+        name = "the verifier's own places"
+        shared = gate(read_task(task_files()), tmp_path / "shared")
+        assert "leaves a process" in next(check for check in shared.checks if check.name == name).reason
+
+        # In the room the two share a machine all the same, as with a Harbor that did not separate them.
+        toml = TOML.replace('"shared"', '"separate"')
+        separate = gate(read_task(task_files(task_toml=toml)), tmp_path / "separate")
+        assert name in [check.name for check in separate.checks if not check.passed]
+
+
+STEPS = """
+[[steps]]
+name = "first"
+[[steps]]
+name = "second"
+"""
+
+
+class Scripted:
+    """A Harbor whose trials of a task have the reward that `rewards` names, or else none."""
+
+    def __init__(self, **rewards: float) -> None:
+        self.rewards, self.ran = rewards, list[str]()
+
+    def lint(self, task: Path) -> list[LintFinding]:
+        return []
+
+    def run(self, tasks: Mapping[str, Path], agents: Sequence[str], attempts: int) -> list[Ended]:
+        self.ran += tasks
+        return [
+            Ended(name, agent, self.rewards.get(f"{agent} {name}", 0.0), "", "", "", 1.0, path / "artifacts")
+            for name, path in tasks.items()
+            for agent in agents
+            for _ in range(attempts)
+        ]
+
+
+def steps() -> Task:
+    files = task_files(task_toml=TOML + STEPS, instruction_md=None, solution__solve_sh=None)
+    for step in ("first", "second"):
+        files |= {f"steps/{step}/instruction.md": TaskFile(b"Do."), f"steps/{step}/solution/solve.sh": TaskFile(b"#!")}
+    return read_task(files)
+
+
+def test_each_step_must_count(tmp_path: Path) -> None:
+    right = {"oracle winnow/subject": 1.0}
+    found = run_harbor_gate(task=steps(), runner=Scripted(**right), folder=tmp_path, repeats=2)
+    assert found.admitted
+    assert "warning: a task of steps" in next(check for check in found.checks if check.name == "results").reason
+
+    lazy = Scripted(**right, **{"oracle winnow/without-1": 1.0})
+    found = run_harbor_gate(task=steps(), runner=lazy, folder=tmp_path, repeats=2)
+    assert found.reason == "step second left out: the tests reward 1 when the step does nothing."
+
+
+def test_a_machine_that_cannot_be_seen_is_not_admitted(tmp_path: Path) -> None:
+    blind = Scripted(**{"oracle winnow/subject": 1.0, "oracle winnow/probe": 1.0})
+    found = run_harbor_gate(task=read_task(task_files()), runner=blind, folder=tmp_path, repeats=2)
+
+    assert not found.admitted
+    assert "could not be listed" in found.reason
