@@ -1,4 +1,4 @@
-"""Trials that arrive from a provider: how fast one worker reads and saves them, what they take, and what waits behind.
+"""Trials that arrive from a provider: how fast one worker reads and saves them, their size, and the wait of other work.
 
     DATABASE_URL=postgresql://… python -m benchmarks.scale [--trials 4000] [--steps 50] [--workers 2]
 

@@ -312,7 +312,7 @@ _FROM_Z85 = str.maketrans(_Z85, _B85)
 
 
 def _base85_blocks(text: str) -> Iterator[_Part]:
-    """Yield what is readable as base 85 in one of its alphabets: those of git, of Adobe, and of ZeroMQ."""
+    """Yield the parts that are readable as base 85 in one of its alphabets: those of git, of Adobe, and of ZeroMQ."""
     for match in _BASE85.finditer(text):
         group = "adobe" if match["adobe"] else "plain"
         given = match[group]

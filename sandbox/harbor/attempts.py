@@ -1,6 +1,6 @@
 """The cheap ways to a reward, as solutions of a Harbor task, made from what its reference changed.
 
-The states are those of `sandbox.gate.cheats`, with what is Harbor's own: modules and programs that tests find in the
+The states are those of `sandbox.gate.cheats`, with those of Harbor: modules and programs that tests find in the
 agent's folder, a reward in the agent's files, and the verifier's own places.
 """
 

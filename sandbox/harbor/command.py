@@ -74,7 +74,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """What a job runs: each task with each agent, `attempts` times, at most `concurrent` trials at once.
+    """The work of a job: each task with each agent, `attempts` times, at most `concurrent` trials at once.
 
     `tasks` are folders of tasks, and `datasets` names of Harbor's registry such as `terminal-bench@2.0`.
     """

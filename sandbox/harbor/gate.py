@@ -1,9 +1,9 @@
 """The gate of Harbor tasks: Harbor itself runs the reference, an agent that does nothing, and cheats.
 
-What the lint and the files say comes first, since trials take many seconds each. Then the oracle must be rewarded and
-`nop` not, each of them at least twice. Then attempts to be rewarded without the work are solutions of copies of the
-task. Where the tests run in the agent's machine, one trial tries them all, and what is rewarded there counts only if it
-is rewarded again in a trial of its own; elsewhere a few of each kind are trials.
+Findings of the lint and of the files come first, since trials take many seconds each. Then the oracle must be rewarded
+and `nop` not, each of them at least twice. Then attempts to be rewarded without the work are solutions of copies of the
+task. Where the tests run in the agent's machine, one trial tries them all, and an attempt that is rewarded there counts
+only if it is rewarded again in a trial of its own; elsewhere a few of each kind are trials.
 
 A verifier that shares the agent's machine can always be deceived by an agent that is root and leaves a process behind.
 That says nothing about the tests, so it is a warning; of a separate verifier it is a failure.
@@ -157,7 +157,7 @@ class _Copies:
         }
 
     def confirmed(self, tries: Sequence[_Try], full: float) -> list[_Try]:
-        """Try again alone what was rewarded in the scan, at most so many, failures first, two of a group."""
+        """Try again alone the attempts that the scan rewarded, at most so many, failures first, two of a group."""
         rewarded = sorted((one for one in tries if (one.reward or 0.0) >= full), key=lambda one: one.attempt.warns)
         chosen = {f"winnow/again-{number}": one for number, one in enumerate(_some_of_each(rewarded, MAX_CONFIRMED))}
         again = {id(chosen[name]): one for name, one in self.alone(chosen).items()}

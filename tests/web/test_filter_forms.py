@@ -26,6 +26,8 @@ LISTS = {
     "gate": ("scenarios", {"solved_by", "authored_by"}),
     "rollout": ("scenarios", {"solved_by", "authored_by"}),
     "replay": ("trajectories", {"outcome", "replay"}),
+    "probe": ("trajectories", {"outcome", "replay"}),
+    "shorten": ("trajectories", {"outcome", "replay"}),
     "pairs": ("trajectories", {"outcome", "replay"}),
     "prompts": ("trajectories", {"outcome", "replay"}),
 }

@@ -137,7 +137,7 @@ def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     summary="Admitted scenarios as a Harbor data set, zipped",
 )
 def download_harbor(request: HttpRequest, slug: str, image: str = IMAGE) -> FileResponse:
-    """Those that match the filter of the list. `image` is what the machines of bundles begin from.
+    """Those that match the filter of the list. `image` is the base of the machines of bundles.
 
     `registry.json` lists the tasks, and `skipped.json` the scenarios that have no counterpart, with the reason.
     """

@@ -1,4 +1,4 @@
-"""What a run of kind `harbor` runs: tasks, agents, models and a provider, and the keys that Harbor gets."""
+"""The work of a run of kind `harbor`: tasks, agents, models and a provider, and the keys that Harbor gets."""
 
 import hashlib
 import os

@@ -76,14 +76,14 @@ class Progress(BaseModel):
         row.cost_unknown += found["cost"] is None
 
     def figures(self) -> Json:
-        """Return what the run's result has."""
+        """Return the figures of the run's result."""
         agents = [row.model_dump(mode="json") for row in sorted(self.agents, key=lambda one: (one.agent, one.model))]
         return {"trials": self.total, "agents": agents}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a trial used. `cost` is None if unknown."""
+    """The usage of a trial. `cost` is None if unknown."""
 
     tokens_in: int
     tokens_out: int

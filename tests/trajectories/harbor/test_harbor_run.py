@@ -28,7 +28,7 @@ from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from sandbox.harbor import command
 from sandbox.harbor.providers import read_providers
-from tests.factories import make_endpoint, make_project
+from tests.factories import make_endpoint, make_member, make_project
 from tests.sandbox.harbor.test_command import SCRIPTED, make_task
 from tests.scenarios.harbor import harbor_document
 
@@ -79,6 +79,17 @@ def test_each_trial_is_an_item_and_a_trajectory(project: Project, tmp_path: Path
     assert run.cost == Decimal("0.8") and run.cost_unknown_calls == 0
     agents = {(row["agent"], row["model"]): row["trials"] for row in run.result["agents"]}
     assert agents == {("oracle", ""): 4, ("terminus-2", "small"): 4} and run.result["trials"] == 8
+    client.force_login(make_member(project, role="viewer"))
+    page = client.get(f"/p/demo/runs/{run.pk}/").content.decode()
+    assert "acme/sort" in page and "$0.20" in page and "Of 8 trials in all." in page
+
+
+def test_the_launch_page_shows_what_a_provider_needs(project: Project, client: Client, settings: Settings) -> None:
+    settings.HARBOR_PROVIDERS = read_providers("docker; modal; docker@other")
+    client.force_login(make_member(project, role="curator"))
+    page = client.get("/p/demo/runs/new/?kind=harbor").content.decode()
+    assert "docker: needs Docker with the Compose plugin on the workers" in page
+    assert "modal: needs MODAL_TOKEN_ID and MODAL_TOKEN_SECRET in the workers" in page
 
 
 def test_admitted_scenarios_are_tasks(project: Project, tmp_path: Path) -> None:
