@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
-from curation.exports.files.download import download_of, respond
+from curation.exports.files.download import KINDS, download_of, respond
 from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
@@ -42,6 +42,7 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag, version_of
 from curation.web.ids import find
 from curation.web.schemas import Page
@@ -163,7 +164,12 @@ def list_contaminated_samples(request: HttpRequest, export_id: str, params: Quer
     return rows.response(lambda row: contaminated_out(line_of_row(row, labels)))
 
 
-@router.get("/exports/{export_id}/files/{path:name}", url_name="export-file", summary="Download")
+@router.get(
+    "/exports/{export_id}/files/{path:name}",
+    openapi_extra=answers_with_file(*KINDS),
+    url_name="export-file",
+    summary="Download",
+)
 def download_file(request: HttpRequest, export_id: str, name: str) -> HttpResponseBase:
     """A file, or `archive.tar` with all of them. Supports `Range`, `If-Range` and `If-None-Match`; the `ETag` of a file
     is its sha256."""

@@ -131,7 +131,11 @@ def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     return FileResponse(zip_archive(files_of(rows)), as_attachment=True, filename=f"{slug}-scenarios.zip")
 
 
-@router.get("/projects/{slug}/scenarios/harbor.zip", summary="Admitted scenarios as a Harbor data set, zipped")
+@router.get(
+    "/projects/{slug}/scenarios/harbor.zip",
+    openapi_extra=answers_with_file("application/octet-stream", "application/zip", has_etag=False),
+    summary="Admitted scenarios as a Harbor data set, zipped",
+)
 def download_harbor(request: HttpRequest, slug: str, image: str = IMAGE) -> FileResponse:
     """Those that match the filter of the list. `image` is the base of the machines of bundles.
 
