@@ -14,7 +14,7 @@ from benchmarks import stale
 
 NAMES = (
     *("install", "start", "runs", "rollouts", "imports", "exports", "review", "samples", "trajectories"),
-    *("sandbox", "gate", "evaluations"),
+    *("scale", "sandbox", "gate", "evaluations"),
 )
 SMALL = {
     "runs": ["20"],
@@ -23,6 +23,7 @@ SMALL = {
     "review": ["--samples", "200", "--seconds", "1", "--clients", "2"],
     "samples": ["--rows", "2000", "--times", "1"],
     "trajectories": ["--rows", "2000", "--times", "1"],
+    "scale": ["--trials", "200", "--steps", "5"],
     "gate": ["kiln-idle"],
     "evaluations": ["1", "50"],
 }

@@ -43,6 +43,7 @@ from curation.runs.pages.api import router as runs_router
 from curation.runs.usage.api import router as usage_router
 from curation.samples.list.api import router as samples_router
 from curation.scenarios.pages.api import router as scenarios_router
+from curation.trajectories.pages.agents import router as agents_router
 from curation.trajectories.pages.api import router as trajectories_router
 from curation.trajectories.pages.tasks import router as tasks_router
 from curation.web.http.responses import JsonParser, install_problem_handlers
@@ -86,6 +87,7 @@ for router in (
     scenarios_router,
     prompts_router,
     trajectories_router,
+    agents_router,
     tasks_router,
     duels_router,
     judges_router,

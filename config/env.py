@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from curation.llm.endpoints.keys import DEMO_KEY, KeyRule, read_rules
+from sandbox.harbor.providers import Provider, read_providers
 
 FLAGS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 # The values of `curation.projects.models.Role`, which cannot be imported before the settings.
@@ -73,6 +74,13 @@ def key_rules(name: str) -> tuple[KeyRule, ...]:
     """Rules in the form of `MODEL_KEYS`. There are none by default: no variable is sent anywhere."""
     try:
         return read_rules(text(name, ""))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from None
+
+
+def harbor_providers(name: str, default: str) -> tuple[Provider, ...]:
+    try:
+        return read_providers(text(name, default))
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 

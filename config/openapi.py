@@ -10,7 +10,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from curation.exports.files.download import MEDIA_TYPES, OTHER_MEDIA_TYPE
+from curation.web.http.documented import WITHOUT_ETAG
 from curation.web.http.responses import PROBLEM
 
 Json = dict[str, Any]
@@ -31,21 +31,6 @@ STALE = "`If-Match` names another version; `current` has the one that is there"
 KEY = "The same key and body return the first answer again, for a day; with another body it is 409."
 MATCH = "The version that was seen, as `ETag` gave it. Another one is 412, and nothing is changed."
 NONE_MATCH = "An `ETag` of this address. If the answer is the same, it is 304 without a body."
-# Reads whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
-WITHOUT_ETAG = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report", "metrics"}
-# Reads that answer with a file, by the media types that it may have.
-FILES = {
-    # Generators of clients know no ZIP: to them it is bytes.
-    "download_bundles": (OTHER_MEDIA_TYPE, "application/zip"),
-    **dict.fromkeys(("export_audit", "export_server_audit"), ("application/jsonl", "text/csv")),
-    "get_bundle": ("application/json",),
-    "evaluation_file": ("application/json",),
-    "comparison_file": ("text/markdown", "text/csv", "application/json"),
-    "get_report": ("text/markdown",),
-    "metrics": ("text/plain",),
-    "download_file": (*(kind.partition(";")[0] for kind in MEDIA_TYPES.values()), OTHER_MEDIA_TYPE),
-}
-TEXT, BINARY, OBJECT = {"type": "string"}, {"type": "string", "format": "binary"}, {"type": "object"}
 PATHS = {"slug": "demo", "name": "example", "username": "ada", "rule": "email", "value_sha256": "9f86d081"}
 
 
@@ -71,7 +56,6 @@ class Api(NinjaAPI):
                 _name_schemas(operation, schemas)
                 if method == "patch":
                     _drop_defaults_of_body(operation, schemas)
-                _add_file(operation)
                 _add_headers(method, operation, versioned)
                 _add_refusals(operation)
                 _add_examples(operation, schemas, path)
@@ -135,14 +119,6 @@ def _point_to_list(value: object) -> None:
             _point_to_list(inner)
 
 
-def _add_file(operation: Json) -> None:
-    """Declare the response of a call that returns a file, whose content has no schema."""
-    for media_type in FILES.get(operation["operationId"].removeprefix("head_"), ()):
-        text = TEXT if media_type.startswith("text/") else BINARY
-        schema = OBJECT if media_type == "application/json" else text
-        operation["responses"]["200"].setdefault("content", {})[media_type] = {"schema": dict(schema)}
-
-
 def _add_headers(method: str, operation: Json, versioned: set[str]) -> None:
     name = operation["operationId"]
     if method == "post":
@@ -150,7 +126,7 @@ def _add_headers(method: str, operation: Json, versioned: set[str]) -> None:
     if name in versioned:
         _add_header(operation, "If-Match", MATCH, {"type": "string"})
         operation["responses"]["412"] = _problem(STALE)
-    if method in CONDITIONAL and name not in WITHOUT_ETAG and "200" in operation["responses"]:
+    if not operation.pop(WITHOUT_ETAG, False) and method in CONDITIONAL and "200" in operation["responses"]:
         _add_header(operation, "If-None-Match", NONE_MATCH, {"type": "string"})
         operation["responses"]["304"] = {"description": "The answer is the one of `If-None-Match`"}
 

@@ -111,7 +111,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "curation.web.static_files.WinnowStaticFiles",
+    "curation.dashboard.system.static_files.WinnowStaticFiles",
 ]
 MIDDLEWARE = [
     "curation.web.http.middleware.TrafficMiddleware",
@@ -169,6 +169,8 @@ TEMPLATES = [
 # --- database --------------------------------------------------------------------------------------------------------
 DATABASE_URL = env.database_url("DATABASE_URL", f"sqlite:///{WINNOW_DATA / 'winnow.sqlite3'}")
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
+# PgBouncer gives each transaction any connection of its own, and a cursor on the server belongs to one.
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = env.flag("DATABASE_POOLED", default=False)
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["ENGINE"] = "config.sqlite3"
     # IMMEDIATE takes the write lock at BEGIN, so two workers wait for it instead of failing half-way.
@@ -312,7 +314,7 @@ FILES_URL = env.url("FILES_URL", f"file://{WINNOW_DATA / 'files'}", schemes={"fi
 MEDIA_ROOT, DEFAULT_STORAGE = env.storage("FILES_URL", FILES_URL)
 STORAGES = {
     "default": DEFAULT_STORAGE,
-    "staticfiles": {"BACKEND": "curation.web.static_files.HashedFiles"},
+    "staticfiles": {"BACKEND": "curation.dashboard.system.static_files.HashedFiles"},
 }
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, low=1, high=1_000_000) * 1024 * 1024
 KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)
@@ -320,6 +322,10 @@ KEEP_UPLOADS_DAYS = env.number("KEEP_UPLOADS_DAYS", 7, low=1, high=3650)
 IMPORT_FOLDERS = env.allowed_sources("IMPORT_FOLDERS")
 # Files below PROJECT/ in this folder are imported when they appear, so write access there is the right to import.
 WATCH_FOLDER = env.watched_folder("WATCH_FOLDER")
+# Harbor runs tasks that people bring, with the rights of the worker's Docker, so only the operator switches it on.
+HARBOR_COMMAND = env.text("HARBOR_COMMAND", "")
+HARBOR_PROVIDERS = env.harbor_providers("HARBOR_PROVIDERS", "docker")
+HARBOR_FOLDER = Path(env.text("HARBOR_FOLDER", str(WINNOW_DATA / "harbor")))
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 MAX_UNPACKED_BYTES = env.number("MAX_UNPACKED_MB", 20_480, low=1, high=10_000_000) * 1024 * 1024
 MAX_UNPACK_RATIO = env.number("MAX_UNPACK_RATIO", 200, low=2, high=100_000)

@@ -54,52 +54,65 @@ class NavGroup:
 
 # (group, its entries)
 GROUPS = (
-    ("", (("overview", "Overview", "overview", "o"), ("runs", "Runs", "run-list", "r"))),
-    ("Review", (("queue", "Queue", "queue", "q"), ("samples", "Samples", "sample-list", "s"))),
-    ("Duels", (("prompts", "Prompts", "prompt-list", "p"), ("duels", "Duels", "duel-list", "d"))),
     (
-        "Scenarios",
-        (("scenarios", "Scenarios", "scenario-list", "c"), ("trajectories", "Trajectories", "trajectory-list", "j")),
-    ),
-    ("Results", (("exports", "Exports", "export-list", "e"), ("evaluations", "Evaluations", "evaluation-list", "v"))),
-    (
-        "Project",
+        "",
         (
-            ("models", "Models", "model-list", "m"),
-            ("settings", "Settings", "settings", "t"),
-            ("system", "System", "system", "y"),
+            ("overview", "Overview", "overview", "o"),
+            ("runs", "Runs", "run-list", "r"),
+            ("exports", "Exports", "export-list", "e"),
         ),
     ),
+    (
+        "Data",
+        (
+            ("samples", "Samples", "sample-list", "s"),
+            ("trajectories", "Trajectories", "trajectory-list", "j"),
+            ("prompts", "Prompts", "prompt-list", "p"),
+        ),
+    ),
+    (
+        "Review",
+        (
+            ("queue", "Queue", "queue", "q"),
+            ("assigned", "Assigned", "assignment-list", "a"),
+            ("disputed", "Disputed", "dispute-list", "i"),
+        ),
+    ),
+    (
+        "Quality",
+        (
+            ("duels", "Duels", "duel-list", "d"),
+            ("judges", "Judges", "judge-list", "u"),
+            ("agreement", "Agreement", "agreement-page", "n"),
+            ("thresholds", "Thresholds", "threshold-page", "h"),
+        ),
+    ),
+    ("Tasks", (("scenarios", "Scenarios", "scenario-list", "c"),)),
+    ("Models", (("evaluations", "Evaluations", "evaluation-list", "v"), ("models", "Endpoints", "model-list", "m"))),
+    ("Project", (("settings", "Settings", "settings", "t"), ("system", "System", "system", "y"))),
 )
 # The pages of an entry, as links below their heading: (name of the URL, label), for those for whom they open.
 SECTIONS = {
     "samples": (
         ("sample-list", "List"),
         ("flag-list", "Flags"),
-        ("dispute-list", "Disputed"),
         ("suggestion-list", "Suggestions"),
         ("batch-list", "Bulk decisions"),
-        ("assignment-list", "Assignments"),
-        ("agreement-page", "Agreement"),
-        ("guarantee-page", "Guarantee"),
-        ("threshold-page", "Thresholds"),
-        ("prediction-page", "Predictions"),
         ("cluster-list", "Clusters"),
     ),
+    "trajectories": (("trajectory-list", "List"), ("trajectory-tasks", "Tasks"), ("pair-list", "Pairs")),
     "prompts": (("prompt-list", "List"), ("exclusion-list", "Exclusions")),
-    "duels": (
-        ("duel-list", "List"),
-        ("judge-list", "Judges"),
-        ("trial-list", "Trials of judges"),
-        ("panel-list", "Panels"),
-        ("reign-list", "Kings"),
-    ),
+    "assigned": (("assignment-list", "Assignments"),),
+    "disputed": (("dispute-list", "Disputed"),),
+    "duels": (("duel-list", "List"), ("reign-list", "Kings")),
+    "judges": (("judge-list", "List"), ("trial-list", "Trials of judges"), ("panel-list", "Panels")),
+    "agreement": (("agreement-page", "Agreement"), ("guarantee-page", "Guarantee")),
+    "thresholds": (("threshold-page", "Thresholds"), ("prediction-page", "Predictions")),
     "scenarios": (
         ("scenario-list", "List"),
         ("scenario-coverage", "Coverage"),
         ("round-list", "Rounds"),
     ),
-    "trajectories": (("trajectory-list", "List"), ("trajectory-tasks", "Tasks"), ("pair-list", "Pairs")),
     "evaluations": (
         ("evaluation-list", "List"),
         ("leaderboard", "Leaderboard"),
@@ -111,6 +124,7 @@ SECTIONS = {
         ("call-list", "Calls"),
     ),
 }
+ENTRY_OF = {name: key for key, pages in SECTIONS.items() for name, _ in pages}
 
 
 def shell(request: HttpRequest) -> Context:
@@ -149,20 +163,24 @@ def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:
 
 def _item(request: HttpRequest, access: Access, key: str, label: str, view: str, goto: str) -> NavItem:
     url = reverse(view, args=[access.project.slug])
-    active = request.path == url if key == "overview" else request.path.startswith(url)
-    in_section = any(name == _url_name(request) for name, _ in SECTIONS.get(key, ()))
+    if entry := ENTRY_OF.get(_url_name(request) or ""):
+        active = key == entry
+    else:
+        active = request.path == url if key == "overview" else request.path.startswith(url)
+    if key == "duels":
+        label = f"{access.project.settings.data.words.pair}s"
     count, count_url = None, ""
     if key == "queue":
         count = open_count(access.project, access.user.pk)
         count_url = reverse("queue-count", args=[access.project.slug])
-    return NavItem(key, label, url, goto, count, count_url, active or in_section)
+    return NavItem(key, label, url, goto, count, count_url, active)
 
 
 def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
     """Links to the pages beside this one, if it is one of a section's own pages."""
     here = _url_name(request)
     pages = next((pages for pages in SECTIONS.values() if here in {name for name, _ in pages}), ())
-    links = [(label, reverse(name, args=[access.project.slug])) for name, label in pages]
+    links = [(label, reverse(name, args=[access.project.slug])) for name, label in pages if len(pages) > 1]
     return tuple(Tab(label, url, url == request.path) for label, url in open_to(access, links))
 
 

@@ -23,7 +23,8 @@ COMMANDS = {
     "import": "import a file or an address, and wait for the end",
     "run": "launch a run and follow it",
     "export": "write the files of an export to a folder",
-    "remote": "run, import or export on a site elsewhere, with an API token",
+    "serve-env": "serve a project's scenarios to trainers, as an OpenEnv environment",
+    "remote": "run, import, push or export on a site elsewhere, with an API token",
     "backup": "write database, files and key to one archive, while Winnow runs",
     "docs": "write the documentation to a folder, as a static site",
     "mcp": "serve a running Winnow to agents, by the Model Context Protocol",
@@ -68,7 +69,9 @@ def main() -> None:
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         sys.path.insert(0, str(SITE))
         # The first word is what help and errors call the command.
-        sys.argv = ["winnow manage", *options] if command == "manage" else ["winnow", *arguments]
+        sys.argv = (
+            ["winnow manage", *options] if command == "manage" else ["winnow", command.replace("-", "_"), *options]
+        )
         runpy.run_path(str(SITE / "manage.py"))["main"]()
 
 
@@ -91,7 +94,7 @@ def _has_data() -> bool:
 
 
 def _usage() -> str:
-    return USAGE.format(commands="\n".join(f"  {name:<8} {what}" for name, what in COMMANDS.items()))
+    return USAGE.format(commands="\n".join(f"  {name:<9} {what}" for name, what in COMMANDS.items()))
 
 
 def _version() -> str:

@@ -1,4 +1,7 @@
-"""`winnow remote`: what `run`, `import` and `export` do, on a site elsewhere, with the API token in `WINNOW_TOKEN`."""
+"""`winnow remote`: what `run`, `import` and `export` do, on a site elsewhere, with the API token in `WINNOW_TOKEN`.
+
+`push` sends the trials of Harbor jobs.
+"""
 
 import argparse
 import json
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winnow_client.errors import WinnowError
+from winnow_client.harbor import finished_trials, push
 from winnow_client.records import Run, RunFailed
 from winnow_client.site import Winnow
 
@@ -57,6 +61,14 @@ def _import(site: Winnow, options: argparse.Namespace) -> None:
         if run.has_ended:
             for row in run.items_in("skipped"):
                 print(f"{row.key}: {row.reason}", file=sys.stderr)
+
+
+def _push(site: Winnow, options: argparse.Namespace) -> None:
+    project, trials = site.project(options.project), finished_trials(options.job)
+    if not trials:
+        raise ValueError(f"{options.job} has no finished trial of Harbor.")
+    for job in sorted({trial.parent for trial in trials}):
+        _end(push(project, [trial for trial in trials if trial.parent == job]))
 
 
 def _export(site: Winnow, options: argparse.Namespace) -> None:
@@ -119,10 +131,10 @@ def _values(pairs: Sequence[str]) -> dict[str, Any]:
 def remote_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="winnow remote",
-        description="Run, import and export on a site elsewhere. WINNOW_TOKEN has the API token.",
+        description="Run, import, push and export on a site elsewhere. WINNOW_TOKEN has the API token.",
     )
     parser.add_argument("--url", default="", help="the site (default: that of WINNOW_URL)")
-    commands = parser.add_subparsers(required=True, metavar="run|import|export")
+    commands = parser.add_subparsers(required=True, metavar="run|import|push|export")
 
     run = commands.add_parser("run", help="launch a run, and with --follow wait for its end")
     run.add_argument("kind", nargs="?", default="", help="such as duel")
@@ -144,6 +156,11 @@ def remote_parser() -> argparse.ArgumentParser:
     )
     bring.add_argument("--strict", action="store_true", help="import all rows or none")
     bring.set_defaults(work=_import)
+
+    pushed = commands.add_parser("push", help="upload the finished trials of a Harbor job, and wait for the end")
+    pushed.add_argument("job", type=Path, help="the folder of a job, of several, or of one trial")
+    pushed.add_argument("--project", required=True, help="the project's slug")
+    pushed.set_defaults(work=_push)
 
     export = commands.add_parser("export", help="export, wait for the end, and write the files to a folder")
     export.add_argument("--project", required=True, help="the project's slug")

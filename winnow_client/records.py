@@ -229,7 +229,7 @@ class Sample(s.SampleDetail, Record[M], Generic[M]):
 class Audit(s.DrawnAuditOut, Record[M], Generic[M]):
     """A random sample of pending samples, which reviewers decide without knowing it.
 
-    `refresh()` reads what is `proven`: what may be approved unseen, or None.
+    `refresh()` reads `proven`: the samples that may be approved unseen, or None.
     """
 
     @property
@@ -245,7 +245,7 @@ class Audit(s.DrawnAuditOut, Record[M], Generic[M]):
 
     @call
     async def approve(self, *, keep_alive: float = 0.0) -> Guarantee[M]:
-        """Approve what is proven. The share `keep_alive` of it stays for people, whose errors end the guarantee."""
+        """Approve the proven samples. The share `keep_alive` stays for people, whose errors end the guarantee."""
         made = await self._transport.json("POST", f"{self.path}/guarantees", body={"keep_alive": keep_alive})
         return record(Guarantee, self._transport, made)
 

@@ -6,6 +6,11 @@ from typing import Any
 from winnow_client.responses import Response
 
 
+class TrialIntervalOut(Response):
+    low: float
+    high: float
+
+
 class AliveOut(Response):
     kept: int
     looked: int
@@ -82,11 +87,6 @@ class CallOut(Response):
 class LeakOut(Response):
     score: float | None = None
     spans: list[dict[str, Any]]
-
-
-class IntervalOut(Response):
-    low: float
-    high: float
 
 
 class ChangedRowOut(Response):
@@ -534,6 +534,17 @@ class VerdictRowOut(Response):
     created_at: datetime
 
 
+class AccuracyChangeOut(Response):
+    delta: float
+    interval: TrialIntervalOut
+    p: float
+
+
+class KappaOut(Response):
+    kappa: float | None = None
+    interval: TrialIntervalOut | None = None
+
+
 class AnswerOut(Response):
     text: str
     tool_calls: list[dict[str, Any]]
@@ -569,17 +580,6 @@ class SampleAnswerOut(Response):
     facts: FactsOut
     leak: LeakOut | None = None
     revision: str | None = None
-
-
-class ChangeOut(Response):
-    delta: float
-    interval: IntervalOut
-    p: float
-
-
-class KappaOut(Response):
-    kappa: float | None = None
-    interval: IntervalOut | None = None
 
 
 class ChangesOut(Response):
@@ -902,6 +902,14 @@ class TrajectoryRow(Response):
     metadata: dict[str, Any] | None = None
 
 
+class RightnessOut(Response):
+    n: int
+    right: int
+    accuracy: float | None = None
+    interval: TrialIntervalOut
+    kappa: KappaOut
+
+
 class GateOut(Response):
     verdict: str
     reason: str
@@ -936,14 +944,6 @@ class AnswersOut(Response):
     opponent: str
     king: SampleAnswerOut | None = None
     challenger: SampleAnswerOut
-
-
-class RightnessOut(Response):
-    n: int
-    right: int
-    accuracy: float | None = None
-    interval: IntervalOut
-    kappa: KappaOut
 
 
 class ApprovalModelOut(Response):
@@ -1020,6 +1020,13 @@ class ExportPreviewOut(Response):
     warnings: list[str]
 
 
+class ComparedOut(Response):
+    known: int
+    before: RightnessOut
+    after: RightnessOut
+    change: AccuracyChangeOut | None = None
+
+
 class ScenarioOut(Response):
     id: str
     name: str
@@ -1082,13 +1089,6 @@ class SampleDetail(Response):
     turns: list[TurnOut] | None = None
     decided_by: str | None = None
     decided_at: str | None = None
-
-
-class ComparedOut(Response):
-    known: int
-    before: RightnessOut
-    after: RightnessOut
-    change: ChangeOut | None = None
 
 
 class JudgeTrialOut(Response):

@@ -97,8 +97,6 @@ class PromptsRun(Kind[PromptParams]):
 
 
 class AnswerRun(Kind[AnswerParams]):
-    """Answers of one side."""
-
     pipeline = Pipeline.DUELS
     filter = AskedFilter
     params = AnswerParams

@@ -10,7 +10,7 @@ from curation.imports.layouts.folder import Document, Folder
 from curation.imports.layouts.groups import Group, Kind
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.open import Opened, open_file
-from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 
 # A position is the number of a group of files, times this, and the number of a document in it.
 _INSIDE = 1 << 32
@@ -23,7 +23,7 @@ _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentRow(Row):
+class DocumentRow(SourceRow):
     """A document. A row of data in a file has its value, any other document none."""
 
     document: Document = Document("")
@@ -49,7 +49,20 @@ class DocumentReader:
         """Return whether files belong together as an agent's do, by their names alone."""
         return any(group.kind is not Kind.FILE or ".traj" in group.main for group in self._folder.groups)
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+        """Yield the documents. What became of files is told with the next document, or with the last one."""
+        if len(self._files.names) == 1:
+            yield from self._rows_from(start)
+            return
+        last: SourceRow | BadRow | None = None
+        for row in self._rows_from(start):
+            if last is not None:
+                yield last
+            last = replace(row, read=self._folder.told())
+        if last is not None:
+            yield replace(last, read={**last.read, **self._folder.told()})
+
+    def _rows_from(self, start: Position) -> Iterator[SourceRow | BadRow]:
         first, done = divmod(start.byte, _INSIDE)
         offset = start.offset
         for number, group in enumerate(self._folder.groups[first:], first):
@@ -63,7 +76,7 @@ class DocumentReader:
                     yield DocumentRow(offset, value, after, document.name, document)
                 offset += 1
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         return islice(self.rows(Position()), start, start + length)
 
     def count(self) -> int:
@@ -85,16 +98,19 @@ class DocumentReader:
     def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
         """Yield the documents of a file that is opened by its content."""
         if source.files is None and source.rows is not None:
-            self._folder.became[name] = "rows"
+            self._folder.note(name, "rows")
             yield from self._folder.rows(name, source.rows.rows(Position(done)))
         elif source.files is not None:
             if source.files.is_archive and self._is_inside:
                 raise SourceError("an archive in an archive in an archive is not read")
-            self._folder.became[name] = source.files.format
+            self._folder.note(name, source.files.format)
             inner = DocumentReader(source.files, is_inside=True)
             documents = (document for inside in inner._folder.groups for document in inner._documents(inside, 0))
             for document in islice(documents, done, None):
                 yield replace(document, name=_placed(name, source.files, document.name))
+            if source.files.is_archive:
+                for file, word in inner._folder.told().items():
+                    self._folder.note(f"{name}/{file}", word)
 
 
 def _placed(name: str, files: SourceFiles, inner: str) -> str:

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from curation.imports.row_kinds import AnyKind, Chunk, Target, import_kind, with_saved_mapping
+from curation.imports.row_kinds import AnyKind, Chunk, ImportTarget, import_kind, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
@@ -58,7 +58,7 @@ class ImportParams(BaseModel):
         return cls(kind=kind, **where)
 
 
-class Progress(BaseModel):
+class ImportProgress(BaseModel):
     """The progress of an import, stored in the item's data."""
 
     stored: str = ""
@@ -87,11 +87,11 @@ class ImportStage:
     def work(self, context: WorkContext, item: Item) -> Write:
         params = self._params
         kind = import_kind(params.kind).of(context.run.project)
-        progress = Progress.model_validate(item.data)
+        progress = ImportProgress.model_validate(item.data)
         try:
             with self._opened(context, item, progress) as (source, name):
                 reader = kind.reader_of(source)
-                target = Target(context.run, name, source.digest, progress.memory, {"format": reader.format})
+                target = ImportTarget(context.run, name, source.digest, progress.memory, {"format": reader.format})
                 if params.strict and not progress.checked:
                     self._check(context, item, kind, reader, target, progress)
                 options = kind.read_options(params.options, context.run.project)
@@ -105,7 +105,13 @@ class ImportStage:
         return lambda: _figures(progress)
 
     def _check(
-        self, context: WorkContext, item: Item, kind: AnyKind, reader: Reader, target: Target, progress: Progress
+        self,
+        context: WorkContext,
+        item: Item,
+        kind: AnyKind,
+        reader: Reader,
+        target: ImportTarget,
+        progress: ImportProgress,
     ) -> None:
         """The first pass of a strict import: read all rows, write only the bad ones."""
         options = kind.read_options(self._params.options, context.run.project)
@@ -119,7 +125,7 @@ class ImportStage:
         context.save_progress(item, progress.model_dump())
 
     @contextmanager
-    def _opened(self, context: WorkContext, item: Item, progress: Progress) -> Iterator[tuple[Opened, str]]:
+    def _opened(self, context: WorkContext, item: Item, progress: ImportProgress) -> Iterator[tuple[Opened, str]]:
         params = self._params
         if params.upload:
             name = params.name or params.upload.rsplit("/", 1)[-1]
@@ -223,7 +229,12 @@ class ImportRun(Kind[ImportParams]):
 
 
 def _commit(
-    context: WorkContext, item: Item, target: Target, progress: Progress, chunk: Chunk[Any], kind: AnyKind | None
+    context: WorkContext,
+    item: Item,
+    target: ImportTarget,
+    progress: ImportProgress,
+    chunk: Chunk[Any],
+    kind: AnyKind | None,
 ) -> None:
     """Write a chunk, its bad rows and the new progress in one transaction; without `kind` no good rows."""
     after = progress.model_copy(deep=True)
@@ -233,6 +244,8 @@ def _commit(
                 recognise_data(context.run, kind.data_kind(chunk.entries))
             for name, number in kind.write(target, chunk.entries).items():
                 after.counts[name] = after.counts.get(name, 0) + number
+            if chunk.files.entries():
+                target.account_for([chunk.files])
         after.listed += _list_bad(context.run, chunk.bad, LISTED_BAD_ROWS - progress.listed)
         after.after = chunk.after
         after.rows += chunk.rows
@@ -242,7 +255,7 @@ def _commit(
             after.first_bad = f"Row {chunk.bad[0].offset + 1}: {chunk.bad[0].reason}"
         figures = {"source": target.source, **target.notes, **_figures(after)}
         context.save_progress(item, after.model_dump(), figures)
-    for name in Progress.model_fields:
+    for name in ImportProgress.model_fields:
         setattr(progress, name, getattr(after, name))
 
 
@@ -284,11 +297,11 @@ def _list_bad(run: Run, bad: list[BadRow], room: int) -> int:
     return len(items)
 
 
-def _figures(progress: Progress) -> Json:
+def _figures(progress: ImportProgress) -> Json:
     return {"rows": progress.rows, "bad_rows": progress.bad, **progress.counts}
 
 
-def _nothing(progress: Progress) -> str:
+def _nothing(progress: ImportProgress) -> str:
     if progress.rows == 0:
         return "The source has no rows."
     if progress.rows == 1:

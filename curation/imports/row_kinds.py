@@ -13,7 +13,7 @@ from curation.imports.layouts.account import Account
 from curation.imports.layouts.rows.mapping import RowMapping, checked_tools
 from curation.imports.models import SavedMapping
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -62,16 +62,18 @@ E = TypeVar("E")  # a parsed row
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[E]):
-    """Rows that are written in one transaction. `after` is where to continue, as JSON that only the kind reads."""
+    """Rows that are written in one transaction. `after` is where to continue, as JSON that only the kind reads; `files`
+    counts the files that they were read from."""
 
     entries: list[E]
     bad: list[BadRow]
     rows: int
     after: Json
+    files: Account = field(default_factory=Account)
 
 
 @dataclass(slots=True)
-class Target:
+class ImportTarget:
     """Where a kind writes to. `memory` is stored with the progress and survives a killed worker; `notes` are added to
     the run's result."""
 
@@ -132,18 +134,18 @@ class ImportKind(ABC, Generic[O, E]):
         return self
 
     @abstractmethod
-    def parse(self, row: Row, options: O) -> E:
+    def parse(self, row: SourceRow, options: O) -> E:
         """Parse a row. Raises `RowRefused` with the reason."""
 
     @abstractmethod
-    def write(self, target: Target, entries: list[E]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[E]) -> dict[str, int]:
         """Write in the chunk's transaction; return the additions to the run's figures. Repeating it adds nothing."""
 
     @abstractmethod
-    def preview(self, row: Row, options: O) -> RowPreview:
+    def preview(self, row: SourceRow, options: O) -> RowPreview:
         """Preview a row. Raises `RowRefused` like `parse`."""
 
-    def claims(self, row: Row) -> bool:
+    def claims(self, row: SourceRow) -> bool:
         """Whether a row that the kind can read may be meant for it. A kind that reads nearly everything claims less."""
         return True
 
@@ -175,6 +177,7 @@ class ImportKind(ABC, Generic[O, E]):
         try:
             for row in reader.rows(Position(**after)):
                 rows += 1
+                chunk.files.count_files(row.read)
                 if isinstance(row, BadRow):
                     chunk.bad.append(row)
                 else:
@@ -186,13 +189,14 @@ class ImportKind(ABC, Generic[O, E]):
                         chunk.bad.append(BadRow(row.offset, str(refused), row.after))
                 if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
                     at = {"offset": row.after.offset, "byte": row.after.byte}
-                    yield Chunk(chunk.entries, chunk.bad, rows, at)
+                    yield Chunk(chunk.entries, chunk.bad, rows, at, chunk.files)
                     chunk = Chunk([], [], 0, at)
                     weight, rows, began = 0, 0, time.monotonic()
         except SourceError as error:
             broken = error
         if rows:
-            yield Chunk(chunk.entries, chunk.bad, rows, {"offset": row.after.offset, "byte": row.after.byte})
+            at = {"offset": row.after.offset, "byte": row.after.byte}
+            yield Chunk(chunk.entries, chunk.bad, rows, at, chunk.files)
         if broken is not None:
             raise broken
 

@@ -10,6 +10,7 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
+from curation.projects.audit_words import details, said
 from curation.projects.settings.document import ProjectSettings, stored_settings
 from curation.web.problems import Conflict, Gone, Problem
 
@@ -404,6 +405,14 @@ class AuditEntry(models.Model):
         if self.pk is not None:
             raise Problem("The audit log is append-only.", code="append_only")
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
+
+    @property
+    def said(self) -> str:
+        return said(self.action)
+
+    @property
+    def details(self) -> list[str]:
+        return details(self.action, self.data)
 
 
 class Preferences(models.Model):

@@ -25,13 +25,15 @@ def import_batch(run: Run) -> str:
 class Lease(models.Model):
     """A sample that a reviewer has open. `seat` leaves room for more than one reviewer on a sample.
 
-    `swapped` was drawn for this reviewer: True shows the challenger on the left.
+    `swapped` was drawn for this reviewer: True shows the challenger on the left. `ahead`: the browser has fetched the
+    sample, and does not show it yet.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="leases")
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="leases")
     seat = models.PositiveSmallIntegerField(default=0)
     swapped = models.BooleanField()
+    ahead = models.BooleanField(default=False, db_default=False)
     until = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -18,6 +18,7 @@ from curation.trajectories.models import (
     Pair,
     PairQuerySet,
     ReplayState,
+    StepAdvantage,
     Strategy,
     Trajectory,
     TrajectoryMetadata,
@@ -27,9 +28,11 @@ from curation.trajectories.models import (
 from curation.web.ids import find, known_ids
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams, named_list
+from judging.statistics.values import Verdict
 
 # The word of a URL for a column that is empty.
 NO_TERMINAL, NOT_REPLAYED = "none", "none"
+USELESS = "useless"
 
 
 class TrajectoryFilter(RowFilter):
@@ -59,6 +62,7 @@ class TrajectoryFilter(RowFilter):
         "reward_max": "Reward to",
         "terminal": "Terminal",
         "replay": "Replay",
+        "step": "Step",
         "status": "Review",
         "name": "Scenario",
         "task": "Task",
@@ -84,6 +88,7 @@ class TrajectoryFilter(RowFilter):
         "terminal": [*Terminal.choices, (NO_TERMINAL, "No terminal")],
         "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
         **dict.fromkeys(RECORDED, Known.choices),
+        "step": [(USELESS, "Has a useless step"), *((one, f"Has a step: {one}") for one in map(str, Verdict))],
         "status": Status.choices,
     }
 
@@ -107,6 +112,10 @@ class TrajectoryFilter(RowFilter):
     model: Words = Field(default=(), description="Names of endpoints, or models of imported runs.")
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of rollout runs.")
     replay: Annotated[Words, one_of([NOT_REPLAYED, *filter(None, ReplayState.values)])] = ()
+    step: Annotated[Words, one_of([USELESS, *map(str, Verdict)])] = Field(
+        default=(),
+        description="The verdict of a probe on one of its steps: useless, better, worse, likely, alike, open.",
+    )
     documentation_read: Annotated[Words, one_of(Known.values)] = Field(
         default=(), description="Whether the provider's documentation was read, by the sandbox's record."
     )
@@ -154,12 +163,20 @@ class TrajectoryFilter(RowFilter):
             rows = rows.filter(terminal__in=["" if word == NO_TERMINAL else word for word in group])
         for group in self.replay:
             rows = rows.filter(replay__in=["" if word == NOT_REPLAYED else word for word in group])
+        for group in self.step:
+            rows = rows.filter(models.Exists(_advantages_of(group)))
         for fact in RECORDED:
             for group in getattr(self, fact):
                 rows = rows.recorded(fact, group)
         for group in self.axes:
             rows = rows.filter(scenario__in=_with_axes(group))
         return rows
+
+
+def _advantages_of(group: Sequence[str]) -> models.QuerySet[StepAdvantage]:
+    """The advantages of a trajectory's steps with one of the verdicts."""
+    own = StepAdvantage.objects.filter(value__trajectory=models.OuterRef("pk"))
+    return own.filter(verdict__in=group) | own.useless() if USELESS in group else own.filter(verdict__in=group)
 
 
 def _metadata_clause(project: Project, group: Sequence[str]) -> Clause:

@@ -1,7 +1,8 @@
-"""The run kinds `rollout`, `replay`, `probe`, `shorten` and `pairs`."""
+"""The run kinds `rollout`, `harbor`, `replay`, `probe`, `shorten` and `pairs`."""
 
 from collections.abc import Mapping, Sequence
 
+from django.conf import settings
 from django.urls import reverse
 
 from curation.projects.models import Project
@@ -12,6 +13,10 @@ from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
 from curation.scenarios.filters import ScenarioFilter
 from curation.trajectories.filters import TrajectoryFilter
+from curation.trajectories.harbor.estimate import estimated
+from curation.trajectories.harbor.plan import HarborParams, check_plan
+from curation.trajectories.harbor.stage import HarborStage
+from curation.trajectories.pages.harbor_section import harbor_section
 from curation.trajectories.pages.run_section import pairs_section, probe_section, replay_section, rollout_section
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
@@ -90,6 +95,37 @@ def estimate_episodes(project: Project, params: EpisodeParams, episodes: int) ->
     tokens_in = calls * OPENING_TOKENS + episodes * TURN_TOKENS * turns * (turns - 1) // 2
     tokens_out = calls * REPLY_TOKENS
     return Estimate.of_calls(target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+class HarborRun(Kind[HarborParams]):
+    name = "harbor"
+    title = "Harbor: agents work through Harbor tasks"
+    pipeline = Pipeline.SCENARIOS
+    summary = "Harbor runs tasks with any of its agents, in Docker or at a provider. Each trial becomes a trajectory."
+    filter = ScenarioFilter
+    params = HarborParams
+    section_template = "trajectories/harbor/_run_section.html"
+
+    def stages(self, params: HarborParams) -> Sequence[Stage]:
+        return [HarborStage(params)]
+
+    def check(self, project: Project, params: HarborParams) -> None:
+        check_plan(project, params)
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        offered = [one for one in settings.HARBOR_PROVIDERS if one.permits(project.slug)]
+        return {"provider": [(one.name, f"{one.name}: needs {one.needs}") for one in offered]}
+
+    def estimate(self, project: Project, params: HarborParams) -> Estimate:
+        return estimated(project, params)
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        return harbor_section(run)
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug = run.project.slug
+        shown = f"{reverse('trajectory-list', args=[slug])}?run={run.pk}"
+        return [("Show the trajectories", shown), ("Make pairs", f"{reverse('run-new', args=[slug])}?kind=pairs")]
 
 
 class ReplayRun(Kind[ReplayParams]):

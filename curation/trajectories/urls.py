@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern] = [
     path(TRAJECTORIES, views.trajectory_list, name="trajectory-list"),
     path("p/<slug:slug>/images/<str:digest>/", images.trajectory_image, name="trajectory-image"),
     path(f"{TRAJECTORIES}tasks/", views.trajectory_tasks, name="trajectory-tasks"),
+    path(f"{TRAJECTORIES}agents/", views.trajectory_agents, name="trajectory-agents"),
     path("p/<slug:slug>/pairs/", views.pair_list, name="pair-list"),
     path(ONE, views.trajectory_page, name="trajectory-page"),
     path(f"{ONE}replay/", views.trajectory_replay, name="trajectory-replay"),

@@ -4,6 +4,7 @@ worker can be minutes wrong.
 In a query it is `Now()`: the start of the statement on PostgreSQL, milliseconds on SQLite, a file of this machine.
 """
 
+import time
 from datetime import UTC, datetime
 
 from django.db import connection
@@ -23,3 +24,8 @@ def database_now() -> datetime:
 def database_seconds() -> float:
     """Return the same as Unix seconds."""
     return database_now().timestamp()
+
+
+def seconds_ahead() -> float:
+    """Return by how many seconds the clock of this machine is ahead of the database's."""
+    return round(time.time() - database_seconds(), 3)

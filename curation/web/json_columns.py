@@ -6,7 +6,6 @@ import orjson
 
 
 def read_column(text: str) -> object:
-    """Return the value of a JSON column."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -16,11 +16,19 @@ FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# How models mark their thinking, and tags in which some were told to write it. The words of the latter are common, so
+# they count at the beginning only.
+_THINK = r"(?:[a-z]{1,20}:)?think(?:ing)?"
+_TOLD = r"thoughts?|reasoning|reflection|analysis|scratch_?pad|(?:inner|internal)_(?:monologue|thoughts?)"
+OPENS_THINKING, ENDS_THINKING = (
+    rf"(?i:<{_THINK}>|\[THINK\]|◁think▷)",
+    rf"(?i:</{_THINK}>|\[/THINK\]|◁/think▷)",
+)
+OPENS_TOLD, ENDS_TOLD = rf"(?i:<(?:{_TOLD})>)", rf"(?i:</(?:{_TOLD})>)"
 _MARK = re.compile(
-    r"(?P<opening><(?:[a-z]{1,20}:)?(?:think|thinking)>|\[THINK\]|◁think▷)"
-    r"|(?P<closing></(?:[a-z]{1,20}:)?(?:think|thinking)>|\[/THINK\]|◁/think▷)"
+    rf"(?P<opening>{OPENS_THINKING})|(?P<closing>{ENDS_THINKING})|(?P<told>{OPENS_TOLD})|(?P<told_end>{ENDS_TOLD})"
     r"|(?P<fence>^[ \t]*```)",
-    re.IGNORECASE | re.MULTILINE,
+    re.MULTILINE,
 )
 
 # The head of a part of a reply in the harmony format, with the end of the part before it.
@@ -84,8 +92,9 @@ def split_thinking(text: str) -> Reply:
     """Cut thinking off a reply.
 
     Handles closed sections, a leading section that was never closed (all of it is thinking: the reply was cut), and
-    a lone closing tag (chat templates that open the section inside the prompt), and the channels of harmony. Tags
-    inside a fenced block belong to the answer. Linear in the length of the text.
+    a lone closing tag (chat templates that open the section inside the prompt), and the channels of harmony. Tags such
+    as `<reasoning>` count at the beginning of the reply or after another section. Tags inside a fenced block belong to
+    the answer. Linear in the length of the text.
     """
     if _CHANNEL.match(text.lstrip()):
         return _split_channels(text.lstrip())
@@ -94,22 +103,23 @@ def split_thinking(text: str) -> Reply:
     answer: list[str] = []
     thinking: list[str] = []
     position = 0
-    inside = fenced = False
+    fenced = False
+    inside = ""  # the mark that ends the section
     for mark in marks:
         if mark["fence"]:
             fenced ^= not inside
         elif fenced and not inside:
             continue
-        elif mark["opening"] and not inside:
+        elif (mark["opening"] or mark["told"]) and not inside:
             before = text[position : mark.start()]
             leading = not answer and not before.strip()
-            if leading or last_closing > mark.start():
+            if leading or (mark["opening"] and last_closing > mark.start()):
                 answer += [] if leading else [before]
-                position, inside = mark.end(), True
-        elif mark["closing"]:
+                position, inside = mark.end(), "closing" if mark["opening"] else "told_end"
+        elif mark[inside or "closing"]:
             thinking += [*([] if inside else answer), text[position : mark.start()]]
             answer = answer if inside else []
-            position, inside = mark.end(), False
+            position, inside = mark.end(), ""
     (thinking if inside else answer).append(text[position:])
     if position == 0:
         return Reply(text, "")

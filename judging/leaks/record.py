@@ -80,8 +80,6 @@ class Library:
 
 
 class RecordText:
-    """A searchable record."""
-
     def __init__(self, record: PullRequestRecord) -> None:
         issue = " ".join(record.issue.split())
         self.instance_id = record.instance_id

@@ -11,7 +11,6 @@ from judging.sections import sections
 
 
 def verdict_schema(dimensions: Sequence[str]) -> dict[str, object]:
-    """Return the JSON schema of a verdict on these dimensions."""
     value = {"type": "integer", "enum": [0, 1, 2], "description": "1 = answer 1 is better, 2 = answer 2, 0 = a draw"}
     reason = {"type": "string", "description": "One sentence that says why."}
     return {

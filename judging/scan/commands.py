@@ -23,8 +23,17 @@ _USER = re.compile(
     r"(?P<user>[^\s:\"'$<>]{1,100}):(?P<value>(?(quote)[^\"'\n]{3,200}|[^\s\"'|;&<>]{3,200}))"
     r"|\b(?:smbclient|rpcclient|net|cadaver|lftp)\b[^\n|;&]{0,200}?\s(?:-U|--user|-u)[\s=]{0,3}[\"']?"
     r"[^\s%,\"'$<>]{1,100}[%,](?P<after>[^\s\"'|;&<>]{3,200})"
-    r"|\becho\s+[\"']?[a-z_][\w-]{0,31}:(?P<changed>[^\s\"'|;&<>$]{3,200})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd"
+    r"|\b(?:echo|printf)\s+(?:-\w+\s+)?[\"']?[a-z_][\w-]{0,31}:(?P<changed>[^\s\"'|;&<>$\\]{3,200})(?:\\n)?[\"']?\s*\|\s*"
+    r"(?:sudo\s+)?chpasswd"
+    r"|\bchpasswd\b[^\n|;&<]{0,100}<<<\s*[\"']?[a-z_][\w-]{0,31}:(?P<given>[^\s\"'|;&<>$]{3,200})"
+    r"|\bsqlplus\b[^\n|;&]{0,100}?\s[\"']?[a-zA-Z_]\w{0,30}/(?P<oracle>[^\s\"'|;&<>$@/]{3,200})@"
 )
+# The lines below `chpasswd <<EOF`.
+_HERE = re.compile(
+    r"\bchpasswd\b[^\n|;&<]{0,100}<<-?\s*[\"']?\w+[^\n]{0,100}\n"
+    r"(?P<lines>(?:[ \t]*[a-z_][\w-]{0,31}:[^\s:]{3,200}\n){1,100})"
+)
+_ACCOUNT = re.compile(r"[a-z_][\w-]{0,31}:(?P<value>\S+)")
 _OPTIONS = re.compile(
     "|".join(
         (
@@ -35,6 +44,13 @@ _OPTIONS = re.compile(
             _option(r"redis-cli", r"-a\s+|--pass\s+|AUTH\s+", "r"),
             _option(r"ldapsearch|ldapmodify|ldapadd|ldapwhoami", r"-w\s+", "l"),
             _option(r"zip|unzip", r"-P\s*", "p"),
+            _option(r"useradd|usermod|adduser", r"-\w*p\s+|--password[=\s]", "u"),
+            _option(r"sqlcmd|bcp|osql|ipmitool|isql", r"-P\s*", "t"),
+            rf"\bopenssl\s+passwd\s+(?:-\w+\s+(?:(?<=-salt\s)\S+\s+)?)*{_WORD.format('x')}",
+            rf"\bwpa_passphrase\s+\S+\s+{_WORD.format('y')}",
+            rf"\bnet\s+user\s+[\w.-]{{1,60}}\s+{_WORD.format('d')}",
+            rf"\bConvertTo-SecureString\s+(?:-String\s+)?{_WORD.format('f')}",
+            r"\b(?i:with\s+(?:encrypted\s+)?password|identified\s+by)\s+'(?P<sql>[^'\n]{3,200})'",
             _option(r"openssl", r"(?:-passin|-passout|-pass)\s+pass:|-k\s+", "o"),
             _option(r"keytool", r"-(?:storepass|keypass)\s+", "k"),
             _option(r"htpasswd", r"-\w*b\w*\s+\S+\s+\S+\s+", "h"),
@@ -86,9 +102,13 @@ _ANCHORS = (
         "POSTGRES_PASSWORD",
         "SSHPASS",
     ),
+    *("useradd", "usermod", "adduser", "sqlplus", "sqlcmd", "bcp ", "osql", "isql", "ipmitool", "wpa_passphrase"),
+    *("net user", "ConvertTo-Sec", "PASSWORD '", "password '", "IDENTIFIED BY", "identified by"),
     *("REDISCLI_AUTH", "LDAPPASSWD", "SQLCMDPASSWORD", "_PASSPHRASE", "C_PASSWORD", "_ROOT_PASSWORD"),
 )
 _BESIDE = ("quote", "user")
+# The hash of a password, as `/etc/shadow` has it, is no variable.
+_HASH = re.compile(r"\$(?:[1-7]|2[abxy]|y|gy|apr1|sha1)\$")
 # A variable, a substitution, or something to fill in.
 _FILLED_LATER = ("$", "<", "{", "%", "`", "@", "-", "*", "[", "...", "/", "file:", "env:")
 
@@ -103,7 +123,7 @@ def find_command_passwords(text: str) -> Iterator[tuple[int, int]]:
             for match in pattern.finditer(text, start, end):
                 name = next(name for name, value in match.groupdict().items() if value and name not in _BESIDE)
                 value = match[name]
-                if not value.startswith(_FILLED_LATER) and not is_trivial_password(value) and "$(" not in value:
+                if _is_password(value):
                     found[match.span(name)] = None
         for match in _PAIR.finditer(text, start, end):
             value = match["qa"] or match["qb"] or match["qc"]
@@ -112,7 +132,16 @@ def find_command_passwords(text: str) -> Iterator[tuple[int, int]]:
                 continue
             if _NO_PASSWORD.search(text, start, match.start()) is None:
                 found[match.span(match.lastgroup or 0)] = None
+    for match in _HERE.finditer(text) if "chpasswd" in text else ():
+        for account in _ACCOUNT.finditer(text, *match.span("lines")):
+            if _is_password(account["value"]):
+                found[account.span("value")] = None
     return iter(found)
+
+
+def _is_password(value: str) -> bool:
+    is_filled_later = value.startswith(_FILLED_LATER) or "$(" in value
+    return _HASH.match(value) is not None or not (is_filled_later or is_trivial_password(value))
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import codecs
 import html
 import re
 import unicodedata
@@ -175,6 +176,11 @@ def _parts(text: str) -> list[_Part]:
         parts += _lookalikes(text)
     for find in (_base64_blocks, _base32_blocks, _hex_blocks, _dumps, _codes):
         parts += find(text)
+    # Nearly any word is one of these encodings, so they are read where the text names them.
+    if any(mark in text for mark in _MARKS) and (named := {name.lower() for name in _NAMED.findall(text)}):
+        parts += _base85_blocks(text)
+        if not named.isdisjoint(_ROT13):
+            parts += _found(_ROTATED, text, lambda match: codecs.encode(match[0], "rot13"))
     return parts
 
 
@@ -237,6 +243,8 @@ _CODES = re.compile(
 )
 _BASE32 = re.compile(r"[A-Z2-7](?<![A-Za-z0-9].)[A-Z2-7]{23,40000}={0,6}(?![A-Za-z0-9])")
 _MOST_UNPACKED = 100_000
+# The first bytes of gzip and zlib.
+_PACKED = (b"\x1f\x8b", b"\x78\x9c", b"\x78\xda")
 _HEX_WORD = re.compile(r"[0-9a-fA-F]{16,}")
 _PRINTABLE = re.compile(r"[\x09\x0a\x0d\x20-\x7e]*")
 
@@ -293,9 +301,45 @@ def _codes(text: str) -> Iterator[_Part]:
             yield _Part(*match.span(), decoded)
 
 
+_MARKS = ("85", "13", "<~", "N-ZA-M", "n-za-m")
+_ROT13 = frozenset(("rot13", "rot_13", "rot-13", "rot 13", "n-za-m"))
+_NAMED = re.compile(r"[abz]85|ascii-?85|base-?85|rot[-_ ]?13|N-ZA-M|<~", re.IGNORECASE)
+_ROTATED = re.compile(r"[A-Za-z0-9](?<![\w-].)[\w-]{15,400}")
+_BASE85 = re.compile(r"<~(?P<adobe>[!-uz\s]{16,40000})~>|(?P<plain>[!#-&(-_a-~]{19,4000})")
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_FROM_Z85 = str.maketrans(_Z85, _B85)
+
+
+def _base85_blocks(text: str) -> Iterator[_Part]:
+    """Yield the parts that are readable as base 85 in one of its alphabets: those of git, of Adobe, and of ZeroMQ."""
+    for match in _BASE85.finditer(text):
+        group = "adobe" if match["adobe"] else "plain"
+        given = match[group]
+        for decode in (base64.a85decode,) if group == "adobe" else (base64.b85decode, _z85decode, base64.a85decode):
+            try:
+                # Three groups tell: most words are cut short here.
+                if not _may_be_text(decode("".join(given[:40].split())[:15])):
+                    continue
+                decoded = _readable(_unpacked(decode(given)))
+            except ValueError:  # characters that the alphabet does not have
+                continue
+            if decoded is not None:
+                yield _Part(*match.span(), decoded)
+                break
+
+
+def _may_be_text(start: bytes) -> bool:
+    return start[:2] in _PACKED or (start.isascii() and _PRINTABLE.fullmatch(start.decode("ascii")) is not None)
+
+
+def _z85decode(text: str) -> bytes:
+    return base64.b85decode(text.translate(_FROM_Z85))
+
+
 def _unpacked(data: bytes) -> bytes:
     """Return the content of packed bytes (gzip, zlib), at most `_MOST_UNPACKED` of it, and any others as they are."""
-    if data[:2] not in (b"\x1f\x8b", b"\x78\x9c", b"\x78\xda"):
+    if data[:2] not in _PACKED:
         return data
     try:
         return zlib.decompressobj(47).decompress(data, _MOST_UNPACKED)

@@ -45,7 +45,7 @@ class GateResult:
     """Margins and bounds in points from -100 to 100, challenger minus opponent; None if nothing is parsed.
 
     lcb                 lower bound with whole clusters resampled; `clusters` of them, which are a `clustered_by`; with
-                        fewer than 10 it is at most `lcb_unclustered`
+                        fewer than 10 it is at most `lcb_unclustered`, and always at most that of the repositories
     lcb_unclustered     the same as if turns were independent
     leaks               parsed duels with a leak flag
     injections          parsed duels with an injection flag
@@ -95,7 +95,8 @@ def acceptance(
     contestants. `controls` are the judges' figures on control duels.
 
         margin   = 2 x mean(score) - 100
-        lcb      = `quantile` of the bootstrapped margin, whole clusters drawn, widened for few of them (`bounds`)
+        lcb      = `quantile` of the bootstrapped margin, whole clusters drawn, widened for few of them; at most
+                   that of the repositories with the error of the means without each (`bounds`)
         passes   = parsed / done >= min_parsed  and  margin >= win_margin  and  lcb > 0  and  clusters >= min_clusters,
                    the last three also over the duels without a leak flag, and over those without an injection flag
         accepted = passes, also by the informative judges alone, of whom there are at least two, and without each of

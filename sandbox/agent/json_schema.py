@@ -89,7 +89,6 @@ def alternatives(schema: Schema) -> list[Schema]:
 
 
 def example(field: Schema) -> object:
-    """A value that the schema allows."""
     choices, kind = field.get("enum"), field.get("type", "string")
     if isinstance(choices, list) and choices:
         return choices[0]

@@ -132,6 +132,6 @@ def instance_of(folder: Path) -> str:
 
 def _is_owned(row: _Listed, is_alive: Callable[[Labels], bool]) -> bool:
     labels = {key.removeprefix(PREFIX): value for key, value in (row["Labels"] or {}).items()}
-    if "item" not in labels:
+    if not labels.keys() & {"item", "server"}:
         return time.time() - row["Created"] < UNLABELLED_SECONDS
     return is_alive(labels)

@@ -12,7 +12,7 @@ from sandbox.errors import SandboxFailed
 from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import Edits, can_make, path_edits, scripts_of
 from sandbox.gate.play import Played, Rooms, check_in, checker_line, snapshot_after
-from sandbox.gate.report import Check, Line
+from sandbox.gate.report import Check, ReportLine
 from sandbox.gate.state import State
 from sandbox.protocol import PathEdit, Session
 
@@ -32,7 +32,7 @@ class Tried:
 
     attempt: Attempt
     passed: bool
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
 
 
 def try_all(
@@ -51,7 +51,7 @@ def try_all(
         scripts = scripts_of(attempt.edits, state)
         session.edit([*undo, *path_edits(attempt.edits)])
         check = check_in(session, checker, ending)
-        found.append(Tried(attempt, check.passed, (*map(Line, scripts), checker_line(check))))
+        found.append(Tried(attempt, check.passed, (*map(ReportLine, scripts), checker_line(check))))
         undo = path_edits(back)
     session.edit(undo)
     return found

@@ -25,7 +25,7 @@ from sandbox.gate.foreign import (
     words_of,
 )
 from sandbox.gate.misread import texts_as_code, tolerated
-from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Change, Changes, Entry, State
+from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Changes, Entry, State, StateChange
 
 # Lines that are tried alone, over all results; of each result at least one.
 MAX_LINES = 6
@@ -57,7 +57,7 @@ class Attempt:
 
 
 def left_out(
-    path: str, change: Change, *, checker: str, stuffing: str, chmods: bool, ordered: bool, most: int
+    path: str, change: StateChange, *, checker: str, stuffing: str, chmods: bool, ordered: bool, most: int
 ) -> Iterator[Attempt]:
     """Yield states of a lazy agent that skips work at one path and does everything else as the reference does it.
 

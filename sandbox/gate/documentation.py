@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sandbox.agent.terminal import exit_code_of
 from sandbox.gate.play import Rooms
-from sandbox.gate.report import Line
+from sandbox.gate.report import ReportLine
 from sandbox.protocol import ExecResult, Fixture, ProgramRun, Session
 
 MAX_PROGRAMS = 4
@@ -33,7 +33,7 @@ class Documentation:
     helps: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     usages: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ReportLine, ...] = ()
 
 
 def read_documentation(rooms: Rooms, programs: Sequence[Fixture]) -> Documentation:
@@ -53,14 +53,14 @@ def is_call_for_help(run: ProgramRun) -> bool:
 class _Program:
     """Calls one program and keeps its output."""
 
-    def __init__(self, session: Session, path: str, lines: list[Line]) -> None:
+    def __init__(self, session: Session, path: str, lines: list[ReportLine]) -> None:
         self._session, self.path, self._lines = session, path, lines
         self.name = path.rsplit("/", 1)[1]
 
     def call(self, *words: str) -> ExecResult:
         command = shlex.join([self.path, *words])
         result = self._session.exec(command, SECONDS)
-        self._lines.append(Line(command, result.output, exit_code_of(result), result.duration))
+        self._lines.append(ReportLine(command, result.output, exit_code_of(result), result.duration))
         return result
 
     def named(self, *words: str) -> str:
@@ -68,7 +68,7 @@ class _Program:
 
 
 def _ask_all(session: Session, programs: Sequence[Fixture]) -> Documentation:
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
     helps: list[str] = []
     topics: list[str] = []
     usages: list[str] = []

@@ -33,9 +33,9 @@ from sandbox.gate.play import (
     snapshot_in,
 )
 from sandbox.gate.provider import Traces, find_traces, programs_of
-from sandbox.gate.report import Check, Finding, Line
+from sandbox.gate.report import Check, Finding, ReportLine
 from sandbox.gate.stability import background_work, check_stability, differing
-from sandbox.gate.state import Change, Changes, Entry, State, changes_between, is_temporary
+from sandbox.gate.state import Changes, Entry, State, StateChange, changes_between, is_temporary
 from sandbox.protocol import HOME, ROOTS, Fixture, Session
 
 MAX_NAMES = 12
@@ -68,7 +68,7 @@ class _Base(NamedTuple):
 
     before: State
     after: State
-    changes: dict[str, Change]
+    changes: dict[str, StateChange]
     traces: Traces
     reference: Reference
     left_alone: list[str]
@@ -95,10 +95,10 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     """All that needs the reference's final state, in one session."""
     checker, ending = rooms.task.checker, reference.ending
     before = snapshot_in(session).paths
-    lines: list[Line] = []
+    lines: list[ReportLine] = []
     for command in reference.commands:
         result = session.exec(command, REFERENCE_SECONDS)
-        lines.append(Line(command, result.output, exit_code_of(result), result.duration))
+        lines.append(ReportLine(command, result.output, exit_code_of(result), result.duration))
         if result.left:
             break
     ended = snapshot_in(session)
@@ -289,11 +289,11 @@ def _reports(tried: list[Tried], again: Callable[[Attempt], Played]) -> Iterator
 
 def _left_alone(base: _Base, subject: Subject) -> Check:
     """Return the check that lists the result paths and the ignored paths, for people."""
-    lines = [Line(f"# result: {path}") for path in base.changes]
+    lines = [ReportLine(f"# result: {path}") for path in base.changes]
     for path in base.left_alone:
         kind = "the provider's trace" if path in base.traces.paths else "scratch"
-        lines.append(Line(f"# left alone, {kind}: {path}"))
-    lines += [Line(f"# order of lines is free: {path}") for path in subject.free_order]
+        lines.append(ReportLine(f"# left alone, {kind}: {path}"))
+    lines += [ReportLine(f"# order of lines is free: {path}") for path in subject.free_order]
     return Check("what the reference changed", True, "", tuple(lines))
 
 

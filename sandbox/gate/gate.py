@@ -15,7 +15,7 @@ from sandbox.errors import SetupRefused
 from sandbox.gate.experiments import Subject, experiments
 from sandbox.gate.play import Checkpoint, Played, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
-from sandbox.gate.state import Change
+from sandbox.gate.state import StateChange
 from sandbox.gate.surroundings import surroundings
 
 
@@ -36,7 +36,7 @@ def run_gate(
     """
     rooms = Rooms(task, open_session, checkpoint)
     checks = list(_checks(rooms, reference, repeats))
-    changes: Mapping[str, Change] | None = None
+    changes: Mapping[str, StateChange] | None = None
     if not all(check.passed for check in checks):
         checks += [finding.check for finding in subject.findings]
     else:

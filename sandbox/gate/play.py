@@ -8,7 +8,7 @@ from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, Task
 from sandbox.agent.terminal import exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.gate.report import CHECKER, Line
+from sandbox.gate.report import CHECKER, ReportLine
 from sandbox.gate.state import SNAPSHOT_BYTES, Snapshot, read_snapshot, snapshot_command
 from sandbox.protocol import CheckResult, Fixture, Session, Setup
 
@@ -42,7 +42,7 @@ class Played:
     """The result of one session: its lines, the checker's result, or why it stopped."""
 
     ending: Ending | None
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ReportLine] = field(default_factory=list)
     check: CheckResult | None = None
     stopped: str = ""
 
@@ -114,7 +114,7 @@ def _play(
         played.ending = Ending("exit")
     _run(session, played, after)
     if played.ending is not None:
-        played.lines.append(Line(played.ending.line))
+        played.lines.append(ReportLine(played.ending.line))
     played.check = check_in(session, checker, played.ending)
     played.lines.append(checker_line(played.check))
     return played
@@ -124,7 +124,7 @@ def _run(session: Session, played: Played, scripts: Sequence[str], *, is_referen
     """Run scripts and note their lines; True if one of the reference left early. Then the rest is not run."""
     for script in filter(str.strip, scripts):
         result = session.exec(script, REFERENCE_SECONDS)
-        played.lines.append(Line(script, result.output, exit_code_of(result), result.duration))
+        played.lines.append(ReportLine(script, result.output, exit_code_of(result), result.duration))
         if is_reference and result.timed_out:
             played.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
         elif is_reference and result.left and result.exit_code != 0:
@@ -139,8 +139,8 @@ def check_in(session: Session, checker: str, ending: Ending | None) -> CheckResu
     return session.check(checker, terminal=terminal, panic_reason=reason)
 
 
-def checker_line(check: CheckResult) -> Line:
-    return Line(CHECKER, check.output, check.exit_code, check.duration)
+def checker_line(check: CheckResult) -> ReportLine:
+    return ReportLine(CHECKER, check.output, check.exit_code, check.duration)
 
 
 def snapshot_in(session: Session) -> Snapshot:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sandbox.gate.state import Change
+from sandbox.gate.state import StateChange
 
 CHECKER = "(the checker)"
 MAX_OUTPUT = 16 * 1024
@@ -11,7 +11,7 @@ MAX_COMMAND = 8 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportLine:
     """A command of a check as a terminal shows it, and its time. `exit_code` is None for a terminal."""
 
     command: str
@@ -35,7 +35,7 @@ class Check:
     name: str
     passed: bool
     reason: str = ""
-    transcript: tuple[Line, ...] = ()
+    transcript: tuple[ReportLine, ...] = ()
 
     @property
     def is_warning(self) -> bool:
@@ -64,10 +64,10 @@ class GateVerdict:
     admitted: bool
     reason: str
     checks: tuple[Check, ...]
-    changes: Mapping[str, Change] | None = None
+    changes: Mapping[str, StateChange] | None = None
 
     @classmethod
-    def of(cls, checks: list[Check], changes: Mapping[str, Change] | None = None) -> "GateVerdict":
+    def of(cls, checks: list[Check], changes: Mapping[str, StateChange] | None = None) -> "GateVerdict":
         failed = next((check for check in checks if not check.passed), None)
         reason = f"{failed.name}: {failed.reason}" if failed else ""
         return cls(failed is None, reason, tuple(checks), changes)

@@ -6,8 +6,8 @@ from importlib.resources import files
 
 from sandbox.agent.action import Ending
 from sandbox.gate.play import check_in, checker_line, run_beside, snapshot_after
-from sandbox.gate.report import Check, Line
-from sandbox.gate.state import Change, State, changes_between, is_temporary
+from sandbox.gate.report import Check, ReportLine
+from sandbox.gate.state import State, StateChange, changes_between, is_temporary
 from sandbox.protocol import ROOTS, Session
 
 NAME = "same state, same verdict"
@@ -47,7 +47,7 @@ def check_stability(session: Session, checker: str, ending: Ending | None) -> tu
         if reason:
             break
         check = check_in(session, prefix + checker, ending)
-        lines += [Line(f"# the same checker {says}"), checker_line(check)]
+        lines += [ReportLine(f"# the same checker {says}"), checker_line(check)]
         if not check.passed:
             reason = f"the checker passes, and then fails {says} on the same state. Let it depend on the state alone."
     reason = reason or _changed(state, snapshot_after(session, checker).paths)
@@ -64,7 +64,7 @@ def differing(one: State, other: State) -> list[str]:
     return [path for path in changes_between(one, other) if not is_temporary(path)]
 
 
-def background_work(first: State, later: State, changes: dict[str, Change]) -> Check | None:
+def background_work(first: State, later: State, changes: dict[str, StateChange]) -> Check | None:
     """The check that fails if results changed after the reference's last command."""
     moved = [path for path in changes_between(first, later) if path in changes or path not in first]
     moved = [path for path in moved if not is_temporary(path)]

@@ -64,7 +64,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """A path before and after the reference ran; None if the path does not exist."""
 
     before: Entry | None
@@ -75,7 +75,7 @@ class Change:
         return self.before is not None and self.before.kind != "link" and self.before.same_content(self.after)
 
 
-Changes = Mapping[str, Change]
+Changes = Mapping[str, StateChange]
 
 
 @functools.cache
@@ -112,13 +112,13 @@ def read_snapshot(output: str) -> Snapshot:
         raise SandboxFailed("The state of the sandbox could not be read.") from None
 
 
-def changes_between(before: State, after: State) -> dict[str, Change]:
+def changes_between(before: State, after: State) -> dict[str, StateChange]:
     """What differs, by path. Pipes and sockets carry work but are no result."""
-    found: dict[str, Change] = {}
+    found: dict[str, StateChange] = {}
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
         if old != new and "other" not in (old and old.kind, new and new.kind):
-            found[path] = Change(old, new)
+            found[path] = StateChange(old, new)
     return found
 
 

@@ -1,6 +1,6 @@
 """The cheap ways to a reward, as solutions of a Harbor task, made from what its reference changed.
 
-The states are those of `sandbox.gate.cheats`, with what is Harbor's own: modules and programs that tests find in the
+The states are those of `sandbox.gate.cheats`, with those of Harbor: modules and programs that tests find in the
 agent's folder, a reward in the agent's files, and the verifier's own places.
 """
 
@@ -12,7 +12,7 @@ from sandbox.gate.cheats import Attempt, believed, is_right, left_out, pretended
 from sandbox.gate.edits import can_make
 from sandbox.gate.foreign import literals_of, stuffed
 from sandbox.gate.neighbours import damaged
-from sandbox.gate.state import Change, Changes, Entry, changes_between
+from sandbox.gate.state import Changes, Entry, StateChange, changes_between
 from sandbox.harbor.probe import Probed
 from sandbox.harbor.tasks import ENVIRONMENT, TESTS, Task
 
@@ -213,7 +213,7 @@ def _stuffing(subject: Subject) -> str:
     return stuffed([*literals_of(tests_text(subject.task)), subject.task.instruction, *readable[:50]])
 
 
-def _is_made(change: Change) -> bool:
+def _is_made(change: StateChange) -> bool:
     return can_make(change.before) and can_make(change.after)
 
 

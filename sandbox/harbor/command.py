@@ -74,7 +74,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """What a job runs: each task with each agent, `attempts` times, at most `concurrent` trials at once.
+    """The work of a job: each task with each agent, `attempts` times, at most `concurrent` trials at once.
 
     `tasks` are folders of tasks, and `datasets` names of Harbor's registry such as `terminal-bench@2.0`.
     """
@@ -168,7 +168,13 @@ class Trial:
     @property
     def exception(self) -> str:
         """The type of the exception that ended it, or ''."""
-        return str((self.result.get("exception_info") or {}).get("exception_type") or "")
+        found = str((self.result.get("exception_info") or {}).get("exception_type") or "")
+        return found or (CANCELLED if self.is_cut_short else "")
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether its result has neither a verdict nor an exception: Harbor writes that if it is interrupted twice."""
+        return not any(self.result.get(name) for name in ("exception_info", "verifier_result", "step_results"))
 
     @property
     def rewards(self) -> Mapping[str, float]:
@@ -293,7 +299,9 @@ class Job:
         return sorted(path for path in self.path.iterdir() if path.is_dir()) if self.has_begun else []
 
     def _unfinished(self) -> list[str]:
-        return [folder.name for folder in self._folders() if _read(folder / _RESULT) is None]
+        """The names of trials that have no result, or were cancelled: their sandboxes may be there."""
+        found = ((folder, _read(folder / _RESULT)) for folder in self._folders())
+        return [one.name for one, result in found if result is None or Trial(one, result).exception == CANCELLED]
 
     def _mend(self) -> None:
         """Replace the files that were cut off. Harbor matches trials by their configuration, so the job's own result
@@ -304,7 +312,9 @@ class Job:
             if _read(self.path / name) is None:
                 (self.path / name).unlink(missing_ok=True)
         for folder in self._folders():
-            if _read(folder / _RESULT) is None or _read(folder / _CONFIG) is None:
+            result = _read(folder / _RESULT)
+            # Harbor would keep one that was cut short, since it ended by no exception.
+            if result is None or _read(folder / _CONFIG) is None or Trial(folder, result).is_cut_short:
                 shutil.rmtree(folder)
 
 

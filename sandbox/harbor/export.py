@@ -116,7 +116,7 @@ def registry(name: str, version: str, description: str, tasks: Mapping[str, str]
 
 
 def _instruction(setup: Setup) -> str:
-    """What a terminal shows at login. Variables and a file are found by the agent itself."""
+    """The text of a terminal at login. Variables and a file are found by the agent itself."""
     shown = f"{setup.banner}{setup.motd}"
     return shown if shown.strip() else "You are logged in as `agent`.\n"
 
@@ -127,7 +127,7 @@ def _dockerfile(image: str) -> str:
 
 
 def _setup(setup: Setup) -> str:
-    """The user, and the owners and permissions of what the image has."""
+    """The user, and the owners and permissions of the files of the image."""
     folders = " ".join([*(root for root in ROOTS if root != "/var"), _STATE])
     lines = [
         "#!/bin/sh",

@@ -1,9 +1,9 @@
 """The gate of Harbor tasks: Harbor itself runs the reference, an agent that does nothing, and cheats.
 
-What the lint and the files say comes first, since trials take many seconds each. Then the oracle must be rewarded and
-`nop` not, each of them at least twice. Then attempts to be rewarded without the work are solutions of copies of the
-task. Where the tests run in the agent's machine, one trial tries them all, and what is rewarded there counts only if it
-is rewarded again in a trial of its own; elsewhere a few of each kind are trials.
+Findings of the lint and of the files come first, since trials take many seconds each. Then the oracle must be rewarded
+and `nop` not, each of them at least twice. Then attempts to be rewarded without the work are solutions of copies of the
+task. Where the tests run in the agent's machine, one trial tries them all, and an attempt that is rewarded there counts
+only if it is rewarded again in a trial of its own; elsewhere a few of each kind are trials.
 
 A verifier that shares the agent's machine can always be deceived by an agent that is root and leaves a process behind.
 That says nothing about the tests, so it is a warning; of a separate verifier it is a failure.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import scripts_of
-from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, Line
+from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, ReportLine
 from sandbox.gate.state import Entry, State
 from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, subject_of, undone
 from sandbox.harbor.probe import Probed, Scanned, probe, probed, rewards_of, scan, scannable, with_solution
@@ -157,7 +157,7 @@ class _Copies:
         }
 
     def confirmed(self, tries: Sequence[_Try], full: float) -> list[_Try]:
-        """Try again alone what was rewarded in the scan, at most so many, failures first, two of a group."""
+        """Try again alone the attempts that the scan rewarded, at most so many, failures first, two of a group."""
         rewarded = sorted((one for one in tries if (one.reward or 0.0) >= full), key=lambda one: one.attempt.warns)
         chosen = {f"winnow/again-{number}": one for number, one in enumerate(_some_of_each(rewarded, MAX_CONFIRMED))}
         again = {id(chosen[name]): one for name, one in self.alone(chosen).items()}
@@ -181,7 +181,7 @@ def _structure(task: Task, runner: Runner, copies: _Copies) -> Iterator[Check]:
     yield Check("solution", not missing, f"{', '.join(missing)}/solve.sh: missing" if missing else "")
     found = runner.lint(copies.write(task))
     hard = [one for one in found if one.rule not in LINT_WARNINGS]
-    lines = tuple(Line(f"# {one.path} [{one.rule}]", one.message) for one in found)
+    lines = tuple(ReportLine(f"# {one.path} [{one.rule}]", one.message) for one in found)
     said = "; ".join(f"{one.path}: {one.message}" for one in hard or found)
     yield Check("lint", not hard, said if hard or not found else f"warning: {said}", lines)
 
@@ -229,15 +229,15 @@ def _report(name: str, tries: Sequence[_Try], full: float) -> Check:
     return Check(name, True, f"warning: {said}", lines)
 
 
-def _lines(one: _Try) -> Iterator[Line]:
-    yield Line(one.script)
-    yield Line(CHECKER, f"{one.printed.rstrip()}\nreward {one.reward:g}".lstrip())
+def _lines(one: _Try) -> Iterator[ReportLine]:
+    yield ReportLine(one.script)
+    yield ReportLine(CHECKER, f"{one.printed.rstrip()}\nreward {one.reward:g}".lstrip())
 
 
-def _terminal(ended: Ended) -> tuple[Line, ...]:
+def _terminal(ended: Ended) -> tuple[ReportLine, ...]:
     reward = "no reward" if ended.reward is None else f"reward {ended.reward:g}"
-    said = [Line(f"# {ended.agent}", ended.said, seconds=ended.seconds)]
-    return (*said, Line(CHECKER, f"{_printed(ended)}\n{reward}".lstrip()))
+    said = [ReportLine(f"# {ended.agent}", ended.said, seconds=ended.seconds)]
+    return (*said, ReportLine(CHECKER, f"{_printed(ended)}\n{reward}".lstrip()))
 
 
 def _printed(ended: Ended) -> str:

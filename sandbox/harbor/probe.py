@@ -1,4 +1,4 @@
-"""Copies of a task whose solutions look at the machine or try attempts in it, and what they found.
+"""Copies of a task whose solutions look at the machine or try attempts in it, and their findings.
 
 A probe runs the reference and collects the files before and after it. A scan does the reference and then tries many
 attempts in one machine: after each it runs the tests and puts the state back. Both are solutions, so Harbor runs them
@@ -65,7 +65,7 @@ attempt() {{
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """One entry of a scan: a script, the script that puts the state back, and what it is named."""
+    """One entry of a scan: a script, the script that puts the state back, and its name."""
 
     name: str
     script: str
@@ -120,7 +120,7 @@ def scannable(task: Task) -> bool:
 
 
 def probed(artifacts: Path) -> Probed | None:
-    """What a probe has collected; None if it is missing, damaged or too large. The task may have changed it."""
+    """A probe's collected files; None if a part is missing, damaged or too large. The task may have changed it."""
     states = []
     for name in ("before.tar", "after.tar"):
         path = artifacts / name
@@ -136,7 +136,7 @@ def probed(artifacts: Path) -> Probed | None:
 
 
 def rewards_of(artifacts: Path, name: str) -> tuple[bool, float, str]:
-    """Whether the entry of a scan was tried, its reward, and what it printed."""
+    """Whether the entry of a scan was tried, its reward, and its output."""
     folder = artifacts / name
     if not (folder / "done").is_file():
         return False, 0.0, ""

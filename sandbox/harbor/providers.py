@@ -28,7 +28,7 @@ class Provider:
 
     @property
     def needs(self) -> str:
-        """What a worker must have, in words."""
+        """The needs of a worker, in words."""
         if self.variables:
             return f"{' and '.join(self.variables)} in the workers' environment"
         if self.name == "docker":

@@ -1,4 +1,4 @@
-"""A Harbor task as files: read and check its folder, write it, and say what a machine with Docker alone cannot run.
+"""A Harbor task as files: read and check its folder, write it, and name the parts that Docker alone cannot run.
 
 `task.toml` is read by models of our own with the fields that matter here. Others stay in the file as they are, and
 Harbor's lint reports those that it does not know.

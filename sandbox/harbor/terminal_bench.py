@@ -60,7 +60,7 @@ class TaskYaml(BaseModel):
 
 
 def harbor_files(files: Files) -> Files:
-    """Return the files of the Harbor task. Raises `TaskRefused` for what has no counterpart."""
+    """Return the files of the Harbor task. Raises `TaskRefused` for a part without a counterpart."""
     try:
         given = TaskYaml.model_validate(_yaml(files, TASK))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Run Harbor jobs of a few trials to their end, and read what each trial was rewarded."""
+"""Run Harbor jobs of a few trials to their end, and read the reward of each trial."""
 
 import json
 import time
@@ -19,7 +19,7 @@ STOP_SECONDS, POLL_SECONDS = 20.0, 0.25
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A trial. `reward` is the lowest of its rewards, None without a valid one; `said` is the agent's output, `printed`
-    the verifier's. `artifacts` is the folder of what was collected, of the last step."""
+    the verifier's. `artifacts` is the folder of the collected files, of the last step."""
 
     task: str
     agent: str
@@ -39,7 +39,7 @@ class LintFinding:
 
 
 class Runner(Protocol):
-    """What the gate needs of Harbor."""
+    """The parts of Harbor that the gate needs."""
 
     def lint(self, task: Path) -> list[LintFinding]:
         """Harbor's findings in a task's folder."""

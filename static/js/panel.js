@@ -3,6 +3,7 @@
 //   <button data-dialog="#confirm">                                                        opens <dialog id="confirm">
 //   <button hx-get="/form" hx-target="#dialog-body" data-dialog-title="New model">         opens the shared dialog
 //   <button data-dialog-close>, <button data-panel-close>
+// The open panel is in the address (#open= and the id of its row), so that Back closes it and a link opens it.
 // The server closes by response header: HX-Trigger: {"dialog:close": null} or {"panel:close": null}.
 
 const panel = document.querySelector("#panel");
@@ -32,10 +33,44 @@ function openPanel(from) {
   if (address) full.href = address;
   panel.querySelector("#panel-body").replaceChildren(skeleton());
   mark(from);
+  const row = from.closest("[data-row][id]");
+  if (row && openInAddress() !== row.id) {
+    const how = openInAddress() ? "replaceState" : "pushState";
+    history[how]({ panel: true }, "", `${OPEN}${row.id}`);
+  }
 }
+
+const OPEN = "#open=";
+const openInAddress = () => (location.hash.startsWith(OPEN) ? location.hash.slice(OPEN.length) : "");
+
+// Open the panel of the row in the address, or close it where there is none.
+function follow() {
+  const id = openInAddress();
+  if (!id) return hidePanel();
+  const link = document.getElementById(id)?.querySelector('[hx-target="#panel-body"]');
+  if (link) link.click();
+  else document.dispatchEvent(new CustomEvent("toast", { detail: { text: `The row ${id} is not in this list.`, tone: "borderline" } }));
+}
+// Before htmx, which would load the list again.
+window.addEventListener("popstate", (event) => {
+  if (!openInAddress() && panel?.hidden !== false) return;
+  event.stopImmediatePropagation();
+  follow();
+});
+if (panel && openInAddress()) window.addEventListener("load", follow);
 
 function closePanel() {
   if (!panel || panel.hidden) return false;
+  if (history.state?.panel) history.back(); // and then popstate hides it
+  else {
+    if (openInAddress()) history.replaceState(history.state, "", location.pathname + location.search);
+    hidePanel();
+  }
+  return true;
+}
+
+function hidePanel() {
+  if (!panel || panel.hidden) return;
   panel.hidden = true;
   panel.querySelector("#panel-body").replaceChildren();
   mark(null);
@@ -43,7 +78,6 @@ function closePanel() {
   const back = opener?.isConnected ? opener : document.querySelector("[data-row] a[href]");
   back?.focus();
   opener = null;
-  return true;
 }
 
 document.addEventListener("htmx:beforeRequest", (event) => {

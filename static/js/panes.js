@@ -2,13 +2,14 @@
 //   <section class="review__side">                   a drawer. While it is closed, a key of something in it opens it and presses it
 //   <button data-drawer>                             opens and closes it
 //   <button data-wrap-lines>                         wraps long lines of code, or scrolls them
+//   <button data-raw-text>                           shows answers as they are, or in their form (Markdown, JSON, diff)
 //   <div role="separator" data-width="history">      changes the width of a column by dragging or by ← and →
 // Widths are percent of the page. History and drawer share at most 40 %, so that the answers have the rest (css/review.css).
 (() => {
   const KEY = "winnow-review";
   const SHARED = 40;
   const LEAST = 12;
-  const DEFAULTS = { history: 20, side: 20, closed: false, wrap: false };
+  const DEFAULTS = { history: 20, side: 20, closed: false, wrap: false, raw: false };
   const root = document.documentElement;
 
   const isWidth = (value) => Number.isFinite(value) && value >= LEAST && value <= SHARED;
@@ -21,6 +22,7 @@
         side: isWidth(stored.side) ? Math.min(stored.side, SHARED - LEAST) : DEFAULTS.side,
         closed: stored.closed === true,
         wrap: stored.wrap === true,
+        raw: stored.raw === true,
       };
     } catch { return { ...DEFAULTS }; }
   }
@@ -35,8 +37,10 @@
     root.style.setProperty("--pane-side", `${panes.side}%`);
     root.toggleAttribute("data-drawer-closed", panes.closed);
     root.toggleAttribute("data-wrap", panes.wrap);
+    root.toggleAttribute("data-raw", panes.raw);
     for (const button of document.querySelectorAll("[data-drawer]")) button.setAttribute("aria-expanded", String(!panes.closed));
     for (const button of document.querySelectorAll("[data-wrap-lines]")) button.setAttribute("aria-pressed", String(panes.wrap));
+    for (const button of document.querySelectorAll("[data-raw-text]")) button.setAttribute("aria-pressed", String(panes.raw));
     for (const handle of document.querySelectorAll("[data-width]")) {
       const name = handle.dataset.width;
       handle.setAttribute("aria-valuemin", String(LEAST));
@@ -69,9 +73,16 @@
     say(wrap ? "Long lines wrap" : "Long lines scroll");
   }
 
+  function setRaw(raw) {
+    panes.raw = raw;
+    keep();
+    say(raw ? "Answers as raw text" : "Answers in their form");
+  }
+
   document.addEventListener("click", (event) => {
     if (event.target.closest?.("[data-drawer]")) setClosed(!panes.closed);
     else if (event.target.closest?.("[data-wrap-lines]")) setWrap(!panes.wrap);
+    else if (event.target.closest?.("[data-raw-text]")) setRaw(!panes.raw);
   });
 
   document.addEventListener("key:free", (event) => {

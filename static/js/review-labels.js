@@ -2,7 +2,7 @@
 // approving asks the required questions first.
 
 const find = (selector) => document.querySelector(selector);
-const TEXTS = "#plain-answers .answer__body, #session";
+const TEXTS = "#plain-answers .answer__text, #plain-answers .answer__raw, #session";
 let selected = null; // { quote, place, nth } of the last selection in a text
 
 // The selection, with its number among the places of the same words in that text.

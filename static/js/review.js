@@ -38,6 +38,7 @@ function pick(button) {
   say(field.value ? `Picked ${field.value}` : "Pick cleared");
   document.dispatchEvent(new Event("draft:touched"));
   if (dialog) goOn(dialog);
+  else if ("oneKey" in find("#review").dataset && field.value && field.value !== "draw") find('#decide [value="approve"]').click();
 }
 
 function goOn(dialog) {
@@ -215,6 +216,10 @@ document.addEventListener("visibilitychange", () => {
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.target.matches?.("#decide, #refine")) event.detail.parameters.seconds = elapsed().toFixed(1);
 });
+document.addEventListener("click", (event) => {
+  const form = event.target.closest?.('button[name="action"]')?.form;
+  if (form?.id === "decide") form.elements.seconds.value = elapsed().toFixed(1);
+}, true);
 
 // A suggestion that has arrived below the fold is scrolled to; while somebody types, they are told instead.
 let typedAt = 0;
@@ -265,13 +270,10 @@ document.addEventListener("htmx:load", (event) => {
 const MOST_WAITING = 8;
 const GUARD_MS = 300;
 const BURST_MS = 500;
-const SHOWN_MS = 6000;
 let waiting = [];
-let unused = [];
 let replacing = false; // from the request until the new sample is painted
 let replaced = null; // the element of the sample that the request was sent from
 let inBurst = 0;
-let forget = 0;
 
 function showWaiting() {
   document.documentElement.toggleAttribute("data-keys-wait", replacing || inBurst > 0 || waiting.length > 0);
@@ -280,11 +282,8 @@ function showWaiting() {
 
 function refuse(keys, why = "The next sample was not there yet.") {
   if (keys.length === 0) return;
-  unused.push(...keys);
-  clearTimeout(forget);
-  forget = setTimeout(() => { unused = []; }, SHOWN_MS);
-  const text = `Not used: ${unused.slice(-20).map(printedKey).join(" ")}. ${why}`;
-  document.dispatchEvent(new CustomEvent("toast", { detail: { text, title: `${unused.length} key${unused.length === 1 ? "" : "s"} refused`, tone: "borderline", id: "keys" } }));
+  const text = `Not used: ${keys.slice(-MOST_WAITING).map(printedKey).join(" ")}. ${why}`;
+  document.dispatchEvent(new CustomEvent("toast", { detail: { text, tone: "borderline", id: "keys" } }));
   if ("refused" in find("#review").dataset) return; // it has no key that could decide
   clearTimeout(inBurst);
   inBurst = setTimeout(() => { inBurst = 0; showWaiting(); }, BURST_MS);
@@ -307,9 +306,10 @@ function pressWaiting() {
     const [first, second = ""] = waiting;
     const isPick = /^[012]$/.test(first);
     if (!isPick && first !== "x") break; // the begin of this gesture went to another sample
-    const decides = isPick ? second === "a" : /^\d$/.test(second);
+    const oneKey = "oneKey" in root.dataset && /^[12]$/.test(first);
+    const decides = oneKey || (isPick ? second === "a" : /^\d$/.test(second));
     document.documentElement.removeAttribute("data-keys-wait");
-    for (const key of waiting.splice(0, decides ? 2 : 1)) document.body.dispatchEvent(Object.assign(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }), { isDeclared: true }));
+    for (const key of waiting.splice(0, decides && !oneKey ? 2 : 1)) document.body.dispatchEvent(Object.assign(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }), { isDeclared: true }));
     if (decides || first === "x") return showWaiting();
   }
   refuse(waiting.splice(0));
@@ -331,13 +331,17 @@ function onSwapped() {
   afterPaint(() => setTimeout(() => { replacing = false; pressWaiting(); }, guard));
 }
 
+function beginReplacing(root) {
+  replacing = true;
+  replaced = root;
+  showWaiting();
+}
+
 document.addEventListener("htmx:beforeSend", (event) => {
   const { elt, target } = event.detail;
-  if (target?.id !== "review" || elt.closest("[data-background]")) return;
-  replacing = true;
-  replaced = target;
-  showWaiting();
+  if (target?.id === "review" && !elt.closest("[data-background]")) beginReplacing(target);
 });
+document.addEventListener("review:held", () => beginReplacing(find("#review")));
 
 // Without an answer that replaces the sample, what waited for the next one is refused.
 document.addEventListener("htmx:afterRequest", (event) => {

@@ -47,7 +47,7 @@ function noteOf(table, same) {
     if (!text || text === "–" || filters.includes(`${name} ${text}`.toLowerCase())) return [];
     return [element("span", { className: "chip" }, `${name} `, element("b", {}, ...cell.cloneNode(true).childNodes))];
   });
-  if (chips.length) wrap.before(element("p", { className: "table-same" }, "In every row here:", ...chips));
+  if (chips.length) wrap.before(element("p", { className: "table-same" }, "Same in all rows:", ...chips));
 }
 
 function rulesOf(table, number) {
@@ -117,6 +117,22 @@ function show(table) {
   dialog.showModal();
 }
 
+// The rows on the page as CSV. A cell that a spreadsheet would run as a formula gets an apostrophe before it.
+function csvOf(table) {
+  const columns = headings(table).filter(({ name }) => name);
+  const lines = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => row.cells.length === table.tHead.rows[0].cells.length);
+  const quoted = (text) => `"${(/^[=+\-@\t\r](?![\d.]*$)/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+  const valueOf = (cell) => cell.querySelector("time[datetime]")?.dateTime ?? cell.textContent.trim().replace(/\s+/g, " ");
+  const rows = lines.map((row) => columns.map(({ place }) => valueOf(row.cells[place - 1])));
+  return [columns.map(({ name }) => name), ...rows].map((row) => row.map(quoted).join(",")).join("\r\n");
+}
+
+function download(table) {
+  const link = element("a", { href: URL.createObjectURL(new Blob([csvOf(table)], { type: "text/csv" })), download: `${table.dataset.rows}s.csv` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 function change() {
   const layout = { hidden: [], shown: [], widths: {} };
   for (const select of dialog.querySelectorAll("[data-column-show]")) if (select.value) layout[select.value].push(select.dataset.columnShow);
@@ -134,6 +150,7 @@ if (meta && dialog) {
   window.addEventListener("pagehide", save);
   document.addEventListener("click", (event) => {
     if (event.target.closest?.(".table-columns")) show(event.target.closest(".table-wrap").querySelector("table[data-rows]"));
+    if (event.target.closest?.("[data-columns-csv]")) download(open);
     if (!event.target.closest?.("[data-columns-reset]")) return;
     delete layouts[open.dataset.rows];
     delete document.documentElement.dataset.density;

@@ -167,6 +167,7 @@ def test_a_project(project: Any, site: Site, tmp_path: Path) -> None:
         "draw_audit": lambda one: one.draw_audit(filter={"kind": "turn"}, score="score", size=150, cluster="repo"),
         "audits": lambda one: one.audits(),
         "guarantees": lambda one: one.guarantees(),
+        "judge_trials": lambda one: one.judge_trials(),
         "approval_models": lambda one: one.approval_models(),
         "label_errors": lambda one: one.label_errors(),
         "clusters": lambda one: one.clusters(of="failures"),
@@ -217,7 +218,11 @@ def test_a_sample(winnow: Any, site: Site) -> None:
 
 
 def test_an_audit_and_its_guarantee(winnow: Any, site: Site) -> None:
-    calls: Calls = {"refresh": lambda one: one.refresh(), "approve": lambda one: one.approve(keep_alive=0.02)}
+    calls: Calls = {
+        "refresh": lambda one: one.refresh(),
+        "extend": lambda one: one.extend(),
+        "approve": lambda one: one.approve(keep_alive=0.02),
+    }
     check(got(winnow.audit("3")), site, calls)
     calls = {"refresh": lambda one: one.refresh(), "withdraw": lambda one: one.withdraw()}
     check(got(winnow.guarantee("7")), site, calls)

@@ -1,11 +1,14 @@
 """Every page of the demo project, with rows to open taken from its REST calls; fragments are marked as such."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from django.urls import get_resolver, reverse
+from django.urls import URLResolver, get_resolver, reverse
 
-from tests.product import Product
+from tests.product import ROOT, Product
 
+TEMPLATES = ROOT / "templates"
 Args = Callable[[Product], list[str]]
 
 
@@ -46,49 +49,60 @@ def _nothing(product: Product) -> list[str]:
     return []
 
 
-OF_PROJECT = (
-    *(
-        "overview",
-        "system",
-        "queue",
-        "sample-list",
-        "threshold-page",
-        "guarantee-page",
-        "prediction-page",
-        "cluster-list",
-        "batch-list",
-        "flag-list",
-        "dispute-list",
-        "assignment-list",
-        "agreement-page",
-        "duel-list",
-        "panel-list",
-        "judge-list",
-        "trial-list",
-        "reign-list",
-        "suggestion-list",
-        "prompt-list",
-        "exclusion-list",
-        "import-new",
-    ),
-    *("scenario-list", "scenario-coverage", "scenario-new"),
-    *(
-        "trajectory-list",
-        "trajectory-tasks",
-        "pair-list",
-        "run-list",
-        "run-new",
-        "export-list",
-        "export-new",
-        "round-list",
-        "model-list",
-        "model-new",
-        "call-list",
-    ),
-    *("settings", "settings-rules", "question-list", "instructions-list"),
-    *("evaluation-list", "evaluation-new", "evaluation-new-live", "leaderboard", "split-list", "experiment-list"),
-    *("member-list", "token-list", "audit-list", "service-accounts", "webhook-list"),
-)
+def _views(resolver: URLResolver) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLResolver):
+            yield from _views(pattern)
+        elif pattern.name:
+            yield pattern.name, pattern.callback
+
+
+def _texts(function: Any, depth: int = 2) -> set[str]:
+    """The texts in the code of a function, and of those of its module that it calls."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return set()
+    called = [function.__globals__.get(name) for name in code.co_names] if depth else []
+    inner = [one for one in called if getattr(one, "__module__", "") == function.__module__]
+    texts = {one for one in code.co_consts if isinstance(one, str)}
+    return texts.union(*(_texts(inspect.unwrap(one), depth - 1) for one in inner if inspect.isroutine(one)))
+
+
+def _only_changes(view: Any) -> bool:
+    """Whether it takes no GET."""
+    while view is not None:
+        methods = inspect.getclosurevars(view).nonlocals.get("request_method_list", ["GET"])
+        if "GET" not in methods:
+            return True
+        view = getattr(view, "__wrapped__", None)
+    return False
+
+
+def full_pages() -> set[str]:
+    """The names of the views that fill a whole page: one whose template extends another."""
+    extending = {
+        str(path.relative_to(TEMPLATES)) for path in TEMPLATES.rglob("*.html") if "{% extends" in path.read_text()
+    }
+    return {
+        name
+        for name, view in _views(get_resolver())
+        if inspect.isfunction(view) and extending & _texts(inspect.unwrap(view)) and not _only_changes(view)
+    }
+
+
+def _parts(name: str) -> list[str]:
+    parts: list[str] = get_resolver().reverse_dict.getlist(name)[0][0][0][1]
+    return parts
+
+
+# Opened by tests of their own, since they need something that the demo has not.
+ELSEWHERE = {
+    *("login", "export-compare", "evaluation-compare", "evaluation-episodes", "evaluation-episode"),
+    *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit", "row-delete", "oidc-link"),
+    *("docs", "service-token"),
+}
+# The queue's page is filled by a helper of another module.
+OF_PROJECT = ("queue", *sorted(name for name in full_pages() - ELSEWHERE if _parts(name) == ["slug"]))
 PAGES: dict[str, tuple[str, Args]] = {
     **{name: (name, _project) for name in OF_PROJECT},
     "home": ("home", _nothing),
@@ -126,128 +140,8 @@ PAGES: dict[str, tuple[str, Args]] = {
     "run-page of an import": ("run-page", _run("import")),
     "run-page of an export": ("run-page", _run("export")),
 }
-# Filled into a page, answered to a form, or a file; not pages of their own.
-NO_PAGES = {
-    *(
-        "logout",
-        "second-factor-code",
-        "oidc-start",
-        "oidc-return",
-        "session",
-        "docs",
-        "docs-notebook",
-        "docs-picture",
-        "score-chart",
-        "pace-chart",
-        "outcome-chart",
-        "model-chart",
-        "experiment-delete",
-        "export-keep",
-        "export-preview",
-        "export-progress",
-        "export-push",
-        "export-formats",
-        "model-served",
-    ),
-    *("recipe-delete", "webhook-test", "round-start", "round-export"),
-    *(
-        "model-test",
-        "model-delete",
-        "model-apply-test",
-        "exclusion-set",
-        "exclusion-remove",
-        "record-clear",
-        "reign-crown",
-        "revision-rejudge",
-        "reign-end",
-        "guidelines-preview",
-        "instructions-restore",
-    ),
-    *("member-add", "project-archive", "project-delete", "row-archive", "invitation-revoke", "invitation-accept"),
-    *(
-        "member-change",
-        "member-remove",
-        "token-revoke",
-        "webhook-rotate",
-        "service-token",
-        "service-token-revoke",
-        "service-account-remove",
-        "webhook-delete",
-        "sample-count",
-        "sample-similar",
-        "sample-prediction",
-        "sample-rollout",
-        "sample-bulk-confirm",
-    ),
-    *(
-        "sample-bulk",
-        "sample-bulk-undo",
-        "sample-panel",
-        "sample-decide",
-        "sample-adjudicate",
-        "sample-revise",
-        "sample-draft",
-        "sample-clear",
-    ),
-    *("target-set", "sample-second-opinion", "sample-second-opinion-withdraw", "assignment-withdraw"),
-    *("sample-suggest", "sample-suggestion", "sample-suggestion-use", "answer-editor-diff"),
-    *("review-undo", "answer-facts", "answer-editor", "answer-diff", "lease-heartbeat", "lease-release"),
-    *("settings-toml", "settings-change", "instructions-diff", "saved-view-create", "saved-view-delete"),
-    *("scenario-gate", "scenario-gate-all", "scenario-clear-axes", "scenario-delete", "scenario-part"),
-    *(
-        "trajectory-beside",
-        "trajectory-conversation-find",
-        "trajectory-conversation-raw",
-        "trajectory-conversation-steps",
-        "trajectory-conversation-turn",
-        "trajectory-image",
-        "trajectory-prompts",
-        "trajectory-replay",
-        "trajectory-steps",
-        "trajectory-turn",
-        "trajectory-compare",
-        "trajectory-raw",
-    ),
-    *("trajectory-exchange", "trajectory-exchange-turn", "trajectory-exchange-raw", "trajectory-find"),
-    *("audit-approve", "audit-extend", "guarantee-withdraw", "sample-marks"),
-    *("sample-sibling", "sample-labels", "question-change", "flags-resolve"),
-    *("notification-open", "notification-read-all"),
-    *(
-        "evaluation-live",
-        "evaluation-chart",
-        "evaluation-estimate",
-        "evaluation-estimate-live",
-        "evaluation-try-reset",
-        "compare-chart",
-        "baseline-pin",
-        "baseline-unpin",
-    ),
-    *("split-check", "evaluation-line-up"),
-    *("prompt-window", "prompt-find", "prompt-raw", "prompt-turn"),
-    *(
-        "queue-count",
-        "history-window",
-        "history-find",
-        "history-raw",
-        "history-turn",
-        "run-estimate",
-        "run-live",
-        "run-control",
-    ),
-}
-# Opened by tests of their own, since they need something that the demo has not.
-ELSEWHERE = {
-    *("login", "export-compare", "evaluation-compare", "evaluation-episodes", "evaluation-episode"),
-    *("scenario-report", "trajectory-page", "invitation", "deletion-page", "server-audit", "row-delete", "oidc-link"),
-}
 
 
 def address(product: Product, page: str) -> str:
     name, args = PAGES[page]
     return reverse(name, args=args(product))
-
-
-def names_of_the_product() -> set[str]:
-    """All names of addresses outside the REST API."""
-    resolver = get_resolver()
-    return {name for name in resolver.reverse_dict if isinstance(name, str)}

@@ -58,7 +58,9 @@ PICTURES = {
     "coverage": Picture("scenarios/coverage/"),
     "gate": Picture(lambda rest: f"scenarios/{rest.id('scenarios', status='rejected')}/"),
     "trajectory": Picture(lambda rest: f"trajectories/{rest.id('trajectories')}/"),
-    "trajectory-review": Picture(lambda rest: f"samples/{rest.id('samples', kind='trajectory', status='pending')}/"),
+    "trajectory-review": Picture(
+        lambda rest: f"samples/{rest.id('samples', kind='trajectory', status='pending')}/?view=conversation"
+    ),
 }
 
 

@@ -4,9 +4,16 @@ import pytest
 from django.http import QueryDict
 
 from curation.trajectories.filters import TrajectoryFilter
-from curation.trajectories.models import Trajectory
+from curation.trajectories.models import StepAdvantage, Trajectory
 from curation.web.problems import Invalid, NotFound, Problem
-from tests.factories import make_imported, make_project, make_run, make_scenario, make_trajectory
+from tests.factories import (
+    make_imported,
+    make_project,
+    make_run,
+    make_scenario,
+    make_step_value,
+    make_trajectory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +38,10 @@ def rows() -> dict[str, Trajectory]:
         "d": make_imported(project, outcome="failed", reward=0.5, repo="acme/api", source_id="1"),
         "e": make_imported(project, outcome="error", task="join", agent="codex", source="other.zip"),
     }
+    probe = make_run(project, "probe")
+    for row, at, verdict in ((made["a"], 1, "alike"), (made["b"], 2, "worse")):
+        value, before = make_step_value(row, at, probe), make_step_value(row, at - 1, probe)
+        StepAdvantage.objects.create(value=value, against=before, verdict=verdict, unchanged=True)
     make_trajectory(make_project())  # of another project
     return made
 
@@ -48,6 +59,9 @@ def rows() -> dict[str, Trajectory]:
         ({"model": "operator-b"}, "b"),
         ({"replay": "none"}, "abde"),
         ({"replay": "agrees"}, "c"),
+        ({"step": "useless"}, "a"),
+        ({"step": "worse,useless"}, "ab"),
+        ({"step": "better"}, ""),
         ({"status": "approved"}, "a"),
         ({"axes": {"task": ["cleanup", "blocked"], "difficulty": "5"}}, "c"),
         ({"axes": "task=cleanup"}, "ab"),

@@ -17,7 +17,7 @@ from curation.dashboard.docs.reference import GENERATED
 # Documents by topic, in the order in which readers need them. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start": ("quickstart", "tutorial", "roles"),
-    "How to": ("imports", "connect", "scenarios", "trajectories", "exports", "evaluation"),
+    "How to": ("imports", "connect", "scenarios", "trajectories", "harbor", "exports", "evaluation"),
     "Explanation": ("statistics", "guarantee", "predicted", "leaks", "sandbox", "measurements"),
     "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
     "Reference": ("api", "run-kinds", "commands", "client", "client-reference", "glossary"),
@@ -49,7 +49,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSection:
     """A section in which all the words occur, with the text around the first of them."""
 
     document: Document
@@ -58,7 +58,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DocumentGroup:
     name: str
     documents: Sequence[Document]
 
@@ -69,18 +69,18 @@ def documents() -> dict[str, Document]:
     return {name: _read(name) for names in GROUPS.values() for name in names}
 
 
-def groups() -> list[Group]:
+def groups() -> list[DocumentGroup]:
     known = documents()
-    return [Group(title, [known[name] for name in names]) for title, names in GROUPS.items()]
+    return [DocumentGroup(title, [known[name] for name in names]) for title, names in GROUPS.items()]
 
 
-def find(query: str) -> list[Found]:
+def find(query: str) -> list[FoundSection]:
     """Return at most `MOST_FOUND` sections with all words of the query, those with a word in the title first."""
     words = query.lower().split()
     if not words:
         return []
     found = [
-        Found(document, section, _around(section.text, words))
+        FoundSection(document, section, _around(section.text, words))
         for document in documents().values()
         for section in document.sections
         if all(word in f"{document.title} {section.title} {section.text}".lower() for word in words)

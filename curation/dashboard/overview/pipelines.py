@@ -17,7 +17,7 @@ EXPORTED = "Exported"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PipelineStep:
     """`rate` is the share (0 to 1) of the earlier step `of`; both are None where a step counts something else."""
 
     name: str
@@ -37,7 +37,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     name: str
-    steps: list[Step]
+    steps: list[PipelineStep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,6 @@ def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> Pipeli
     found = []
     for step, count, of in steps:
         base = counts.get(of, 0) if of else 0
-        found.append(Step(step, count, of, round(count / base, 4)) if base else Step(step, count))
+        found.append(PipelineStep(step, count, of, round(count / base, 4)) if base else PipelineStep(step, count))
         counts[step] = count
     return Pipeline(name, found)

@@ -1,5 +1,6 @@
 """The figures of a project, for its overview and `GET /projects/{slug}/stats`."""
 
+import time
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -28,6 +29,8 @@ from curation.web.text.figures import exact_money
 
 Json = dict[str, Any]
 CACHE_SECONDS = 15
+# How long older figures are answered while somebody counts, and how long a count may take before another begins.
+KEPT_SECONDS, COUNTING_SECONDS, WAIT_SECONDS = 600, 60, 0.1
 BIN = 5
 DAYS = 14
 # A decision that waits for others counts when its sample is settled, so that no figure tells of it before.
@@ -65,14 +68,31 @@ STATS = TypeAdapter(Stats)
 
 def project_stats(project: Project, *, blind: bool = False) -> Stats:
     """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while. `blind`: buckets, scores and
-    outcomes only of decided samples, for reviewers from whom those of pending ones are hidden."""
+    outcomes only of decided samples, for reviewers from whom those of pending ones are hidden.
+
+    One process counts at a time. Meanwhile the others answer with the figures before, and wait only if there are none.
+    """
     key = f"stats:{project.pk}:{blind}"
-    found = cache.get(key)
-    if found is not None:
-        return STATS.validate_python(found)
-    counted = _count(project, blind=blind)
-    cache.set(key, STATS.dump_python(counted, mode="json"), CACHE_SECONDS)
-    return counted
+    until = time.monotonic() + COUNTING_SECONDS
+    while True:
+        found = cache.get(key)
+        if found is not None and time.time() < found["until"]:
+            return STATS.validate_python(found["stats"])
+        if cache.add(f"{key}:counting", True, COUNTING_SECONDS) or time.monotonic() > until:
+            return _recount(key, project, blind=blind)
+        if found is not None:
+            return STATS.validate_python(found["stats"])
+        time.sleep(WAIT_SECONDS)
+
+
+def _recount(key: str, project: Project, *, blind: bool) -> Stats:
+    try:
+        counted = _count(project, blind=blind)
+        kept = {"stats": STATS.dump_python(counted, mode="json"), "until": time.time() + CACHE_SECONDS}
+        cache.set(key, kept, KEPT_SECONDS)
+        return counted
+    finally:
+        cache.delete(f"{key}:counting")
 
 
 def _count(project: Project, *, blind: bool) -> Stats:

@@ -14,6 +14,7 @@ from curation.dashboard.system.metrics import exposition
 from curation.projects.models import Scope
 from curation.projects.tokens.auth import token_of
 from curation.runs.workers.sandbox_report import sandbox_reports
+from curation.web.http.documented import answers_with_file
 from curation.web.problems import NotAllowed, NotAuthenticated, Problem
 
 router = Router(tags=["operation"], auth=None)
@@ -75,7 +76,11 @@ def ready(request: HttpRequest) -> Status[dict[str, object]]:
     return Status(status, {"ready": is_ready, "parts": components, "sandboxes": sandbox_reports()})
 
 
-@router.get("/metrics", summary="Metrics in Prometheus' text format", include_in_schema=True)
+@router.get(
+    "/metrics",
+    openapi_extra=answers_with_file("text/plain", has_etag=False),
+    summary="Metrics in Prometheus' text format",
+)
 def metrics(request: HttpRequest) -> HttpResponse:
     """Needs `METRICS_TOKEN` or a token with the scope `admin`; open on a loopback server without `METRICS_TOKEN`."""
     _require_operator(request)

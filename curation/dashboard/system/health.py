@@ -10,7 +10,9 @@ from curation.runs.workers.broker import check_broker
 from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox_report import sandbox_reports
 from curation.runs.workers.storage import StorageReport, own_storage, storage_of
+from curation.web.clock import seconds_ahead
 
+MOST_SKEW = 2.0  # seconds
 UNFINISHED = "WINNOW_DEMO_UNFINISHED"
 
 
@@ -26,7 +28,7 @@ class Component:
 
 def check_components() -> list[Component]:
     own, workers = own_storage(), _storage_of_workers()
-    return [database(), broker(), disk(own, workers), files(own, workers), sandbox(), *demo()]
+    return [database(), broker(), disk(own, workers), files(own, workers), clocks(workers), sandbox(), *demo()]
 
 
 def demo() -> list[Component]:
@@ -75,6 +77,21 @@ def files(own: StorageReport, workers: dict[str, StorageReport]) -> Component:
                 "Set FILES_URL, or share WINNOW_DATA, so that both have the same."
             )
     return Component("files", not wrong, " ".join(wrong) or own.files.split("://")[0])
+
+
+def clocks(workers: dict[str, StorageReport]) -> Component:
+    """Whether the hosts' clocks agree with the database's. Leases go by that alone, but logs, limits of models and
+    signatures of webhooks do not."""
+    try:
+        ahead = {"this server": seconds_ahead()} | {f"worker {name}": one.clock for name, one in workers.items()}
+    except DatabaseError:
+        return Component("clocks", False, "not known: the database does not answer", needed=False)
+    wrong = [
+        f"The clock of {name} is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} the database's."
+        for name, seconds in ahead.items()
+        if abs(seconds) > MOST_SKEW
+    ]
+    return Component("clocks", not wrong, " ".join(wrong) or "agree with the database's", needed=False)
 
 
 def _storage_of_workers() -> dict[str, StorageReport]:

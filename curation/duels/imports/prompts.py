@@ -18,7 +18,7 @@ from curation.duels.imports.sessions import HashedRow, content_hashes, write_ses
 from curation.duels.models import Prompt, PromptText
 from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
-from curation.imports.row_kinds import Target
+from curation.imports.row_kinds import ImportTarget
 from curation.projects.models import Project
 from curation.samples.scans.store import scan_texts
 from curation.web.lists.id_list import KeyList
@@ -51,7 +51,7 @@ class _New(NamedTuple):
     tokens: int
 
 
-def write_prompts(target: Target, rows: Sequence[WantedRow]) -> dict[str, int]:
+def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, int]:
     """Return the counts of `prompts` (new), `duplicates` (existing), those of them that are `copies` (their content was
     imported from another source), and records that the new turns make `doubtful`. Needs a transaction."""
     project = target.run.project
@@ -120,7 +120,7 @@ def _running_sizes(messages: Sequence[Message]) -> list[int]:
     return sizes
 
 
-def _write(target: Target, batch: Sequence[_New]) -> None:
+def _write(target: ImportTarget, batch: Sequence[_New]) -> None:
     rows = list({id(new.row): new.row for new in batch}.values())
     # All turns of a row share its messages, so each is scanned once.
     scan_texts(text for row in rows for text in texts_of(row.conversation.messages))

@@ -15,8 +15,8 @@ from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.surroundings import name_of
-from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
-from curation.imports.sources.rows import Row, RowRefused
+from curation.imports.row_kinds import ImportKind, ImportTarget, Options, RowPreview
+from curation.imports.sources.rows import RowRefused, SourceRow
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.lists.id_list import KeyList
@@ -78,7 +78,7 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
             shown.insert(0, ("Check doubtful records", f"{reverse('prompt-list', args=[slug])}?doubtful=true"))
         return [("Launch a duel run", f"{reverse('run-new', args=[slug])}?kind=duel"), *shown]
 
-    def parse(self, row: Row, options: RecordOptions) -> PullRequestRow:
+    def parse(self, row: SourceRow, options: RecordOptions) -> PullRequestRow:
         value, replaced = clean(row.value, "")
         instance_id = name_of(value, "instance_id")
         if not instance_id:
@@ -105,12 +105,12 @@ class PullRequestKind(ImportKind[RecordOptions, PullRequestRow]):
     def weight(self, entry: PullRequestRow) -> int:
         return len(entry.patch) + len(entry.issue) + len(entry.description)
 
-    def preview(self, row: Row, options: RecordOptions) -> RowPreview:
+    def preview(self, row: SourceRow, options: RecordOptions) -> RowPreview:
         entry = self.parse(row, options)
         files = f"{counted(len(entry.files), 'file')}, patch of {counted(entry.patch_tokens, 'token')}"
         return RowPreview("pull-request records", 1, [(entry.instance_id, f"{entry.title}\n{files}")])
 
-    def write(self, target: Target, entries: list[PullRequestRow]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[PullRequestRow]) -> dict[str, int]:
         """Return the counts of `records` (new), `updated`, `duplicates` (unchanged), `oversized`, `doubtful`, and
         `not_needed`: left out, because no prompt has the instance."""
         project = target.run.project

@@ -13,7 +13,7 @@ import orjson
 from curation.duels.imports.conversation import Conversation
 from curation.duels.models import Session
 from curation.imports.insert import as_json, insert_rows, reserve_ids
-from curation.imports.row_kinds import Target
+from curation.imports.row_kinds import ImportTarget
 from curation.web.lists.id_list import KeyList
 
 
@@ -47,7 +47,7 @@ def content_hashes(conversation: Conversation) -> list[str]:
     return hashes
 
 
-def write_sessions(target: Target, rows: Sequence[HashedRow]) -> dict[str, int]:
+def write_sessions(target: ImportTarget, rows: Sequence[HashedRow]) -> dict[str, int]:
     """Return the ids of the rows' sessions by their digests. Needs the lock of the project."""
     longest: dict[str, HashedRow] = {}
     for row in sorted(rows, key=lambda row: row.length, reverse=True):

@@ -11,7 +11,7 @@ from curation.duels.imports.conversation import Conversation, first_asked
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import pick_turns
 from curation.duels.params import Strict
-from curation.imports.row_kinds import Target
+from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.kinds import ItemSkipped, Json, PlannedItem, WorkContext, Write
@@ -98,7 +98,7 @@ def conversation_of(row: Trajectory) -> tuple[Conversation, dict[int, int]]:
 def _save(run: Run, trajectory: int, conversation: Conversation, turns: list[int]) -> Json:
     if not Trajectory.objects.select_for_update().filter(pk=trajectory).exists():
         return {"left": "it was deleted meanwhile"}
-    return write_prompts(Target(run, SOURCE, ""), [(trajectory, conversation, turns)])
+    return write_prompts(ImportTarget(run, SOURCE, ""), [(trajectory, conversation, turns)])
 
 
 def prompt_figures(run: Run) -> Json:

@@ -12,8 +12,8 @@ from curation.duels.imports.conversation import Conversation
 from curation.duels.imports.logs import Document, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
-from curation.imports.row_kinds import Chunk, ImportKind, RowPreview, SessionOptions, Target
-from curation.imports.sources.rows import BadRow, Reader, Row, RowRefused
+from curation.imports.row_kinds import Chunk, ImportKind, ImportTarget, RowPreview, SessionOptions
+from curation.imports.sources.rows import BadRow, Reader, RowRefused, SourceRow
 from curation.projects.settings.data import CHAT, TURNS
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -66,7 +66,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
     note_words: ClassVar[Mapping[str, str]] = {"copies_of": "Known from", "also_as": "Changed rows are source"}
     options = TurnOptions
 
-    def parse(self, row: Row, options: TurnOptions) -> TurnRow:
+    def parse(self, row: SourceRow, options: TurnOptions) -> TurnRow:
         document = read_document(row.value, options.mapping, options.attached)
         turns = [one.start + turn for one in document.conversations for turn in one.turns]
         return TurnRow(
@@ -89,7 +89,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         conversations = entry.document.conversations
         return sum(len(content_of(message)) for one in conversations for message in one.messages)
 
-    def write(self, target: Target, entries: list[TurnRow]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[TurnRow]) -> dict[str, int]:
         target.read_as(entry.document.layout for entry in entries)
         wanted = [(entry.offset, one, turns) for entry in entries for one, turns in entry.parts() if turns]
         counts = write_prompts(target, wanted)
@@ -101,7 +101,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         }
         return counts | {name: count for name, count in calls.items() if count}
 
-    def preview(self, row: Row, options: TurnOptions) -> RowPreview:
+    def preview(self, row: SourceRow, options: TurnOptions) -> RowPreview:
         entry = self.parse(row, options)
         lines = [
             (f"turn {one.start + index}", message_text(one.messages[index]))

@@ -11,7 +11,7 @@ Measure = tuple[float, Interval, int]
 
 
 def accuracy_chart(judges: Sequence[JudgeView]) -> Figure:
-    """The shares that say what a judge is worth, with 95 % intervals and the number of duels behind each."""
+    """The shares that tell good judges from bad ones, with 95 % intervals and the number of duels behind each."""
     measures = (
         ("right on control duels", "chart-1", _on_controls),
         ("right by people", "chart-2", _by_people),

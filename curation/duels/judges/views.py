@@ -68,7 +68,6 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[Cell, ...]]]:
-    """Return each figure with its cells, one for each judge."""
     if view.run is None:
         return []
     names = in_order(name for judge in view.judges for name in judge.figures.get("flips") or ())

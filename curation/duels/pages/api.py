@@ -19,6 +19,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.trajectories.models import Trajectory
+from curation.web.http.documented import answers_with_file
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Page
@@ -74,7 +75,11 @@ def post_prompts(
     return Status(202, run_out(run))
 
 
-@router.get("/runs/{run_id}/report.md", summary="The report of a duel run, as Markdown")
+@router.get(
+    "/runs/{run_id}/report.md",
+    openapi_extra=answers_with_file("text/markdown", has_etag=False),
+    summary="The report of a duel run, as Markdown",
+)
 def get_report(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
     visible = Run.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
     run = find(visible.select_related("project"), run_id, "run")

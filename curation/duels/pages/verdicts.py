@@ -79,8 +79,9 @@ def _cell(dimension: str, said: list[tuple[str, Verdict | None]], seats: Mapping
         names = {0: "draw", 1: seats[order][0], 2: seats[order][1]}
         winner = verdict.dimensions.get(dimension) if verdict else None
         challenger = 2 if order == Order.KING_FIRST else 1
-        tone = {None: "muted", 0: "muted", challenger: "good"}.get(winner, "bad")
-        winners.append(Winner(f"{seats[order][0]} first", names.get(winner, "–"), tone))
+        tone = "good" if winner == challenger else "bad" if winner else "muted"
+        name = "–" if winner is None else names.get(winner, "–")
+        winners.append(Winner(f"{seats[order][0]} first", name, tone))
     known = {winner.name for winner in winners}
     return Cell(dimension, tuple(winners), len(known) > 1 and "–" not in known)
 

@@ -35,7 +35,6 @@ class PromptFilter(RowFilter):
     doubtful: bool | None = Field(None, description="Whether the record may belong to another task.")
 
     def of_prompts(self, prompts: PromptQuerySet) -> PromptQuerySet:
-        """The prompts that match."""
         rows = PromptFilter.narrow(self, prompts)
         if self.has_record is not None:
             rows = rows.exclude(pk__in=rows.without_record()) if self.has_record else rows.without_record()

@@ -36,6 +36,7 @@ class Sessions:
                 of_trajectories.append(pk)
             else:
                 self._texts[pk] = SharedText(cast(list[Message], read_column(messages)), tools)
-        for row in Session.objects.filter(pk__in=of_trajectories).select_related("trajectory__text"):
-            self._texts[row.pk] = SharedText(row.all_messages, column_text(row.tools))
+        if of_trajectories:  # making a query costs more than reading a row
+            for row in Session.objects.filter(pk__in=of_trajectories).select_related("trajectory__text"):
+                self._texts[row.pk] = SharedText(row.all_messages, column_text(row.tools))
         return self._texts

@@ -63,7 +63,6 @@ class Readings:
 
 
 def readings_of(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> dict[int, Readings]:
-    """Return the readings by duel."""
     if isinstance(params, RescoreParams):
         return _of_earlier_scores(ids, panel, params)
     return readings_of_run(run, ids, panel.orders)

@@ -1,1 +1,1 @@
-"""Trials of a judge's instructions against what people decided, and control duels."""
+"""Trials of a judge's instructions against decisions of people, and control duels."""

@@ -7,14 +7,14 @@ from pydantic import Field
 from curation.web.schemas import Id, Out
 
 
-class IntervalOut(Out):
+class TrialIntervalOut(Out):
     low: float = Field(examples=[0.71])
     high: float = Field(examples=[0.9])
 
 
 class KappaOut(Out):
     kappa: float | None = Field(examples=[0.61], description="Cohen's κ; null where only one choice occurs.")
-    interval: IntervalOut | None = Field(description="95 %.")
+    interval: TrialIntervalOut | None = Field(description="95 %.")
 
 
 class RightnessOut(Out):
@@ -23,13 +23,13 @@ class RightnessOut(Out):
     n: int
     right: int
     accuracy: float | None
-    interval: IntervalOut = Field(description="95 %; the duels of one task are taken together.")
+    interval: TrialIntervalOut = Field(description="95 %; the duels of one task are taken together.")
     kappa: KappaOut
 
 
-class ChangeOut(Out):
+class AccuracyChangeOut(Out):
     delta: float = Field(examples=[0.08], description="Accuracy after, less that before.")
-    interval: IntervalOut = Field(description="95 %, by a bootstrap of tasks.")
+    interval: TrialIntervalOut = Field(description="95 %, by a bootstrap of tasks.")
     p: float = Field(examples=[0.03], description="Of no change, by a sign-flip test over tasks.")
 
 
@@ -37,7 +37,7 @@ class ComparedOut(Out):
     known: int = Field(description="Duels with a known outcome in this part.")
     before: RightnessOut
     after: RightnessOut
-    change: ChangeOut | None
+    change: AccuracyChangeOut | None
 
 
 class JudgeTrialOut(Out):

@@ -58,7 +58,7 @@ class TrialStage:
         return [run_target(run, self._params.model)]
 
     def plans(self, run: Run) -> dict[str, JudgePlan]:
-        """What the readings under each text share."""
+        """The plan that the readings under each text share."""
         panel, [target] = panel_of(run.settings, self._params.judging), self.targets(run)
         before = instructions_for(run.project, "judge", version=self._params.version)
         after = replace(before, text=self._params.text, sha256=digest(self._params.text))

@@ -1,4 +1,4 @@
-"""The page of trials: what can be tried on, and each trial before and after."""
+"""The page of trials: the duels to try on, and each trial before and after."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render

@@ -16,6 +16,7 @@ from curation.evaluations.splits.schemas import split_out
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version
 from curation.web.lists.params import ListParams
 
@@ -39,7 +40,12 @@ def compare_evaluations(request: HttpRequest, before: str, after: str, params: Q
     return comparison_json(_compared(request, before, after, params))
 
 
-@router.get("/evaluations/{before}/compare/{after}/{name}", url_name="comparison-file", summary="A comparison's file")
+@router.get(
+    "/evaluations/{before}/compare/{after}/{name}",
+    openapi_extra=answers_with_file("text/markdown", "text/csv", "application/json"),
+    url_name="comparison-file",
+    summary="A comparison's file",
+)
 def comparison_file(
     request: HttpRequest, before: str, after: str, name: str, params: Query[CompareParams]
 ) -> HttpResponse:

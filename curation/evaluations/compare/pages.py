@@ -11,7 +11,7 @@ from curation.evaluations.compare.pairs import Pair
 from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.models import EvaluatedModel, EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
-from curation.evaluations.screen.tables import Line, figure_table
+from curation.evaluations.screen.tables import TableLine, figure_table
 
 LABELS = {metric.name: metric.label.lower() for metric in (*STATIC, *LIVE)}
 
@@ -74,7 +74,7 @@ class ComparePage:
 @dataclass(frozen=True, slots=True)
 class LeaderLine:
     entry: EvaluatedModel
-    score: Line
+    score: TableLine
     baseline: bool
     compare_url: str
     worse: str

@@ -13,7 +13,7 @@ from curation.evaluations.live.mismatches import mismatched_items
 from curation.evaluations.metrics import POINTS, tier_order
 from curation.evaluations.missing import missing_by_place, missing_by_tier
 from curation.evaluations.models import Episode, Evaluation, Played
-from curation.evaluations.screen.figures import Figures, Group, Row, number, with_ranks
+from curation.evaluations.screen.figures import FigureGroup, Figures, Row, number, with_ranks
 from curation.runs.models import Item, ItemState
 from curation.web.text.figures import percent
 from judging.statistics.rates import clustered_wilson
@@ -75,7 +75,7 @@ def live_figures(evaluation: Evaluation) -> Figures:
     for place, tally in _tallies(evaluation, "tier", "by__place", "by_id").items():
         lacks = missing.get((int(tally["by__place"]), str(place[0])), 0)
         by_tier[str(place[0])].append(_row(names[tally["by_id"]], tally, clusters[place]) | _missing(lacks))
-    tiers = [Group(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
+    tiers = [FigureGroup(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
     return Figures(live_rows(evaluation), tiers, [])
 
 

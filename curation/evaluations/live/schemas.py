@@ -44,8 +44,6 @@ class LiveScoreOut(Schema):
 
 
 class TaskOut(Schema):
-    """The description of a task."""
-
     ids: list[str]
     text: str
     tiers: list[str]

@@ -21,6 +21,7 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
@@ -60,7 +61,11 @@ def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: 
     return s.evaluation_out(evaluation, figures_of(evaluation, check), check)
 
 
-@router.get("/evaluations/{evaluation_id}/result.json", summary="An evaluation's file")
+@router.get(
+    "/evaluations/{evaluation_id}/result.json",
+    openapi_extra=answers_with_file("application/json", has_etag=False),
+    summary="An evaluation's file",
+)
 def evaluation_file(request: HttpRequest, evaluation_id: str) -> StreamingHttpResponse:
     """The evaluation with its figures and conclusions, and every call (`calls`) or episode (`episodes`), as JSON."""
     _, evaluation = enter_evaluation(request, evaluation_id)

@@ -42,7 +42,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FigureGroup:
     """The rows of all models for one group of answers, the best model first."""
 
     name: str
@@ -54,8 +54,8 @@ class Figures:
     """`clean` and `contaminated` are None if the split was never checked."""
 
     rows: list[Row]
-    tiers: list[Group]
-    sources: list[Group]
+    tiers: list[FigureGroup]
+    sources: list[FigureGroup]
     clean: list[Row] | None = None
     contaminated: list[Row] | None = None
 
@@ -92,13 +92,15 @@ def _with_missing(evaluation: Evaluation, rows: Iterable[Row]) -> list[Row]:
     return [row | {"rows_missing": count, "incomplete": count > 0} for row, count in zip(rows, lacks, strict=True)]
 
 
-def _in_part(groups: Iterable[Group], lacking: Collection[str]) -> list[Group]:
+def _in_part(groups: Iterable[FigureGroup], lacking: Collection[str]) -> list[FigureGroup]:
     """The groups, whose models are incomplete if they lack any row: it may be one of the group."""
     marks: dict[bool, Row] = {
         True: {"rows_missing": None, "incomplete": True},
         False: {"rows_missing": 0, "incomplete": False},
     }
-    return [Group(group.name, [row | marks[str(row["model"]) in lacking] for row in group.rows]) for group in groups]
+    return [
+        FigureGroup(group.name, [row | marks[str(row["model"]) in lacking] for row in group.rows]) for group in groups
+    ]
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:
@@ -138,11 +140,11 @@ def _table(screened: QuerySet[ScreenedAnswer], names: Mapping[int, str]) -> list
     return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
 
 
-def _groups(screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str]) -> list[Group]:
+def _groups(screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str]) -> list[FigureGroup]:
     by_part: dict[str, list[Row]] = {}
     for (by, name), tally in _tallies(screened, part).items():
         by_part.setdefault(name, []).append(tally.row(names[by]))
-    return [Group(part, ranked(by_part[part])) for part in sorted(by_part, key=tier_order)]
+    return [FigureGroup(part, ranked(by_part[part])) for part in sorted(by_part, key=tier_order)]
 
 
 def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], Tally]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, Unit
 from curation.evaluations.models import EvaluationKind
-from curation.evaluations.screen.figures import Group, Row, number
+from curation.evaluations.screen.figures import FigureGroup, Row, number
 
 TITLE = "Figures by model"
 
@@ -33,7 +33,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended, `mismatches`
     episodes of another task, `unconfirmed` those whose task the server does not say, `missing` rows or episodes of the
     launch without a result."""
@@ -57,7 +57,7 @@ class Table:
     columns: tuple[Column, ...]
     counted: str
     empty: str
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> Table:
     return Table(title, columns, counted, empty, tuple(_line(row, columns) for row in rows))
 
 
-def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[Group]) -> TierTable:
+def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) -> TierTable:
     """Models in the order of `overall`."""
     columns = [replace(column, drop="") for column in (EPISODES, *LAYOUTS[kind][0])]
     by_tier = [{str(row["model"]): row for row in tier.rows} for tier in tiers]
@@ -131,10 +131,10 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[Group]) -> Tie
     )
 
 
-def _line(row: Row, columns: Sequence[Column]) -> Line:
+def _line(row: Row, columns: Sequence[Column]) -> TableLine:
     counts = {name: int(number(row, name)) for name in ("rank", "n", "errors", "cut", "mismatches", "unconfirmed")}
     missing = int(number(row, "episodes_missing") + number(row, "rows_missing"))
-    return Line(
+    return TableLine(
         model=str(row["model"]), missing=missing, cells=tuple(_cell(row, column) for column in columns), **counts
     )
 

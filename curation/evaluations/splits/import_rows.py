@@ -7,8 +7,8 @@ from django.urls import reverse
 
 from curation.evaluations.models import Split, SplitRow, SplitRowText
 from curation.evaluations.splits.rows import EvalRow, each_command, read_row
-from curation.imports.row_kinds import ImportKind, MappedOptions, RowPreview, Target
-from curation.imports.sources.rows import Row
+from curation.imports.row_kinds import ImportKind, ImportTarget, MappedOptions, RowPreview
+from curation.imports.sources.rows import SourceRow
 from curation.runs.kinds import ItemFailed, Json
 from curation.runs.models import Run
 
@@ -41,18 +41,18 @@ class EvalRowKind(ImportKind[MappedOptions, Entry]):
         launch = f"{reverse('evaluation-new', args=[slug])}?split={split}"
         return [("Evaluate models on it", launch), ("Show the split", reverse("split-page", args=[slug, split]))]
 
-    def claims(self, row: Row) -> bool:
+    def claims(self, row: SourceRow) -> bool:
         """Rows of other layouts may be those of a benchmark, which only a person can tell."""
         return "messages" in row.value or not self.marks.isdisjoint(row.value)
 
-    def parse(self, row: Row, options: MappedOptions) -> Entry:
+    def parse(self, row: SourceRow, options: MappedOptions) -> Entry:
         return row.offset, each_command(read_row(row.value, options.mapping))
 
     def weight(self, entry: Entry) -> int:
         texts = (str(message.get("content") or "") for row in entry[1] for message in row.messages)
         return sum(map(len, texts)) + sum(len(str(row.fields)) for row in entry[1])
 
-    def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[Entry]) -> dict[str, int]:
         split = Split.objects.select_for_update(no_key=True).filter(run=target.run).first()
         if split is None:
             raise ItemFailed("The split of this import was deleted.")
@@ -88,7 +88,7 @@ class EvalRowKind(ImportKind[MappedOptions, Entry]):
         split.save(update_fields=["rows_count", "name"])
         return {"eval_rows": len(rows)}
 
-    def preview(self, row: Row, options: MappedOptions) -> RowPreview:
+    def preview(self, row: SourceRow, options: MappedOptions) -> RowPreview:
         read, *others = each_command(read_row(row.value, options.mapping))
         label = " · ".join(part for part in (read.task_id, read.tier, read.source) if part)
         return RowPreview(

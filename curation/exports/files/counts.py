@@ -1,7 +1,7 @@
 """The counts of an export or a preview. Manifest, card and pages show the same ones."""
 
 import bisect
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -71,7 +71,8 @@ class Counts:
     `reviewers` counts exported samples by reviewer, `unseen` rows by the guarantee under which they are approved,
     `avoided` the rows that are to be avoided. `used` are the samples whose rejected answer is part of another sample's
     row. `tried` counts the rows that the chat template `template` was tried on, `failed` those that fail by reason, and
-    `failures` names the first of them. `with_images` are the formats whose rows have the column `images`."""
+    `failures` names the first of them. `with_images` are the formats whose rows have the column `images`.
+    `rewards` are those of the sessions of each scenario or task."""
 
     samples: int = 0
     approved: int = 0
@@ -100,6 +101,7 @@ class Counts:
     failures: list[dict[str, str]] = field(default_factory=list)
     unseen: Counter[int] = field(default_factory=Counter)
     with_images: set[str] = field(default_factory=set)
+    rewards: dict[str, set[float | None]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -146,6 +148,8 @@ class Counts:
         self.reviewers.update(set(filtered.reviewers))
         if filtered.approval is not None and filtered.approval.guarantee_id is not None:
             self.unseen[filtered.approval.guarantee_id] += len(filtered.lines)
+        if filtered.rollout is not None:
+            self.rewards[filtered.rollout.conversation].add(filtered.rollout.known_reward)
         if filtered.rollout is not None and not filtered.rollout.is_imported:
             self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
         self.revisions += sample.revision_id is not None
@@ -174,6 +178,7 @@ class Counts:
                 *self.large_removals(),
                 *self._missing_rows(recipe),
                 *self._missing_labels(recipe),
+                *self._equal_rewards(recipe),
                 *self._template_failures(recipe),
                 *(balance.warnings(band) if balance else []),
             ],
@@ -212,6 +217,13 @@ class Counts:
             if not found.desirable or not found.undesirable:
                 missing = "to avoid: reject samples, or take the opponents of duels" if found.desirable else "to learn"
                 yield f"{name} has no rows {missing}. KTO needs both."
+
+    def _equal_rewards(self, recipe: Recipe) -> Iterator[str]:
+        """Yield a warning if the rewards of some groups do not differ."""
+        equal = sum(len(found) == 1 for found in self.rewards.values())
+        if "rollouts" in recipe.formats and equal:
+            which = f"{equal:,} of {counted(len(self.rewards), 'group')} {'has' if equal == 1 else 'have'}"
+            yield f"{which} equal rewards alone, from which an algorithm that compares them learns nothing."
 
     def _template(self, recipe: Recipe) -> dict[str, object] | None:
         if self.template is None:

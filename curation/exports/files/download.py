@@ -35,6 +35,8 @@ MEDIA_TYPES = {
     ".webp": "image/webp",
 }
 OTHER_MEDIA_TYPE = "application/octet-stream"
+# Without parameters.
+KINDS = (*(kind.partition(";")[0] for kind in MEDIA_TYPES.values()), OTHER_MEDIA_TYPE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,10 @@ class Example(NamedTuple):
     """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
     message has more than role and content, and that there are no tools.
 
-    Of a rejected sample `conversation` has what a model avoids. `labels` say, by the index of a message, whether a
-    person called its step correct. `document` is the ATIF document of a trajectory, if a format needs it.
+    Of a rejected sample `conversation` has what a model avoids. `labels` say, by the index of a message, how right its
+    step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is the ATIF
+    document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a `reward` if one
+    is known.
     """
 
     conversation: Approved
@@ -68,8 +70,10 @@ class Example(NamedTuple):
     tools: Sequence[Tool]
     plain: bool
     rejected: bool = False
-    labels: Mapping[int, bool] = {}
+    labels: Mapping[int, float] = {}
     document: Mapping[str, object] | None = None
+    group: str = ""
+    reward: float | None = None
 
 
 class Row(NamedTuple):
@@ -166,7 +170,6 @@ def one_message_pairs(example: Example) -> Iterable[Preference | SkipReason]:
 
 
 def preference_row(found: Preference, content: Mapping[str, object]) -> Row:
-    """Return the row of a preference."""
     sides = [found.chosen, found.rejected]
     images = images_of([*found.prompt, *found.chosen, *found.rejected])
     return Row(found.source, content, found.prompt, sides, found.pair, against=found.against, images=images)

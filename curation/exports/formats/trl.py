@@ -116,7 +116,12 @@ def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:
     for index in labels:
         completions.append(write_text(messages[start : index + 1]))
         start = index + 1
-    content = {"prompt": write_text(messages[:first]), "completions": completions, "labels": list(labels.values())}
+    content = {
+        "prompt": write_text(messages[:first]),
+        "completions": completions,
+        "labels": [value >= RIGHT for value in labels.values()],
+        "values": list(labels.values()),
+    }
     yield Row(source, content, messages[:first], [messages[first:start]])
 
 
@@ -163,12 +168,15 @@ KTO = Format(
     labelled=True,
     images="files",
 )
-_STEPS: Columns = {"prompt": "string", "completions": ["string"], "labels": ["bool"]}
+# The value from which a step is right.
+RIGHT = 0.5
+_STEPS: Columns = {"prompt": "string", "completions": ["string"], "labels": ["bool"], "values": ["float64"]}
 STEPWISE = Format(
     name="stepwise",
-    about='`{"prompt": text, "completions": [text…], "labels": [bool…]}` of sessions with labelled steps, approved or'
-    " rejected; tools answer at the beginning of the next completion",
-    trained="the label at the end of each completion: true for a correct step, false for a wrong, useless or risky one",
+    about='`{"prompt": text, "completions": [text…], "labels": [bool…], "values": [0–1…]}` of sessions with labelled'
+    " steps, approved or rejected; tools answer at the beginning of the next completion",
+    trained="the label at the end of each completion: true for a correct step, false for a wrong, useless or risky one."
+    " By a probe: true if half of the rollouts after the step are solved. `values` has their share, a soft label",
     pairs=False,
     rows=_stepwise_rows,
     columns=_STEPS,

@@ -21,8 +21,6 @@ _SYSTEM = ("system", "developer")
 
 
 class SignedSample(NamedTuple):
-    """A sample and the signature of its text."""
-
     sample_id: int
     exact: bytes
     near: bytes

@@ -28,6 +28,7 @@ SOURCES = (
 )
 CONTAMINATED = (("leave_out", "leave them out"), ("count", "export them, and count them"))
 FAILURES = (("count", "export them, and count them"), ("leave_out", "leave them out"))
+STEP_LABELS = [("people", "What people said"), ("values", "Also the values that probes measured")]
 GUARANTEES = (("include", "export them"), ("leave_out", "leave them out"))
 REASONING = (("drop", "leave out"), ("keep", "keep in its own field, in formats that have one"))
 GROUPS = (
@@ -42,7 +43,7 @@ _PARTS_OF = {**dict.fromkeys((*SPLITS, "more_splits"), "splits"), "view": "filte
 # Fields with the name and the value of the recipe's.
 _SAME = ("formats", "seed", "group_by", "near_duplicates", "held_out", "sources", "metadata", "gzip", "parquet")
 # These too, unless they are empty.
-_CHOSEN = ("trainer", "reasoning", "contaminated", "guarantees", "chat_template", "template_failures")
+_CHOSEN = ("trainer", "reasoning", "contaminated", "guarantees", "step_labels", "chat_template", "template_failures")
 
 
 class NumbersField(forms.CharField):
@@ -105,6 +106,12 @@ class RecipeForm(ProblemForm):
         choices=GUARANTEES,
         label="Samples approved under a guarantee",
         help_text="Nobody looked at them.",
+    )
+    step_labels = forms.ChoiceField(
+        required=False,
+        choices=STEP_LABELS,
+        label="Labels of steps",
+        help_text="Of stepwise rows. A person's label counts before a value.",
     )
     caps = NumbersField(
         required=False,

@@ -54,6 +54,8 @@ class Recipe(BaseModel):
       (a person's revision over the answer it replaced), `scenarios` (an approved trajectory over another of its
       scenario), `decisions` (rejected samples: rows of their own in formats with labels, elsewhere an approved answer
       over the rejected ones to its prompt). With it, a filter for approved samples takes rejected ones as well.
+    - `step_labels`: what labels the steps of `stepwise` rows: `people`, or `values`, the share of rollouts that a probe
+      found to be solved after the step, where no person labelled it.
     - `guarantees`: `leave_out` takes no samples that are approved under a guarantee, at which nobody looked.
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
     - `chat_template`: rows are tried against it: the name of a reference template, the text of a Jinja file, or
@@ -80,6 +82,7 @@ class Recipe(BaseModel):
     template_failures: Literal["count", "leave_out"] = "count"
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios", "decisions"]
+    step_labels: Literal["people", "values"] = "people"
     guarantees: Literal["include", "leave_out"] = "include"
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: Literal["drop", "keep"] = "drop"

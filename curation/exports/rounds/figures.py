@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Q
 
 from curation.exports.models import Round, RoundQuerySet
-from curation.exports.rounds.progress import Progress, progress_of
+from curation.exports.rounds.progress import RoundProgress, progress_of
 from curation.projects.access import Access
 from curation.samples.blind import without_pending
 from curation.scenarios.models import MACHINE_OUTCOMES
@@ -23,7 +23,7 @@ class RoundFigures:
     earlier round of the chain solved, `rows` the rows of the export."""
 
     round: Round
-    progress: Progress
+    progress: RoundProgress
     rate: Measured
     by_axis: dict[tuple[str, str], Measured]
     solved: int

@@ -12,7 +12,7 @@ from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RoundProgress:
     """`state` is rollout, review, nothing, ready, export, done or failed; `says` describes the current or next step.
 
     Kept trajectories by decision: `approved`, `pending` and the others.
@@ -29,14 +29,14 @@ class Progress:
         return {"done": "good", "review": "attention", "nothing": "attention", "failed": "bad"}.get(self.state, "muted")
 
 
-def progress_of(round_: Round) -> Progress:
+def progress_of(round_: Round) -> RoundProgress:
     """Read the state of a round from its runs and decisions."""
     rows = Trajectory.objects.filter(run=round_.rollout_id, keep=True).order_by()
     counted = dict(rows.values_list("sample__status").annotate(n=Count("id")))
     kept, approved = sum(counted.values()), counted.get(Status.APPROVED.value, 0)
     pending = counted.get(Status.PENDING.value, 0) + counted.get(Status.NEEDS_REFINE.value, 0)
     state, says = _state(round_, kept, approved, pending)
-    return Progress(state, says, kept, approved, pending)
+    return RoundProgress(state, says, kept, approved, pending)
 
 
 def _state(round_: Round, kept: int, approved: int, pending: int) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Examples: the training content of an approved turn or session, the same for all formats."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from curation.exports.formats.row import Approved, Example, Preference, Source
@@ -22,6 +23,7 @@ from curation.web.json_columns import read_column
 from judging.messages import add_call_ids, calls_text, split_calls, tool_names, without_calls
 
 _DRAW = Pick.DRAW.value
+NO_VALUES: Mapping[int, float] = MappingProxyType({})
 
 
 class RejectedAnswer(NamedTuple):
@@ -78,10 +80,15 @@ def turn_example(
 
 
 def session_example(
-    session: SessionTexts, rivals: Sequence[Rival], recipe: Recipe, *, rejected: bool = False
+    session: SessionTexts,
+    rivals: Sequence[Rival],
+    recipe: Recipe,
+    *,
+    rejected: bool = False,
+    values: Mapping[int, float] = NO_VALUES,
 ) -> Example:
     """Return a session up to its last approved message. A person approved, or `rejected`, all of the agent's own steps
-    that are not marked. Raises `BadHistory`."""
+    that are not marked. `values` of steps label those that no person labelled. Raises `BadHistory`."""
     approved = session.approved()
     if not approved:
         raise BadHistory(SkipReason.NO_ANSWER)
@@ -93,7 +100,7 @@ def session_example(
     sides = [session, *(rival.side for rival in rivals if isinstance(rival.side, SessionTexts))]
     plain = not tools and all(side.plain for side in sides)
     source: Source = "decisions" if rejected else "scenarios"
-    return Example(Approved(source, messages, approved), pairs, tools, plain, rejected, session.labels())
+    return Example(Approved(source, messages, approved), pairs, tools, plain, rejected, session.labels(values))
 
 
 def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReason:

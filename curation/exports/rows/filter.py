@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import orjson
+from django.utils import timezone
 
 from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
@@ -15,7 +16,7 @@ from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.claims import Claim, claim_of
-from curation.exports.rows.examples import RejectedAnswer, rejected_answer, session_example, turn_example
+from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
 from curation.exports.rows.labels import Given, LabelColumns
@@ -47,6 +48,7 @@ from curation.review.models import Decision, Pick
 from curation.samples.models import Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document
 from curation.trajectories.imported.images import with_data
+from curation.trajectories.probe.values import step_rates
 from curation.web.lists.id_list import IdList
 from judging.scan.scan import rule_set_version
 
@@ -265,7 +267,9 @@ class ExportFilter:
                 return SkipReason.NOT_AS_APPROVED
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
         rivals = [] if sample.is_rejected else data.rivals.of(rollout)
-        example = session_example(session, rivals, self._recipe, rejected=sample.is_rejected)
+        values = data.values.get(sample.sample_id, NO_VALUES)
+        example = session_example(session, rivals, self._recipe, rejected=sample.is_rejected, values=values)
+        example = example._replace(group=rollout.conversation, reward=rollout.known_reward)
         if self._documents and not sample.is_rejected:
             example = example._replace(document=_document(rollout, self._project))
         if rivals or example.document is not None or approval.scan_rules != rule_set_version():
@@ -351,7 +355,7 @@ class ExportFilter:
 
 
 def _document(rollout: Rollout, project_id: int) -> dict[str, object]:
-    """Return the ATIF document of a trajectory, with what was decided about it and how it ended."""
+    """Return the ATIF document of a trajectory, with its decision and its end."""
     name = rollout.source_id or str(rollout.trajectory_id)
     model = "" if rollout.is_imported else rollout.model
     document = write_document(
@@ -381,6 +385,9 @@ class _ChunkData:
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
         self.rivals = Rivals(pairs, reasoning=recipe.reasoning == "keep")
+        self.values: Mapping[int, Mapping[int, float]] = {}
+        if recipe.step_labels == "values":
+            self.values = step_rates(trajectories, before=timezone.now() if export is None else export.created_at)
         self.labels: Given = {}
         ids = [sample.sample_id for sample in samples] if recipe.metadata else []
         axes = Sample.objects.filter(pk__in=IdList(ids)).values_list("pk", "axes")

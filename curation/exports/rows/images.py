@@ -28,7 +28,7 @@ def is_image(name: str) -> bool:
 
 def images_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the addresses of the images of some messages, in their order."""
-    return [address for message in messages for address in message.get("images", ())]
+    return [address for message in messages if "images" in message for address in message["images"]]
 
 
 def are_asked(messages: Iterable[Mapping[str, Any]]) -> bool:

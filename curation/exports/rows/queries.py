@@ -127,6 +127,11 @@ class Rollout(NamedTuple):
         return self.scenario_id is None and not self.environment
 
     @property
+    def known_reward(self) -> float | None:
+        """The reward of an imported run, if it has one; a rollout's and an episode's is whether it was kept."""
+        return self.reward if self.is_imported else float(self.keep)
+
+    @property
     def conversation(self) -> str:
         """The scenario or the task, whose trajectories are one group."""
         return conversation_of(self.scenario_id, self.own_task or f"of trajectory {self.trajectory_id}")

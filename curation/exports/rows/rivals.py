@@ -38,7 +38,6 @@ def rejected_rivals(sample_ids: Sequence[int]) -> Mapping[int, Sequence[int]]:
 
 
 def answers_of_same_prompts(sample_ids: Sequence[int]) -> set[int]:
-    """Return these samples and all that answer their prompts."""
     found = _answering_the_same(sample_ids, Q(sample__isnull=False))
     return {*sample_ids, *(pk for others in found.values() for pk in others)}
 

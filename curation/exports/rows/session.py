@@ -5,7 +5,7 @@ prose, is never read by exports.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from curation.exports.rows.messages import BadHistory, Message, conversation
@@ -89,11 +89,13 @@ class SessionTexts(NamedTuple):
             if step in learned and self.messages[index]["role"] == "assistant"
         ]
 
-    def labels(self) -> dict[int, bool]:
-        """Return, by the index of the message, whether a person called the step correct."""
-        given = {int(step): mark["label"] for step, mark in self.recorded.marks.items() if mark.get("label")}
+    def labels(self, values: Mapping[int, float]) -> dict[int, float]:
+        """Return, by the index of the message, 1 for a step that a person called correct and 0 for one of another
+        label, else its value by a probe."""
+        marks = self.recorded.marks.items()
+        given = {**values, **{int(step): float(mark["label"] == _CORRECT) for step, mark in marks if mark.get("label")}}
         return {
-            index: given[step] == _CORRECT
+            index: given[step]
             for index, step in enumerate(self.positions)
             if step in given and self.messages[index]["role"] == "assistant"
         }

@@ -1,11 +1,13 @@
 """Why a sample gives no row: a code for programs and a sentence for people."""
 
+import re
 from collections.abc import Collection
 from typing import NamedTuple
 
 from django.db import models
 
 from curation.samples.models import LEAKS, Bucket, Flag, Status
+from judging.answers.read import OPENS_THINKING, OPENS_TOLD
 
 CHARACTERS_PER_TOKEN = 4
 TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
@@ -55,7 +57,8 @@ class SkipReason(models.TextChoices):
     OVER_CAP = "over_cap", "The recipe caps its repository, task or axis, and better-scored samples fill the cap."
     DRAW = "draw", "The reviewer chose a draw, so neither answer is preferred."
     NO_OPPONENT = "no_opponent", "The answer has no other answer to be preferred to."
-    NO_STEP_LABELS = "no_step_labels", "The sample is no session with a step that a person labelled."
+    NO_STEP_LABELS = "no_step_labels", "The sample is no session with a labelled step."
+    NO_REWARD = "no_reward", "The sample is no session with a reward."
     NO_SESSION = "no_session", "The sample is a turn, and the format has whole sessions."
     NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario or task."
     NO_NEGATIVE = "no_negative", "The machine ended the other side of a pair, or nobody knows whether it failed."
@@ -144,12 +147,15 @@ def sample_reason(
     return SkipReason.OVER_CAP if sample.over_cap else None
 
 
+_OPENS_THINKING = re.compile(f"{OPENS_THINKING}|{OPENS_TOLD}")
+
+
 def answer_reason(text: str) -> SkipReason | None:
     """Return why a text cannot be an assistant turn, chosen or rejected, or None."""
     start = text.lstrip()
     if not start:
         return SkipReason.NO_ANSWER
-    return SkipReason.THINKING if start.startswith(("<think>", "<thinking>")) else None
+    return SkipReason.THINKING if _OPENS_THINKING.match(start) else None
 
 
 def pair_reason(chosen: str, rejected: str) -> SkipReason | None:

@@ -23,7 +23,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from curation.imports.intake.watched import Folder, State
+from curation.imports.intake.watched import Folder, WatchedState
 from curation.imports.kinds import ImportParams
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.open import open_stored
@@ -73,7 +73,7 @@ def _take_all(project: Project, kind: str, folder: Folder) -> list[Run]:
 
 
 def _take(
-    project: Project, kind: str, folder: Folder, name: str, seen: State, owner: Folder | None = None
+    project: Project, kind: str, folder: Folder, name: str, seen: WatchedState, owner: Folder | None = None
 ) -> Run | None:
     """Import one file with the options in `owner`, or else in its folder. None if it is not as it was seen, if its
     content was imported before, or if it cannot be imported: then the reason is beside it."""
@@ -82,14 +82,14 @@ def _take(
         import_kind(kind)
         options = _options(owner or folder)
         with folder.open(name) as file:
-            if file is None or State.of(file.fileno()) != seen:
+            if file is None or WatchedState.of(file.fileno()) != seen:
                 return None  # another process took it, or somebody put something else there
             if seen.names > 1:
                 raise SourceError(
                     "The file has a second name (a hard link), so it may be somebody else's. Copy it here."
                 )
             upload = store_upload(project=project, file=File(file, shown), name=shown)
-            if State.of(file.fileno()) != seen:
+            if WatchedState.of(file.fileno()) != seen:
                 default_storage.delete(upload)
                 return None
         with open_stored(upload) as source:
@@ -120,7 +120,7 @@ def _options(folder: Folder) -> dict[str, Any]:
     return found
 
 
-def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: State, owner: Folder) -> Run | None:
+def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: WatchedState, owner: Folder) -> Run | None:
     taken = AuditEntry.objects.filter(project=project, action=TAKEN, data__kind=kind, data__inode=seen.inode)
     last = taken.order_by("-id").first()
     run = None
@@ -133,7 +133,7 @@ def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: Stat
     return run
 
 
-def _written(state: State) -> dict[str, object]:
+def _written(state: WatchedState) -> dict[str, object]:
     return {"inode": state.inode, "size": state.size, "modified": state.modified}
 
 
@@ -173,7 +173,7 @@ def _explain(folder: Folder, name: str, reason: str) -> None:
         logger.error("WATCH_FOLDER: the reason beside %s cannot be written: %s", where, error.strerror)
 
 
-def _quiet(folder: Folder, *, since: float | None = None) -> Iterator[tuple[str, State]]:
+def _quiet(folder: Folder, *, since: float | None = None) -> Iterator[tuple[str, WatchedState]]:
     """Yield the files that a sweep `QUIET_SECONDS` or more ago saw as they are now, only those changed in the last
     `since` seconds."""
     files = {

@@ -73,7 +73,7 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-class Progress(BaseModel):
+class PullProgress(BaseModel):
     """The progress of a pull, stored in the item's data: `cursor` is that of the next page."""
 
     cursor: str = ""
@@ -105,7 +105,7 @@ class PullStage:
         secret = os.environ.get(source.key, "").strip() if source.key else ""
         if source.key and not secret:
             raise ItemFailed(f"The environment variable {source.key} is not set on this worker.")
-        progress = Progress.model_validate(item.data)
+        progress = PullProgress.model_validate(item.data)
         until = datetime.fromisoformat(run.result["until"])
         share = project.settings.intake.share
         try:
@@ -255,5 +255,5 @@ def _no_sources() -> str:
     return "This project names no sources. An admin adds one under Settings → Rules (intake.sources)."
 
 
-def _figures(progress: Progress) -> Json:
+def _figures(progress: PullProgress) -> Json:
     return {"read": progress.read, "stored": progress.stored, "unreadable": progress.unreadable}

@@ -23,7 +23,7 @@ WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class WatchedState:
     """The state of a file, which changes when somebody writes to it, and the number of its names."""
 
     inode: int
@@ -32,12 +32,12 @@ class State:
     names: int = 1
 
     @classmethod
-    def of(cls, descriptor: int) -> "State | None":
+    def of(cls, descriptor: int) -> "WatchedState | None":
         """Return the state of an open file; None for anything else, such as a pipe."""
         return cls.read(os.fstat(descriptor))
 
     @classmethod
-    def read(cls, found: os.stat_result) -> "State | None":
+    def read(cls, found: os.stat_result) -> "WatchedState | None":
         regular = stat.S_ISREG(found.st_mode)
         return cls(found.st_ino, found.st_size, found.st_mtime_ns, found.st_nlink) if regular else None
 
@@ -91,9 +91,9 @@ class Folder:
     def raw_path_of(self, name: str) -> bytes:
         return os.fsencode(self.path / name)
 
-    def files(self) -> list[tuple[str, State]]:
+    def files(self) -> list[tuple[str, WatchedState]]:
         """The files in it by name. Links, pipes and devices are left: they could lead to anything of this machine."""
-        return [(name, state) for name, found in self._entries() if (state := State.read(found))]
+        return [(name, state) for name, found in self._entries() if (state := WatchedState.read(found))]
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO | None]:
@@ -104,7 +104,7 @@ class Folder:
             logger.warning("WATCH_FOLDER: %s is left: %s", self.path_of(name), error.strerror)
             yield None
             return
-        if State.of(descriptor) is None:
+        if WatchedState.of(descriptor) is None:
             os.close(descriptor)
             yield None
             return

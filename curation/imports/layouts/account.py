@@ -5,6 +5,7 @@ from collections.abc import Collection, ItemsView, Iterable, Iterator, KeysView,
 from typing import Any
 
 IGNORED = "ignored"
+NO_PLACE = "ignored: only a trajectory has a place for it"
 # What only a trajectory has a place for.
 OF_RUNS = frozenset(
     ("metadata", "reward", "outcome", "model", "agent", "id", "task", "group", "attempt", "cost", "verifier output")
@@ -37,6 +38,12 @@ class Account:
             field = OTHERS
         self._rows[field, becomes] = self._rows.get((field, becomes), 0) + rows
 
+    def count_files(self, read: Mapping[str, str]) -> None:
+        """Count files by the endings of their names, and what became of each."""
+        for name, becomes in read.items():
+            _, dot, ending = name.rpartition("/")[2].rpartition(".")
+            self.count(f"(files) *.{ending.lower()}" if dot and ending.isalnum() else "(files)", becomes)
+
     def replace(self, other: "Account") -> None:
         """Count the fields of `other` as it does, and no longer as before."""
         fields = {field for field, _ in other._rows}
@@ -48,7 +55,7 @@ class Account:
         account = Account()
         for (field, becomes), rows in self._rows.items():
             is_dropped = becomes.partition(".")[0] in dropped
-            account.count(field, IGNORED if is_dropped else becomes, rows)
+            account.count(field, NO_PLACE if is_dropped else becomes, rows)
         return account
 
     def entries(self) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session
 from curation.imports.sources.array import split_array
-from curation.imports.sources.rows import BadRow, Position, Row, RowRefused
+from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
 START = Position()
@@ -40,6 +40,8 @@ START = Position()
 _TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+_UNNAMED = "kept if a document names it"
 _DOCUMENTS = (".json", ".traj", ".har")
 # What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
 _OF_DATA_SETS = ("state.json", "dataset_info.json", "dataset_dict.json")
@@ -58,7 +60,7 @@ class Document:
 
     name: str
     reading: Reading | None = None
-    row: Row | None = None
+    row: SourceRow | None = None
     refused: str = ""
     value: Json = field(default_factory=dict)
     beside: Beside = lambda path: None
@@ -81,6 +83,7 @@ class Folder:
     _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
     _data_sets: set[str] = field(default_factory=set)
     _known: frozenset[str] = frozenset()
+    _untold: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.groups = group_files(self.names)
@@ -112,7 +115,18 @@ class Folder:
         except RowRefused as refused:
             yield Document(_name(group), refused=str(refused))
         for name in group.names:
-            self.became[group.root + name] = files.became.get(name, "ignored: no layout reads it")
+            unread = _UNNAMED if name.lower().endswith(_PICTURES) else "ignored: no layout reads it"
+            self.note(group.root + name, files.became.get(name, unread))
+
+    def note(self, name: str, word: str) -> None:
+        """Note what became of a file, unless that is known."""
+        if name not in self.became:
+            self.became[name] = self._untold[name] = word
+
+    def told(self) -> dict[str, str]:
+        """Return what became of the files that were read since this was last called."""
+        told, self._untold = self._untold, {}
+        return told
 
     def _beside(self, group: Group, path: str) -> bytes | None:
         """Return the content of a file that a document of the group names, such as an image."""
@@ -123,8 +137,8 @@ class Folder:
             name = group.root + next(inside, "")
         if name not in self._known:
             return None
+        self.note(name, "a file that a document names")
         with self.open(name) as file:
-            self.became[name] = "a file that a document names"
             return file.read(self.longest + 1)
 
     def _trial(self, files: Files) -> Iterator[Document]:
@@ -181,6 +195,12 @@ class Folder:
             with self.open(name) as file:
                 events = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, {"events": events})
+        elif len(head) > 1 and all(map(_is_message, head[1:])):
+            files.became[files.main] = "messages"
+            with self.open(name) as file:
+                first, *rest = _all_values(split_lines(file, START, self.longest), name, self.longest)
+            about = {} if _is_message(first) else first
+            yield self._document(name, {**about, "messages": rest if about else [first, *rest]})
         elif head and all(map(traces.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
@@ -246,7 +266,7 @@ class Folder:
                 path.write_bytes(files.bytes(part, agent_logs.NAME) or b"")
             return self._read(files.root + files.main, agent_logs.read, Path(folder, files.main))
 
-    def rows(self, name: str, found: Iterable[Row | BadRow]) -> Iterator[Document]:
+    def rows(self, name: str, found: Iterable[SourceRow | BadRow]) -> Iterator[Document]:
         """Yield the documents in the rows of a file, or the rows themselves."""
         for row in found:
             place = f"{name}:{row.offset + 1}"
@@ -255,10 +275,10 @@ class Folder:
             else:
                 yield replace(self._document(place, row.value, replace(row, file=name)), after=row.after)
 
-    def _document(self, name: str, value: Json, row: Row | None = None, **options: Any) -> Document:
+    def _document(self, name: str, value: Json, row: SourceRow | None = None, **options: Any) -> Document:
         layout = recognise(value)
         if layout is None:
-            return Document(name, row=row or Row(0, value, Position(1), file=name), value=value)
+            return Document(name, row=row or SourceRow(0, value, Position(1), file=name), value=value)
         return replace(self._read(name, partial(read, **options), layout, value), value=value)
 
     def _read(self, name: str, reader: Callable[..., Reading], *given: object) -> Document:
@@ -332,12 +352,12 @@ def _report(files: Files, name: str) -> object:
         return _all_values(split_lines(file, START, files.longest), name, files.longest)
 
 
-def _decoded(raws: Iterable[Raw]) -> Iterator[Row | BadRow]:
+def _decoded(raws: Iterable[Raw]) -> Iterator[SourceRow | BadRow]:
     return (decode(raw) for raw in raws if raw.text or raw.refusal)
 
 
 def _values(raws: Iterable[Raw]) -> list[Json]:
-    return [found.value for found in _decoded(raws) if isinstance(found, Row)]
+    return [found.value for found in _decoded(raws) if isinstance(found, SourceRow)]
 
 
 def _all_values(raws: Iterable[Raw], name: str, longest: int) -> list[Json]:

@@ -1,4 +1,4 @@
-"""What a layout finds in one document."""
+"""The result of reading one document."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

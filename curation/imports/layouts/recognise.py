@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from curation.imports.layouts.account import REPLACED, Account
-from curation.imports.layouts.agents import atif, inspect_log, mini_swe_agent, openhands, swe_agent, traces
+from curation.imports.layouts.agents import atif, chat_logs, inspect_log, mini_swe_agent, openhands, swe_agent, traces
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 
@@ -32,6 +32,8 @@ LAYOUTS = (
     Layout(openhands.NAME, openhands.fits, openhands.read),
     Layout(openhands.EVENTS, openhands.fits_events, openhands.read_events),
     Layout(openhands.COMPLETION, openhands.fits_completion, openhands.read_completion),
+    Layout(chat_logs.GEMINI, chat_logs.fits_gemini, chat_logs.read_gemini),
+    Layout(chat_logs.OPENCODE, chat_logs.fits_opencode, chat_logs.read_opencode),
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),
     Layout(traces.NAME, traces.fits, traces.read, has_parts=True),
 )

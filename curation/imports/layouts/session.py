@@ -59,7 +59,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run used: tokens, US dollars, seconds. None means unknown."""
+    """The usage of a run: tokens, US dollars, seconds. None means unknown."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -19,7 +19,7 @@ from curation.imports.row_kinds import import_kind, import_kinds, with_saved_map
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Position, Reader, Row, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid
 
@@ -93,7 +93,7 @@ def check_readable(params: ImportParams) -> None:
 
 
 @contextmanager
-def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Row | BadRow]]]:
+def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[SourceRow | BadRow]]]:
     """The reader of the source, whether it is complete, and its first rows."""
     try:
         with _opened(params) as (source, whole):
@@ -122,7 +122,9 @@ def _field(params: ImportParams) -> str:
     return "file" if params.upload else "source"
 
 
-def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, rows: Sequence[Row | BadRow]) -> Preview:
+def _look(
+    project: Project, params: ImportParams, reader: Reader, whole: bool, rows: Sequence[SourceRow | BadRow]
+) -> Preview:
     kind = import_kind(params.kind).of(project)
     options = kind.read_options(params.options, project)
     columns: dict[str, None] = {}
@@ -135,6 +137,7 @@ def _look(project: Project, params: ImportParams, reader: Reader, whole: bool, r
     outcomes: dict[str, None] = {}
     units = shown_rows = 0
     for row in rows:
+        account.count_files(row.read)
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)

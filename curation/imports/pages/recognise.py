@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.imports.row_kinds import AnyKind, import_kind, import_kinds
-from curation.imports.sources.rows import BadRow, Row, RowRefused
+from curation.imports.sources.rows import BadRow, RowRefused, SourceRow
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.web.problems import FieldError, Invalid
@@ -22,14 +22,14 @@ class Recognised:
     marked: bool
 
 
-def recognise(project: Project, rows: Sequence[Row | BadRow], given: Json) -> list[Recognised]:
+def recognise(project: Project, rows: Sequence[SourceRow | BadRow], given: Json) -> list[Recognised]:
     """The kinds that can read any of these rows with the mapping of the options, the best first."""
-    claimed = [kind for kind in import_kinds() if any(isinstance(row, Row) and kind.claims(row) for row in rows)]
+    claimed = [kind for kind in import_kinds() if any(isinstance(row, SourceRow) and kind.claims(row) for row in rows)]
     found = [_tried(kind, project, rows, given) for kind in claimed]
     return sorted((one for one in found if one.rows), key=lambda one: (-one.rows, not one.marked))
 
 
-def choose_kind(project: Project, given: str, rows: Sequence[Row | BadRow], options: Json) -> str:
+def choose_kind(project: Project, given: str, rows: Sequence[SourceRow | BadRow], options: Json) -> str:
     """The given kind; where it is empty, the one that fits best.
 
     Raises `Invalid` if other kinds read the rows and the given one reads none, if several fit equally well, or if
@@ -61,24 +61,24 @@ def _named(found: Sequence[Recognised], between: str) -> str:
     return between.join(f"“{one.title}” ({one.kind})" for one in found)
 
 
-def _tried(kind: AnyKind, project: Project, rows: Sequence[Row | BadRow], given: Json) -> Recognised:
+def _tried(kind: AnyKind, project: Project, rows: Sequence[SourceRow | BadRow], given: Json) -> Recognised:
     own = kind.of(project)
     # Other options change how rows are imported, not whether they can be read.
     mapped = "mapping" in own.options.model_fields and given.get("mapping")
     options = own.read_options({"mapping": mapped} if mapped else {}, project)
     readable = 0
     for row in rows:
-        if isinstance(row, Row):
+        if isinstance(row, SourceRow):
             try:
                 own.preview(row, options)
             except RowRefused:
                 continue
             readable += 1
-    columns = {column for row in rows if isinstance(row, Row) for column in row.value}
+    columns = {column for row in rows if isinstance(row, SourceRow) for column in row.value}
     return Recognised(kind.name, kind.title, readable, not columns.isdisjoint(kind.marks))
 
 
-def _reasons(project: Project, row: Row | BadRow) -> str:
+def _reasons(project: Project, row: SourceRow | BadRow) -> str:
     if isinstance(row, BadRow):
         return f"Row {row.offset + 1}: {row.reason}."
     reasons = []

@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, cast
 from backports import zstd
 
 from curation.imports.sources.limits import UnpackLimit
-from curation.imports.sources.rows import BadRow, Position, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 
 # Python reads the list of files into memory, at several times its length: this much lists 300,000 files.
@@ -54,17 +54,17 @@ class ZipReader:
         UnpackLimit(packed, most=most).add(sum(entry.file_size for entry in self._files))
         self._longest, self._file = longest, file
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         return self.window(start.offset, len(self._files))
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         for offset in range(start, min(start + length, len(self._files))):
             yield self._read(offset)
 
     def count(self) -> int:
         return len(self._files)
 
-    def _read(self, offset: int) -> Row | BadRow:
+    def _read(self, offset: int) -> SourceRow | BadRow:
         entry, after = self._files[offset], Position(offset + 1)
         # The size in the header can be wrong; read no more than our limit.
         try:
@@ -78,7 +78,7 @@ class ZipReader:
         if len(text) > self._longest:
             return BadRow(offset, f"{entry.filename}: longer than {self._longest // 1024 // 1024} MB", after)
         found = decode(Raw(offset, text, after))
-        if isinstance(found, Row):
+        if isinstance(found, SourceRow):
             return replace(found, file=entry.filename)
         return BadRow(offset, f"{entry.filename}: {found.reason}", after)
 
@@ -101,10 +101,10 @@ def _opened(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo) ->
     file.seek(entry.header_offset)
     name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
     begin = entry.header_offset + LOCAL_HEADER.size + name + extra
-    return cast(IO[bytes], zstd.open(io.BufferedReader(Part(file, begin, entry.compress_size))))
+    return cast(IO[bytes], zstd.open(io.BufferedReader(ArchivePart(file, begin, entry.compress_size))))
 
 
-class Part(io.RawIOBase):
+class ArchivePart(io.RawIOBase):
     """A view of a part of a file, by default of all of it; closing it leaves the file open."""
 
     def __init__(self, file: BinaryIO, begin: int = 0, size: int | None = None) -> None:

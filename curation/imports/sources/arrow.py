@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from curation.imports.sources.parquet import BLOCK_BYTES, MEMORY, connect_empty, first_line
-from curation.imports.sources.rows import BadRow, Position, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 
 FILE = b"ARROW1"
@@ -26,7 +26,7 @@ class ArrowReader:
         self._count: int | None = None
         self._opened()
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         offset = 0
         with connect_empty() as connection:
             for batch in self._batches():
@@ -35,7 +35,7 @@ class ArrowReader:
                     yield from self._read(connection, batch, first, offset)
                 offset += len(batch)
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         return islice(self.rows(Position(start)), length)
 
     def count(self) -> int:
@@ -45,7 +45,7 @@ class ArrowReader:
 
     def _read(
         self, connection: duckdb.DuckDBPyConnection, batch: Any, first: int, offset: int
-    ) -> Iterator[Row | BadRow]:
+    ) -> Iterator[SourceRow | BadRow]:
         from pyarrow import Table
 
         together = max(1, BLOCK_BYTES * len(batch) // max(1, batch.nbytes))

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from backports import zstd
 from django.conf import settings
 
-from curation.imports.sources.archive import MACOS, Part, refuse_long_directory, unpack_entry
+from curation.imports.sources.archive import MACOS, ArchivePart, refuse_long_directory, unpack_entry
 from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import RowRefused, SourceError
 
@@ -41,7 +41,7 @@ class SourceFiles:
 
 def one_file(name: str, file: BinaryIO) -> SourceFiles:
     """The file that the source is, which stays open."""
-    return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(Part(file))))
+    return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(ArchivePart(file))))
 
 
 def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:

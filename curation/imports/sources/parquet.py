@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from curation.imports.sources.limits import UnpackLimit
-from curation.imports.sources.rows import BadRow, Position, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -84,12 +84,12 @@ class ParquetReader:
         listing = "\n".join(f"{file.path} {file.rows}" for file in self._files)
         return hashlib.sha256(listing.encode()).hexdigest()
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         """`byte` of a position counts the unpacked bytes up to there."""
         self._limit.counted = start.byte
         yield from self.window(start.offset, self._total - start.offset)
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         end = start + length
         for file in self._files:
             low, high = max(start, file.first), min(end, file.first + file.rows)
@@ -98,7 +98,7 @@ class ParquetReader:
                 found, low, block = self._read(file, low, min(block, high - low))
                 yield from found
 
-    def _read(self, file: _File, start: int, length: int) -> tuple[Iterable[Row | BadRow], int, int]:
+    def _read(self, file: _File, start: int, length: int) -> tuple[Iterable[SourceRow | BadRow], int, int]:
         """Return the first of `length` rows, the row to continue with, and how many to read then.
 
         The metadata does not tell how long rows are: a value that is stored once may be in all of them.
@@ -119,7 +119,7 @@ class ParquetReader:
         read = len(values)
         return self._decoded(start, values), start + read, read if read < length else min(self._block, 2 * length)
 
-    def _decoded(self, start: int, values: list[tuple[int, str | None]]) -> Iterator[Row | BadRow]:
+    def _decoded(self, start: int, values: list[tuple[int, str | None]]) -> Iterator[SourceRow | BadRow]:
         for offset, (size, text) in enumerate(values, start):
             self._limit.add(int(size))
             yield self._too_long(offset) if text is None else decode(Raw(offset, text.encode(), self._after(offset)))

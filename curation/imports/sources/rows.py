@@ -1,7 +1,7 @@
 """Rows of a source, and the position after each where reading continues."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -22,14 +22,15 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
-    archive."""
+    archive. `read` are the other files that were read or ignored since the row before, with what became of each."""
 
     offset: int
     value: dict[str, object]
     after: Position
     file: str = ""
+    read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class BadRow:
     offset: int
     reason: str
     after: Position
+    read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 class Reader(Protocol):
@@ -44,11 +46,11 @@ class Reader(Protocol):
 
     format: str
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         """All rows from `start` on, without empty lines."""
         ...
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         """The rows with offsets from `start` to `start + length − 1`."""
         ...
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import orjson
 
-from curation.imports.sources.rows import BadRow, Position, Row
+from curation.imports.sources.rows import BadRow, Position, SourceRow
 from curation.web.text.json_size import MOST_VALUES, has_many_values
 
 BOM = b"\xef\xbb\xbf"
@@ -41,7 +41,7 @@ class TextReader:
         self._positions: list[Position] = []
         self._count: int | None = None
 
-    def rows(self, start: Position) -> Iterator[Row | BadRow]:
+    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         size = self._file.seek(0, os.SEEK_END)
         if start.byte > size:
             return  # the damage is already reported
@@ -64,7 +64,7 @@ class TextReader:
             self._count = last.offset
         return self._count
 
-    def window(self, start: int, length: int) -> Iterator[Row | BadRow]:
+    def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         self.count()
         position = self._positions[min(start // REMEMBERED_EVERY, len(self._positions) - 1)]
         for raw in self._split(self._file, position, self._longest):
@@ -99,7 +99,7 @@ def _skip_line(file: BinaryIO, line: bytes) -> int:
     return skipped
 
 
-def decode(raw: Raw) -> Row | BadRow:
+def decode(raw: Raw) -> SourceRow | BadRow:
     if raw.refusal:
         return BadRow(raw.offset, raw.refusal, raw.after)
     if has_many_values(raw.text):
@@ -114,7 +114,7 @@ def decode(raw: Raw) -> Row | BadRow:
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
-    return Row(raw.offset, value, raw.after)
+    return SourceRow(raw.offset, value, raw.after)
 
 
 def _why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:

@@ -49,7 +49,7 @@ from curation.llm.client.passed_streams import OWN_STREAMS
 from curation.llm.client.pricing import cost_of, rounded
 from curation.llm.client.read import read_answer
 from curation.llm.client.refusals import Refusal
-from curation.llm.client.streams import BROKE_OFF, BrokenAnswer, Progress, RefusedAnswer, progress_of_call
+from curation.llm.client.streams import BROKE_OFF, BrokenAnswer, RefusedAnswer, StreamProgress, progress_of_call
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for
 from curation.web.outbound.transport import CheckedTransport
 from judging.answers.read import split_thinking
@@ -184,7 +184,7 @@ class LiteLlmClient:
                 raise Misconfigured(NO_TOOLS)
             params["tools"] = list(request.tools)
         wants_stream = bool(params.pop("stream", None)) and not request.embed
-        progress = Progress(is_passed_on=wants_stream and _has_own_streams(target.model))
+        progress = StreamProgress(is_passed_on=wants_stream and _has_own_streams(target.model))
         if progress.is_passed_on:
             params["stream"] = True
         elif wants_stream:
@@ -246,7 +246,7 @@ def _has_own_streams(model: str) -> bool:
     return provider in OWN_STREAMS or (provider == "azure_ai" and "claude" in name)
 
 
-async def _put_together(stream: Any, progress: Progress) -> Any:
+async def _put_together(stream: Any, progress: StreamProgress) -> Any:
     """Read a stream to its end and return the answer, with the usage only if the endpoint reported it."""
     count = 0
     async for chunk in stream:
@@ -267,7 +267,7 @@ async def _put_together(stream: Any, progress: Progress) -> Any:
     return answer
 
 
-def _late(progress: Progress, limit: float) -> str:
+def _late(progress: StreamProgress, limit: float) -> str:
     return (
         f"no answer within {limit:g} s"
         if progress.first_token_at is None
@@ -314,7 +314,7 @@ def _message(error: Exception, refusal: Refusal | None) -> str:
     return ERROR_PREFIX.sub("", str(getattr(error, "message", error))).partition("Traceback (most recent")[0].strip()
 
 
-def _completion(target: Target, response: Any, latency_ms: int, progress: Progress) -> Completion:
+def _completion(target: Target, response: Any, latency_ms: int, progress: StreamProgress) -> Completion:
     choice = response.choices[0]
     said = split_thinking(choice.message.content or "")
     calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]

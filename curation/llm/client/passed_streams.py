@@ -15,8 +15,8 @@ from curation.llm.client.streams import (
     TOO_LONG,
     BrokenAnswer,
     Events,
-    Progress,
     RefusedAnswer,
+    StreamProgress,
     words_of,
 )
 
@@ -37,7 +37,7 @@ REASONS = frozenset({"stop_reason", "finish_reason", "finishReason", "is_finishe
 class PassedEvents(Events):
     """The events of such a stream: server-sent ones, or a JSON object on each line."""
 
-    def __init__(self, kind: str, progress: Progress) -> None:
+    def __init__(self, kind: str, progress: StreamProgress) -> None:
         super().__init__()
         self._progress = progress
         self._is_line_each = "ndjson" in kind
@@ -66,7 +66,7 @@ class PassedEvents(Events):
 class PassedStream(httpx.AsyncByteStream):
     """The bytes of an answer as they arrive, within the limit and checked."""
 
-    def __init__(self, response: httpx.Response, progress: Progress) -> None:
+    def __init__(self, response: httpx.Response, progress: StreamProgress) -> None:
         self._response, self._progress = response, progress
         kind = response.headers.get("content-type", "")
         has_events = kind.startswith("text/event-stream") or "ndjson" in kind

@@ -15,9 +15,9 @@ from curation.llm.client.streams import (
     BOM,
     TOO_LONG,
     BrokenAnswer,
-    Progress,
     RefusedAnswer,
     StreamedAnswer,
+    StreamProgress,
     progress_of_call,
     text_and_thinking,
 )
@@ -36,7 +36,7 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
         await response.aclose()
         words = f"the endpoint redirects to {other}, and requests go to no other server: enter it as the base URL"
         return httpx.Response(404, json={"error": {"message": words}}, request=response.request)
-    progress = progress_of_call.get(Progress())
+    progress = progress_of_call.get(StreamProgress())
     kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in NOT_KEPT]
     if progress.is_passed_on and response.status_code == 200:
         kept.append(("content-type", response.headers.get("content-type", "")))
@@ -81,7 +81,7 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
     return httpx.Response(status, headers=[*kept, ("content-type", kind)], content=content, request=response.request)
 
 
-def _read_document(headers: httpx.Headers, content: bytes, progress: Progress) -> bytes:
+def _read_document(headers: httpx.Headers, content: bytes, progress: StreamProgress) -> bytes:
     """Note the end and the cost of an answer, and return it in the form that LiteLLM reads. Raise `BrokenAnswer` for
     half an answer.
 

@@ -21,12 +21,20 @@ QUOTA_CODES = frozenset(
     {
         *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "budget_exceeded"),
         *("insufficient_balance", "insufficient_credits", "insufficient_funds", "quota_exhausted", "arrearage"),
+        *("insufficientquota", "insufficient_user_quota", "pre_consume_token_quota_failed", "not_enough_balance"),
+        *("exceeded_current_quota_error", "allocationquota.freetieronly", "accountoverdueerror", "billing_disabled"),
+        *("credit_limit_exceeded", "credits_exhausted", "payment_required", "1113"),  # 1113: Zhipu's
     }
 )
-MONEY, SPENT = r"(?:balance|credits?|funds|budget|spend(?:ing)? limit)", r"(?:insufficient|exhausted|exceeded)"
+MONEY = r"(?:balance|credits?|funds|budget|spend(?:ing)? limit|free (?:tier|quota)|api usage limits?)"
+SPENT = r"(?:insufficient|exhausted|exceeded|depleted|overdue|negative|in arrears)"
 QUOTA_WORDS = re.compile(
-    rf"\b(?:{SPENT}|not enough|out of|used all|reached|requires more|suspended)\b[^.!]{{0,40}}\b{MONEY}\b"
-    rf"|\b{MONEY}\b[^.!]{{0,40}}\b(?:{SPENT}|too low|used up|reached)\b|\baccount is suspended\b|insufficient\W+quota",
+    rf"\b(?:{SPENT}|not enough|(?:out|short) of|over|used (?:up|all)|reached|requires more|suspended|no|any|0|zero)\b"
+    rf"[^.!]{{0,40}}\b{MONEY}\b"
+    rf"|\b{MONEY}\b[^.!]{{0,40}}\b(?:{SPENT}|too low|used up|reached)\b|\baccount is suspended\b|insufficient\W+quota"
+    r"|\brequires billing\b|\bbilling (?:is |has been )?(?:disabled|not (?:enabled|active))\b|\bkey limit exceeded\b"
+    r"|\b(?:recharge|top.?up) (?:your|the) (?:account|balance|wallet)\b|\bapi calls ?(?:/|per|a) ?month\b"
+    r"|\bper.month (?:request|token) limit\b|余额不足|欠费|额度(?:已)?(?:不足|用尽|用完|耗尽)",
     re.IGNORECASE,
 )
 OK, PAYMENT_REQUIRED = 200, 402

@@ -66,7 +66,7 @@ def check_size(size: int) -> None:
 
 
 @dataclass(slots=True)
-class Progress:
+class StreamProgress:
     """The part of a stream that has arrived. `first_token_at` is a time of `time.perf_counter`.
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
@@ -82,7 +82,7 @@ class Progress:
     cost: Decimal | None = None
 
 
-progress_of_call: ContextVar[Progress] = ContextVar("progress_of_call")
+progress_of_call: ContextVar[StreamProgress] = ContextVar("progress_of_call")
 
 
 class _Function(BaseModel):
@@ -184,7 +184,7 @@ class Events(ABC):
 class StreamedAnswer(Events):
     """The answer so far of a stream in OpenAI's form. Raises `BrokenAnswer` for a chunk that cannot be read."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: StreamProgress) -> None:
         super().__init__()
         self.finish_reason = self._native_reason = ""
         self._progress = progress

@@ -27,6 +27,7 @@ from curation.projects.service_accounts.resource import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Page
@@ -111,7 +112,11 @@ def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> d
     return params.page(params.narrow(AuditEntry.objects.of(project))).response()
 
 
-@router.get("/projects/{slug}/audit/export", summary="The whole audit log as a file, oldest first")
+@router.get(
+    "/projects/{slug}/audit/export",
+    openapi_extra=answers_with_file("application/jsonl", "text/csv", has_etag=False),
+    summary="The whole audit log as a file, oldest first",
+)
 def export_audit(request: HttpRequest, slug: str, params: Query[s.AuditExport]) -> StreamingHttpResponse:
     """The entries that match, as JSON Lines or CSV. The file has no limit of rows and is sent while it is read."""
     project = enter(request, slug, Scope.ADMIN).project

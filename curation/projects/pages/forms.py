@@ -24,7 +24,9 @@ SEPARATOR = "__"  # `thresholds.final` is the field `thresholds__final`
 class ProjectForm(ProblemForm):
     name = forms.CharField(widget=forms.TextInput(attrs={"autofocus": True}))
     slug = forms.CharField(
-        help_text="Lower-case letters, digits and hyphens. It is part of every address and cannot be changed."
+        required=False,
+        help_text="Part of every address, which cannot be changed: lower-case letters, digits and hyphens. Empty: made "
+        "of the name.",
     )
 
 

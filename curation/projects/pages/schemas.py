@@ -24,7 +24,7 @@ class ProjectList(ListParams):
 
 
 class ProjectIn(Strict):
-    slug: str = Field(examples=["shell-agents"])
+    slug: str | None = Field(None, examples=["shell-agents"], description="Made of the name if it is missing.")
     name: str = Field(examples=["Shell agents"])
 
 

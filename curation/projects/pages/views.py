@@ -1,5 +1,7 @@
 """Pages of projects: your projects, a new project, and a project's general settings and rules."""
 
+from collections.abc import Sequence
+
 import orjson
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -54,7 +56,11 @@ def project_new(request: HttpRequest) -> HttpResponse:
     form = ProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
-            project = create_project(user=principal_of(request).user, **form.cleaned_data)
+            project = create_project(
+                user=principal_of(request).user,
+                slug=form.cleaned_data["slug"] or None,
+                name=form.cleaned_data["name"],
+            )
             messages.success(request, f"Project {project.name} is created. Add a model endpoint next.")
             return redirect("overview", project.slug)
     context = {"form": form, "api_path": "/api/v1/projects", "api_method": "POST"}
@@ -124,11 +130,17 @@ def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
     context = settings_context(access, "rules", f"/api/v1/projects/{project.slug}")
     if form.is_valid():
         with form.shows_problem():
-            patch = settings_from_toml(form.cleaned_data["toml"])
+            patch, unknown = settings_from_toml(form.cleaned_data["toml"])
             if "save" in request.POST:
                 return _save_settings(request, access, patch, number(request.POST.get("version")) or 0)
             return _preview(
-                request, access, preview_change(project, patch), patch, project.version, toml=form.cleaned_data["toml"]
+                request,
+                access,
+                preview_change(project, patch),
+                patch,
+                project.version,
+                toml=form.cleaned_data["toml"],
+                unknown=unknown,
             )
     context["form"] = form
     return render(request, "projects/settings/toml.html", context, status=form.status)
@@ -148,7 +160,14 @@ def settings_change(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 def _preview(
-    request: HttpRequest, access: Access, preview: Preview, patch: dict[str, Json], version: int, *, toml: str = ""
+    request: HttpRequest,
+    access: Access,
+    preview: Preview,
+    patch: dict[str, Json],
+    version: int,
+    *,
+    toml: str = "",
+    unknown: Sequence[str] = (),
 ) -> HttpResponse:
     context = settings_context(access, "rules", f"/api/v1/projects/{access.project.slug}/settings/preview")
     context |= {
@@ -157,7 +176,7 @@ def _preview(
         "patch": orjson.dumps(patch).decode(),
         "version": version,
     }
-    return render(request, "projects/settings/change.html", {**context, "toml": toml})
+    return render(request, "projects/settings/change.html", {**context, "toml": toml, "unknown": unknown})
 
 
 def _save_settings(request: HttpRequest, access: Access, patch: dict[str, Json], seen_version: int) -> HttpResponse:

@@ -60,7 +60,7 @@ ACTIONS = (
     KeyAction("next", "arrowright", "Next sample or page"),
     KeyAction("new", "n", "New; next sibling"),
     KeyAction("open", "o", "Open related page"),
-    KeyAction("repeat", "r", "Check or run again"),
+    KeyAction("repeat", "r", "Check or run again; raw answers"),
     KeyAction("confirm", "y", "Say yes to a question"),
     KeyAction("coverage", "h", "Task of the history; coverage of scenarios"),
     KeyAction("preview", "p", "Preview of an export"),

@@ -8,6 +8,7 @@ from curation.projects.models import AuditEntry, AuditQuerySet, Deletion, Deleti
 from curation.projects.pages.audit_file import audit_file
 from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut
 from curation.projects.removal import schemas as s
+from curation.web.http.documented import answers_with_file
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
@@ -33,7 +34,11 @@ def list_server_audit(request: HttpRequest, params: Query[AuditList]) -> dict[st
     return params.page(params.narrow(_server_log(request))).response()
 
 
-@router.get("/audit/export", summary="The server's whole audit log as a file, oldest first")
+@router.get(
+    "/audit/export",
+    openapi_extra=answers_with_file("application/jsonl", "text/csv", has_etag=False),
+    summary="The server's whole audit log as a file, oldest first",
+)
 def export_server_audit(request: HttpRequest, params: Query[AuditExport]) -> StreamingHttpResponse:
     """The entries that match, as JSON Lines or CSV, sent while they are read. For superusers."""
     return audit_file(params.narrow(_server_log(request)), params.format, name="server")

@@ -1,5 +1,6 @@
 """Create a project; change its name, guidelines and settings."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,17 +8,18 @@ from dataclasses import dataclass
 from django.conf import settings as server_settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.utils.text import slugify
 
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.members.change import require_person
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.settings.dependents import Preview, apply_change, preview_change
-from curation.projects.settings.patch import Change, Json, merge
+from curation.projects.settings.patch import Json, SettingChange, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
-MAX_NAME = 120
+MAX_NAME, MAX_SLUG = 120, 60
 NO_RIGHT = (
     "You may not create projects on this server. Ask its operator for the right (PROJECT_CREATORS), "
     "or the admin of a project to add you."
@@ -30,7 +32,7 @@ class ProjectChange:
     """The changed project and the settings that differ from before."""
 
     project: Project
-    settings: tuple[Change, ...]
+    settings: tuple[SettingChange, ...]
 
 
 def may_create_projects(user: User) -> bool:
@@ -42,8 +44,8 @@ def may_create_projects(user: User) -> bool:
     return bool(groups) and user.groups.filter(name__in=groups).exists()
 
 
-def create_project(*, user: User, slug: str, name: str) -> Project:
-    """Create a project with default settings and make `user` its admin.
+def create_project(*, user: User, slug: str | None, name: str) -> Project:
+    """Create a project with default settings and make `user` its admin. Without a `slug` it is made of the name.
 
     Raises `NotAllowed` without the right to create projects, `Invalid` for a bad slug or name, `Conflict` for a slug
     that is taken.
@@ -53,6 +55,7 @@ def create_project(*, user: User, slug: str, name: str) -> Project:
     require_person(user)
     name = name.strip()
     errors = _text_errors(name=name)
+    slug = _free_slug(name) if slug is None else slug
     if not SLUG.fullmatch(slug):
         errors.append(FieldError("slug", "1 to 60 lower-case letters, digits and hyphens, not starting with a hyphen"))
     if errors:
@@ -66,6 +69,14 @@ def create_project(*, user: User, slug: str, name: str) -> Project:
         taken = f"The slug {slug!r} is taken; choose another."
         raise Conflict(taken, code="slug_taken", errors=[FieldError("slug", "is taken")]) from None
     return project
+
+
+def _free_slug(name: str) -> str:
+    """The name as a slug, with a number if a project has it."""
+    base = slugify(name).replace("_", "-").strip("-")[: MAX_SLUG - 4] or "project"
+    taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+    numbered = (f"{base}-{number}" for number in itertools.count(2))
+    return base if base not in taken else next(slug for slug in numbered if slug not in taken)
 
 
 def change_project(

@@ -34,7 +34,7 @@ OF_TURNS = Words("Challenger", "King", "Duel")
 
 
 class Data(Section):
-    """What the samples are. It selects the shipped instructions to models, the rubric, and the words on pages."""
+    """The kind of the samples. It selects the shipped instructions to models, the rubric, and the words on pages."""
 
     kind: Literal["", "turns", "trajectories", "chat", "preferences"] = Field(
         "",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.patch import Change, Json, differences, merge
+from curation.projects.settings.patch import Json, SettingChange, differences, merge
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
 
@@ -58,7 +58,7 @@ class Dependent:
 class Preview:
     """The effect of a change of settings."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SettingChange, ...]
     moves: tuple[Move, ...]
 
 
@@ -109,6 +109,6 @@ def _refuse_unknown(missing: Sequence[Missing], before: ProjectSettings, after: 
         raise Invalid("; ".join(error.message for error in errors) + ".", code="unknown_name", errors=errors)
 
 
-def apply_change(project: Project, changes: Sequence[Change]) -> None:
+def apply_change(project: Project, changes: Sequence[SettingChange]) -> None:
     for one in _dependents:
         one.apply(project, [change.path for change in changes])

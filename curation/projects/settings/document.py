@@ -183,6 +183,9 @@ class Review(Section):
         description="How often the queue gives a reviewer a sample of an audit, if one is left, 0 to 1. 1: audits come "
         "first. A smaller share mixes them with other samples.",
     )
+    one_key: bool = Field(
+        False, title="One key", description="A pick of one of two answers approves it, without a second key."
+    )
     advance: bool = Field(True, title="Advance", description="A decision opens the next sample.")
     lease_seconds: Annotated[int, Field(ge=30, le=3600)] = Field(
         300, title="Lease", description="Seconds that a sample stays reserved for an inactive reviewer."

@@ -15,7 +15,7 @@ WHOLE = {"panel.weights", "taxonomy.axes", "evaluation.families", "scan.actions"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One changed setting; `path` is dotted, such as `thresholds.final`."""
 
     path: str
@@ -28,10 +28,10 @@ def merge(stored: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Js
     return _merge(stored, patch, "")
 
 
-def differences(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[Change, ...]:
+def differences(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[SettingChange, ...]:
     """The settings whose effective values differ between two stored documents."""
     old, new = flatten(ProjectSettings.model_validate(before)), flatten(ProjectSettings.model_validate(after))
-    return tuple(Change(path, old[path], new[path]) for path in new if old[path] != new[path])
+    return tuple(SettingChange(path, old[path], new[path]) for path in new if old[path] != new[path])
 
 
 def flatten(settings: ProjectSettings) -> dict[str, Json]:

@@ -34,13 +34,19 @@ DUEL = {
 }
 
 
-def settings_from_toml(text: str) -> dict[str, Json]:
-    """Return the file as a patch of the settings. Raises `Invalid` with the reason."""
+def settings_from_toml(text: str) -> tuple[dict[str, Json], list[str]]:
+    """Return the file as a patch of the settings, and its tables that are of other programs. Raises `Invalid` with the
+    reason."""
     if len(text.encode()) > MAX_BYTES:
         raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have four short tables.")
     try:
         document = read_toml(text)
         axes, runs = document.pop("taxonomy", None), document.pop("runs", None)
+        unknown = [
+            name for name, table in document.items() if name not in ("judge", "duel") and isinstance(table, dict)
+        ]
+        for name in unknown:
+            del document[name]
         file = read_duel_tables(document)
     except SettingsError as error:
         raise _refusal(str(error)) from None
@@ -59,7 +65,7 @@ def settings_from_toml(text: str) -> dict[str, Json]:
         patch["taxonomy"] = {"axes": _axes(axes)}
     if not patch:
         raise _refusal("The file sets nothing: it has no key in [judge], [duel], [runs] or [taxonomy].")
-    return patch
+    return patch, unknown
 
 
 def _runs(table: object) -> dict[str, Json]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import F
+from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
+from curation.projects.settings.data import Words
 from curation.review.decisions.opinions import look_at_opinions
 from curation.review.decisions.outcome import kept_side
 from curation.review.models import Action, Decision, Pick
@@ -15,6 +17,7 @@ from curation.samples.list.clauses import HasOpinions
 from curation.samples.models import Sample
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
+from curation.web.text.markup import render_text
 from judging.messages import message_text
 
 
@@ -36,6 +39,12 @@ class Dispute:
     may_keep: bool
     answers: dict[str, str]
     opponent: str
+    words: Words
+
+    def both(self) -> list[tuple[str, SafeString]]:
+        """Both answers as they were recorded, each with its side as pages name it; none of a trajectory."""
+        named = ((Pick.KING, self.words.opponent), (Pick.CHALLENGER, self.words.candidate))
+        return [(label, render_text(self.answers[side])) for side, label in named if self.answers.get(side)]
 
     def kept(self) -> list[Kept]:
         return [
@@ -62,14 +71,14 @@ class DisputeList(ListParams):
         latest: dict[int, dict[int, Decision]] = {}
         for row in found.select_related("reviewer", "revision", "sample").order_by("id"):
             latest.setdefault(row.sample_id, {})[row.reviewer_id] = row
-        answers = self._answers(page.rows)
+        answers, words = self._answers(page.rows), access.project.settings.data.words
         disputes = {}
         for sample in page.rows:
             given = latest.get(sample.pk, {})
             look_at_opinions(access, given.values())
             texts, opponent = answers.get(sample.pk, ({}, ""))
             may_keep = access.user.pk not in given
-            disputes[sample.pk] = Dispute(sample, list(given.values()), may_keep, texts, opponent)
+            disputes[sample.pk] = Dispute(sample, list(given.values()), may_keep, texts, opponent, words)
         return page, disputes
 
     def _answers(self, samples: Sequence[Sample]) -> dict[int, tuple[dict[str, str], str]]:

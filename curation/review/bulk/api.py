@@ -6,7 +6,7 @@ from ninja import Query, Router
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
-from curation.review.bulk.decide import Row, decide_matching, decide_selected
+from curation.review.bulk.decide import BulkDecisionRow, decide_matching, decide_selected
 from curation.review.bulk.filters import BatchList
 from curation.review.bulk.undo import undo_bulk
 from curation.samples.list.filters import SampleFilter
@@ -47,7 +47,7 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
 @router.post("/samples/bulk/undo", response=s.BulkUndoneOut, summary="Undo a bulk decision")
 def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
     done = undo_bulk(access=enter(request, body.project, Scope.REVIEW), batch=body.batch)
-    kept = [_bulk_row(Row(str(pk), refusal=reason)) for pk, reason in done.kept]
+    kept = [_bulk_row(BulkDecisionRow(str(pk), refusal=reason)) for pk, reason in done.kept]
     return {"restored": done.restored, "kept": kept}
 
 
@@ -71,7 +71,7 @@ def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:
     return found
 
 
-def _bulk_row(row: Row) -> dict[str, object]:
+def _bulk_row(row: BulkDecisionRow) -> dict[str, object]:
     return {
         "id": row.sample_id,
         "ok": not row.refusal,

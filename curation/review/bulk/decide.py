@@ -34,7 +34,7 @@ MAX_MATCHING = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BulkDecisionRow:
     """One sample's new status and version, or why it was not changed."""
 
     sample_id: str
@@ -51,8 +51,8 @@ class BulkDone:
     batch: str
     action: str
     changed: int
-    rows: tuple[Row, ...]
-    refused: tuple[Row, ...]
+    rows: tuple[BulkDecisionRow, ...]
+    refused: tuple[BulkDecisionRow, ...]
     unchanged: int
 
 
@@ -69,7 +69,10 @@ def decide_selected(
         done = {
             row.sample_id: row for row in decide_chunk(access, action, list(known.values()), batch, reason, comment)
         }
-        rows = tuple(done.get(str(known.get(given))) or Row(given, refusal="There is no such sample.") for given in ids)
+        rows = tuple(
+            done.get(str(known.get(given))) or BulkDecisionRow(given, refusal="There is no such sample.")
+            for given in ids
+        )
         return _finish(access, batch, action, rows, said=f"{reason}\n{comment}", keep_rows=True)
 
 
@@ -96,7 +99,7 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
         )
     ids = list(matching.order_by("id").values_list("id", flat=True))
     batch = secrets.token_hex(12)
-    rows: list[Row] = []
+    rows: list[BulkDecisionRow] = []
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():
             rows += decide_chunk(access, action, ids[start : start + CHUNK], batch, reason, "", query=wanted.to_query())
@@ -106,7 +109,7 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
 
 def decide_chunk(
     access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str, *, query: str = ""
-) -> list[Row]:
+) -> list[BulkDecisionRow]:
     """Lock, log and change one chunk, in a transaction. Samples in review by others, with that status already, or
     to be approved without an answer to a required question, are refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
@@ -117,17 +120,21 @@ def decide_chunk(
     )
     status = STATUS_AFTER[action]
     missing = unanswered(access.project, samples, [access.user]) if action == Action.APPROVE else {}
-    rows, changing = list[Row](), list[Sample]()
+    rows, changing = list[BulkDecisionRow](), list[Sample]()
     for sample in samples:
         if sample.pk in leased:
-            rows.append(Row(str(sample.pk), refusal=f"The sample is in review by {leased[sample.pk]}."))
+            rows.append(BulkDecisionRow(str(sample.pk), refusal=f"The sample is in review by {leased[sample.pk]}."))
         elif sample.status == status:
-            rows.append(Row(str(sample.pk), refusal=f"The sample is already {sample.get_status_display().lower()}."))
+            rows.append(
+                BulkDecisionRow(str(sample.pk), refusal=f"The sample is already {sample.get_status_display().lower()}.")
+            )
         elif sample.pk in missing:
-            rows.append(Row(str(sample.pk), refusal=f"You have not answered: {titles(missing[sample.pk])}."))
+            rows.append(
+                BulkDecisionRow(str(sample.pk), refusal=f"You have not answered: {titles(missing[sample.pk])}.")
+            )
         else:
             changing.append(sample)
-            rows.append(Row(str(sample.pk), status, sample.version + 1))
+            rows.append(BulkDecisionRow(str(sample.pk), status, sample.version + 1))
     lines = [log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing]
     values = {"project": access.project, "reviewer": access.user, "action": action, "reason": reason, "query": query}
     row, _ = Batch.objects.get_or_create(key=batch, defaults=values)
@@ -158,7 +165,7 @@ def decide_chunk(
 
 
 def _enter_opinions(
-    lines: list[Decision], access: Access, rows: list[Row]
+    lines: list[Decision], access: Access, rows: list[BulkDecisionRow]
 ) -> tuple[list[Decision], dict[int, dict[str, object]]]:
     """Return the accepted lines, and further changes to samples that several people decide. `rows` then name the
     samples that wait for others, and the reasons of refused lines."""
@@ -173,18 +180,25 @@ def _enter_opinions(
         try:
             found = enter_opinion(line, access, review)
         except Conflict as problem:
-            rows[places[str(sample.pk)]] = Row(str(sample.pk), refusal=problem.detail)
+            rows[places[str(sample.pk)]] = BulkDecisionRow(str(sample.pk), refusal=problem.detail)
             continue
         entered.append(line)
         if found:
             fields[sample.pk] = found
         if not line.settles:
-            rows[places[str(sample.pk)]] = Row(str(sample.pk), sample.status, sample.version)
+            rows[places[str(sample.pk)]] = BulkDecisionRow(str(sample.pk), sample.status, sample.version)
     return entered, fields
 
 
 def _finish(
-    access: Access, batch: str, action: str, rows: tuple[Row, ...], *, said: str, keep_rows: bool, query: str = ""
+    access: Access,
+    batch: str,
+    action: str,
+    rows: tuple[BulkDecisionRow, ...],
+    *,
+    said: str,
+    keep_rows: bool,
+    query: str = "",
 ) -> BulkDone:
     refused = tuple(row for row in rows if row.refusal)
     changed = len(rows) - len(refused)

@@ -173,7 +173,6 @@ def guarantee_values(row: Guarantee) -> dict[str, Any]:
 
 
 def promise_of(row: Guarantee) -> str:
-    """The guarantee in one sentence."""
     audit = row.audit
     return (
         f"With {percent(1 - audit.delta, 1)} confidence, at most {percent(audit.alpha, 1)} of these "

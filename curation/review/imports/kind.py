@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.imports.row_kinds import RowPreview, SessionOptions, Target
-from curation.imports.sources.rows import Row, RowRefused
+from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
+from curation.imports.sources.rows import RowRefused, SourceRow
 from curation.projects.settings.data import CHAT, PREFERENCES, TURNS
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
 from curation.review.imports.decisions import DecidingKind, deciding_person
@@ -58,7 +58,7 @@ class SampleKind(DecidingKind[SampleOptions, Entry]):
         shown = f"{reverse('sample-list', args=[slug])}?{urlencode({'source': sources}, doseq=True)}"
         return [("Review", reverse("queue", args=[slug])), ("Show the samples", shown)]
 
-    def claims(self, row: Row) -> bool:
+    def claims(self, row: SourceRow) -> bool:
         """A row that goes on after its answer is rather a session with turns. A person may still choose samples."""
         try:
             entry = self.parse(row, SampleOptions())
@@ -66,7 +66,7 @@ class SampleKind(DecidingKind[SampleOptions, Entry]):
             return False
         return isinstance(entry, ScoreRow) or entry.content.tail == 0
 
-    def parse(self, row: Row, options: SampleOptions) -> Entry:
+    def parse(self, row: SourceRow, options: SampleOptions) -> Entry:
         return read_score_row(row) or read_imported_row(
             row.offset, row.value, options.trained, row.file, options.mapping, options.attached
         )
@@ -84,7 +84,7 @@ class SampleKind(DecidingKind[SampleOptions, Entry]):
             return 0
         return sum(len(content_of(message)) for message in entry.content.history)
 
-    def write(self, target: Target, entries: list[Entry]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[Entry]) -> dict[str, int]:
         scores = [entry for entry in entries if isinstance(entry, ScoreRow)]
         rows = [entry for entry in entries if isinstance(entry, ImportedRow)]
         target.read_as(map(_layout, entries))
@@ -92,7 +92,7 @@ class SampleKind(DecidingKind[SampleOptions, Entry]):
         target.account_for(row.account for row in rows)
         return {**counts, **write_scores(target, scores, [row.file for row in rows])}
 
-    def preview(self, row: Row, options: SampleOptions) -> RowPreview:
+    def preview(self, row: SourceRow, options: SampleOptions) -> RowPreview:
         entry = self.parse(row, options)
         if isinstance(entry, ScoreRow):
             return RowPreview(LAYOUT, 0, [(f"score of {entry.file}", f"{entry.score:g}")])

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 from curation.duels.models import Duel
 from curation.imports.layouts.clean import clean
-from curation.imports.row_kinds import Target
-from curation.imports.sources.rows import Row, RowRefused, SourceError
+from curation.imports.row_kinds import ImportTarget
+from curation.imports.sources.rows import RowRefused, SourceError, SourceRow
 from curation.projects.settings.document import ProjectSettings
 from curation.review.imports.content import read_metrics, read_reason, read_score
 from curation.samples.models import Sample, flag_names
@@ -33,7 +33,7 @@ class ScoreRow:
     reason: str
 
 
-def read_score_row(row: Row) -> ScoreRow | None:
+def read_score_row(row: SourceRow) -> ScoreRow | None:
     """Return the score in a file of the folder `score`, None for another row. Raises `RowRefused`."""
     path = PurePosixPath(row.file)
     if path.parent.name != FOLDER or "messages" in row.value:
@@ -47,7 +47,7 @@ def read_score_row(row: Row) -> ScoreRow | None:
     return ScoreRow(path.stem, score, read_metrics(value), read_reason(value))
 
 
-def write_scores(target: Target, rows: Sequence[ScoreRow], files: Iterable[str]) -> dict[str, int]:
+def write_scores(target: ImportTarget, rows: Sequence[ScoreRow], files: Iterable[str]) -> dict[str, int]:
     """Give the scores to the duels that this import has written, and return how many. The others wait.
 
     `files` are those of the duels that were just written. Raises `SourceError` if a score fits two duels.
@@ -78,7 +78,7 @@ def write_scores(target: Target, rows: Sequence[ScoreRow], files: Iterable[str])
     return {"scores": len(scored)}
 
 
-def _scored(duel: Duel, row: ScoreRow, target: Target) -> Duel:
+def _scored(duel: Duel, row: ScoreRow, target: ImportTarget) -> Duel:
     duel.score = duel.score_key = row.score
     duel.metrics, duel.bucket = row.metrics, imported_bucket(duel, target.run.settings)
     imported = duel.scoring["imported"]

@@ -19,9 +19,9 @@ from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.override import overridden
 from curation.imports.layouts.rows.read import has_conversation, read_row
 from curation.imports.layouts.session import Session
-from curation.imports.row_kinds import RowPreview, SessionOptions, Target
+from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import Reader, Row, RowRefused
+from curation.imports.sources.rows import Reader, RowRefused, SourceRow
 from curation.projects.settings.data import TRAJECTORIES
 from curation.review.imports.content import Trained
 from curation.review.imports.decisions import Carried, DecidingKind, deciding_person, take_over
@@ -61,7 +61,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
     def data_kind(self, entries: Sequence[Reading]) -> str:
         return TRAJECTORIES
 
-    def claims(self, row: Row) -> bool:
+    def claims(self, row: SourceRow) -> bool:
         """Rows of chats may be meant for turns or samples; files of agents, and rows with an outcome, are runs."""
         if isinstance(row, DocumentRow) and row.document.reading is not None:
             return True
@@ -72,7 +72,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         shown = f"{reverse('trajectory-list', args=[slug])}?{urlencode({'run': run.pk})}"
         return [("Review", reverse("queue", args=[slug])), ("Show the trajectories", shown)]
 
-    def parse(self, row: Row, options: TrajectoryOptions) -> Reading:
+    def parse(self, row: SourceRow, options: TrajectoryOptions) -> Reading:
         reading = self._reading(row, options.mapping)
         beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
         return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
@@ -81,7 +81,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         """Return the session with the images beside it, and with the tools of the import if it has none."""
         return with_tools(read_images(session, beside, reading.account), options.attached, reading.account)
 
-    def _reading(self, row: Row, mapping: RowMapping | None) -> Reading:
+    def _reading(self, row: SourceRow, mapping: RowMapping | None) -> Reading:
         """Read a row by its layout, and over it the columns that are mapped; or by a mapping of its messages alone."""
         value = row.document.value if isinstance(row, DocumentRow) else row.value
         if mapping is None or not mapping.reads_messages:
@@ -100,7 +100,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
     def weight(self, entry: Reading) -> int:
         return sum(len(str(step["message"])) for session in entry.sessions for step in session.steps)
 
-    def write(self, target: Target, entries: list[Reading]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[Reading]) -> dict[str, int]:
         target.account_for(entry.account for entry in entries)
         sessions = [session for entry in entries for session in entry.sessions]
         target.read_as(session.layout for session in sessions)
@@ -114,7 +114,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
             **take_over(target.run, deciding_person(target.run), _decisions(saved)),
         }
 
-    def preview(self, row: Row, options: TrajectoryOptions) -> RowPreview:
+    def preview(self, row: SourceRow, options: TrajectoryOptions) -> RowPreview:
         entry = self.parse(row, options)
         lines = [line for session in entry.sessions for line in _lines(session)]
         layout = ", ".join(sorted({session.layout for session in entry.sessions}))
@@ -126,7 +126,7 @@ def _no_file(path: str) -> bytes | None:
     return None
 
 
-def _recognised(row: Row) -> Reading | None:
+def _recognised(row: SourceRow) -> Reading | None:
     """Return what the layout of a row finds in it, or None for a row of data. Raises `RowRefused`."""
     if not isinstance(row, DocumentRow):
         layout = recognise(row.value)

@@ -17,7 +17,7 @@ from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sessions import content_hashes
 from curation.duels.models import Answer, AnswerText, Duel, Opponent, Prompt, PullRequest, Side
 from curation.duels.score.stage import sample_texts
-from curation.imports.row_kinds import Target
+from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.imports.content import ImportedRow
@@ -47,7 +47,7 @@ class _New:
     duel: Duel
 
 
-def write_samples(target: Target, given: Sequence[ImportedRow], access: Access | None) -> dict[str, int]:
+def write_samples(target: ImportTarget, given: Sequence[ImportedRow], access: Access | None) -> dict[str, int]:
     """Write the rows that do not exist yet, in the caller's transaction. Return how many `samples` are new, how many
     rows are `duplicates`, the new samples by status, and the number of `answers` of rows without a challenger.
 
@@ -100,7 +100,7 @@ def _fingerprint(row: ImportedRow, side: str) -> str:
     return hashlib.sha256(f"import {side} {history}".encode()).hexdigest()
 
 
-def _without_known_halves(target: Target, rows: Sequence[ImportedRow]) -> list[ImportedRow]:
+def _without_known_halves(target: ImportTarget, rows: Sequence[ImportedRow]) -> list[ImportedRow]:
     """Leave out unwanted completions that are already the other side of a sample."""
     unwanted = {row.offset: _fingerprint(row, Side.KING) for row in rows if row.content.label is False}
     kings = Answer.objects.filter(
@@ -114,7 +114,7 @@ def _without_known_halves(target: Target, rows: Sequence[ImportedRow]) -> list[I
     ]
 
 
-def _write_prompts(target: Target, rows: Sequence[ImportedRow]) -> list[int]:
+def _write_prompts(target: ImportTarget, rows: Sequence[ImportedRow]) -> list[int]:
     """Write the prompts that do not exist, and return the ids of all, in the order of the rows."""
     conversations = [_conversation(row) for row in rows]
     wanted = [(row.offset, one, list(one.turns)) for row, one in zip(rows, conversations, strict=True)]
@@ -128,7 +128,7 @@ def _write_prompts(target: Target, rows: Sequence[ImportedRow]) -> list[int]:
 class _Answers:
     """Imported answers, each once by its prompt, side and content."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ImportTarget) -> None:
         self._target = target
         self._known: dict[Prompted, dict[str, Answer]] = defaultdict(dict)
         self._new: list[tuple[Answer, AnswerText]] = []
@@ -202,7 +202,9 @@ def _digest_of(text: AnswerText) -> str:
     return answer_sha256(text.text, reasoning=text.thinking, tool_calls=text.tool_calls)
 
 
-def _write_duels(target: Target, rows: Sequence[ImportedRow], prompts: Sequence[int], answers: _Answers) -> list[_New]:
+def _write_duels(
+    target: ImportTarget, rows: Sequence[ImportedRow], prompts: Sequence[int], answers: _Answers
+) -> list[_New]:
     sides = [
         (answers.find(prompt, Side.CHALLENGER, row.content.answer), answers.find(prompt, Side.KING, row.content.other))
         for row, prompt in zip(rows, prompts, strict=True)
@@ -247,7 +249,7 @@ def _scoring(row: ImportedRow) -> dict[str, object]:
     return scoring
 
 
-def _write_samples(target: Target, new: Sequence[_New]) -> None:
+def _write_samples(target: ImportTarget, new: Sequence[_New]) -> None:
     texts = sample_texts([entry.duel.pk for entry in new])
     prompts = Prompt.objects.in_bulk([entry.duel.prompt_id for entry in new])
     rows = []
@@ -279,7 +281,7 @@ def _write_samples(target: Target, new: Sequence[_New]) -> None:
     Duel.objects.bulk_update([entry.duel for entry in new], ["sample"], batch_size=500)
 
 
-def _complete(target: Target, completed: Sequence[Completed]) -> None:
+def _complete(target: ImportTarget, completed: Sequence[Completed]) -> None:
     """Add the other side to samples of earlier chunks. Their scan was of one side."""
     if not completed:
         return

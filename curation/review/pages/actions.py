@@ -26,7 +26,7 @@ from curation.review.queue.lease import hold, holder_of, own_lease
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
 from curation.review.workspace.navigation import Location, last_done, location_of, queue_url, sample_url
-from curation.review.workspace.responses import announce, show, show_next, toast
+from curation.review.workspace.responses import announce, show, show_next, show_saved, toast
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Kind, Status
 from curation.trajectories.models import Trajectory
@@ -283,6 +283,10 @@ def _seconds(given: str) -> float | None:
 def _after(request: HttpRequest, access: Access, pk: int, action: str, decision_id: int) -> HttpResponse:
     """The next sample of the queue, or the decided one revealed."""
     location = location_of(request.POST)
+    if shown := number(request.POST.get("ahead", "")):
+        sample = sample_of(access, shown)
+        saved = show_saved(request, access, location, sample, lease_if_undecided(access, sample))
+        return announce(saved, f"{SAID[action]} sample {pk}.")
     if not request.headers.get("HX-Request"):  # a plain form: reloading must not send it again
         slug = access.project.slug
         return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))

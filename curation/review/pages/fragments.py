@@ -1,5 +1,7 @@
 """Parts of the review page that load on demand: turns of the history, finds, the diff, the editor, the raw text."""
 
+from urllib.parse import urlsplit
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -15,7 +17,7 @@ from curation.review.queue.take import open_count
 from curation.review.workspace.detail import detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.history import history_of
-from curation.review.workspace.navigation import location_of
+from curation.review.workspace.navigation import location_of, with_view
 from curation.review.workspace.rollout import roll_out_again, sibling_of
 from curation.review.workspace.workspace import answers_shown
 from curation.samples.models import Sample
@@ -57,7 +59,8 @@ def history_raw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The trajectory beside another one of its scenario; while blind nothing more is revealed."""
+    """The trajectory beside another one of its scenario; while blind nothing more is revealed. The page's address and
+    its next decision get the view, so that a reload and the next sample have it."""
     sample = sample_of(access, pk)
     rollout = sibling_of(
         access,
@@ -67,9 +70,13 @@ def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpRespons
         view=request.GET.get("view", ""),
         at=position_in(request),
     )
-    return render(
-        request, "review/workspace/_session.html", {"rollout": rollout, "sample": sample, "project": access.project}
-    )
+    view = rollout.transcript.view if request.GET.get("view") else ""
+    context = {"rollout": rollout, "sample": sample, "project": access.project, "chosen_view": view}
+    response = render(request, "review/workspace/_session.html", context)
+    shown = urlsplit(request.headers.get("HX-Current-URL", ""))
+    if view and shown.path:
+        response["HX-Replace-Url"] = f"{shown.path}?{with_view(shown.query, view)}"
+    return response
 
 
 @require_POST

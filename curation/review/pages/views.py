@@ -2,14 +2,15 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.lease import hold, holder_of
+from curation.review.queue.take import release_ahead
 from curation.review.workspace.navigation import location_of
-from curation.review.workspace.responses import show, show_claim, show_next, show_open
+from curation.review.workspace.responses import show, show_ahead, show_claim, show_next, show_open
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import Sample, Status
 from curation.web.ids import find
@@ -22,6 +23,21 @@ def queue(request: HttpRequest, access: Access) -> HttpResponse:
     """A POST claims the next sample. A GET claims nothing: it shows the sample that the caller has open."""
     show_queue = show_next if request.method == "POST" else show_open
     return show_queue(request, access, request.GET.urlencode())
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def queue_ahead(request: HttpRequest, access: Access) -> HttpResponse:
+    """Claim and show the sample after the one on the page."""
+    return show_ahead(request, access, request.GET.urlencode())
+
+
+@require_POST
+@project_page(Scope.REVIEW)
+def queue_ahead_release(request: HttpRequest, access: Access) -> HttpResponse:
+    """Give the samples back that were fetched ahead and not shown."""
+    release_ahead(access=access)
+    return HttpResponse(status=204)
 
 
 @require_http_methods(["GET", "POST"])

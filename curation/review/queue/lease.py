@@ -24,10 +24,10 @@ def lock_sample(project: Project, sample_id: int) -> Sample:
     return found
 
 
-def claim(sample: Sample, access: Access, seats: Seats | None = None) -> Lease | None:
+def claim(sample: Sample, access: Access, seats: Seats | None = None, *, ahead: bool = False) -> Lease | None:
     """Lease the locked sample to the caller; None where another reviewer has it. Needs a transaction.
 
-    `seats` are those that the caller has seen it with, None to draw them.
+    `seats` are those that the caller has seen it with, None to draw them. `ahead`: the caller does not see it yet.
 
     The caller's own lease is extended and keeps its seats. A lapsed lease of another is replaced by a new row, so that
     one id means one drawing of the seats.
@@ -38,7 +38,7 @@ def claim(sample: Sample, access: Access, seats: Seats | None = None) -> Lease |
     lease = lease_of(sample)
     if lease is not None and lease.reviewer_id == access.user.pk:
         lease.until = until
-        if Lease.objects.filter(pk=lease.pk).update(until=until):
+        if Lease.objects.filter(pk=lease.pk).update(until=until, ahead=ahead):
             return lease
         # A page that was left has released it since it was read.
     elif lease is not None:
@@ -46,7 +46,7 @@ def claim(sample: Sample, access: Access, seats: Seats | None = None) -> Lease |
             return None
         lease.delete()
     swapped = draw_swapped(access, sample) if seats is None else seats is Seats.CHALLENGER_LEFT
-    return Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until)
+    return Lease.objects.create(sample=sample, reviewer=access.user, swapped=swapped, until=until, ahead=ahead)
 
 
 def lease_of(sample: Sample) -> Lease | None:

@@ -17,7 +17,7 @@ RECENT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReviewProgress:
     """`done`: samples that this reviewer decided today (UTC); `finished`: those that anyone decided today, and those
     that wait for others; `left`: undecided ones that the queue offers, `more` where they are not all counted; `pace`:
     median seconds per sample. `assigned`: samples left that are assigned to them. `decided`: samples that they have
@@ -57,12 +57,12 @@ def start_of_day() -> datetime:
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def progress_of(access: Access) -> Progress:
+def progress_of(access: Access) -> ReviewProgress:
     own = own_decisions(access.project, access.user.pk)
     left = open_count(access.project, access.user.pk)
     target = Target.objects.filter(member__user=access.user, member__project=access.project).first()
     mine = undecided_by(assigned_to(access.project.pk, access.user.pk), access.user.pk)
-    return Progress(
+    return ReviewProgress(
         done=own.filter(created_at__gte=start_of_day()).values("sample").distinct().count(),
         finished=finished_count(access.project, access.user.pk, since=start_of_day()),
         left=left,

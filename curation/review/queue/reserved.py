@@ -7,7 +7,6 @@ from django.db.models import Case, Count, Exists, F, IntegerField, OuterRef, Q, 
 from django.db.models.functions import Coalesce, Now
 
 from curation.assignments.models import AssignedSample
-from curation.guarantees.models import Draw
 from curation.projects.models import Project
 from curation.review.models import Decision
 from curation.samples.models import Bucket, Flag, Sample, SampleQuerySet, Status
@@ -26,7 +25,9 @@ def assigned_to(project: int, reviewer: int) -> SampleQuerySet:
 
 def drawn_of(project: int) -> SampleQuerySet:
     """The undecided samples that audits of the project have drawn. Without an index of samples, as `assigned_to`."""
-    drawn = Sample.objects.filter(draws__in=Draw.objects.filter(audit__project=project).offered())
+    # `DrawQuerySet.offered` as one join: SQLite then begins at the audits, and sorts no other samples.
+    offered = Q(draws__guarantee__isnull=False) | Q(draws__place__lt=F("draws__audit__drawn"))
+    drawn = Sample.objects.filter(offered, draws__audit__project=project)
     found: SampleQuerySet = drawn.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
     return found
 

@@ -28,6 +28,9 @@ COUNTED_UP_TO = 10_000
 # Another reviewer can take a sample between finding and claiming it; then the next one is tried.
 ROUNDS = 200
 
+# Samples that a browser may fetch ahead, and how many must be left in the queue for that.
+MOST_AHEAD, AHEAD_FROM = 2, 25
+
 Order = Literal["borderline", "newest", "random", "useful"]
 # A decision on a sample whose predicted approval is near this teaches the model most, unless an audit tests it.
 UNCERTAIN = 0.5
@@ -106,31 +109,59 @@ def take_next(
     return None if sample is None else Taken(sample, lease, skipped)
 
 
+def take_ahead(*, access: Access, order: Order, wanted: SampleFilter) -> Taken | None:
+    """Claim a sample that the caller will see soon; None if they have `MOST_AHEAD` of these, or if so few samples are
+    left that others need them."""
+    refuse_hidden(access, wanted)
+    if open_count(access.project, access.user.pk) < AHEAD_FROM or _own_ahead(access).count() >= MOST_AHEAD:
+        return None
+    rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
+    plain = wanted.is_empty() and order == "borderline"
+    with transaction.atomic():
+        claimed = _claim_first(rows, access, order, plain=plain, ahead=True)
+    sample = _shown.first(sample=claimed[0].sample_id) if claimed else None
+    return Taken(sample, claimed[0], claimed[1]) if claimed and sample else None
+
+
+def release_ahead(*, access: Access) -> None:
+    """Give back the samples that the caller has fetched and not seen."""
+    _own_ahead(access).delete()
+
+
+def _own_ahead(access: Access) -> QuerySet[Lease]:
+    return Lease.objects.filter(reviewer=access.user, sample__project=access.project, ahead=True, until__gt=Now())
+
+
 def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
     """The sample that the caller has open in this queue; nothing is claimed or extended."""
     refuse_hidden(access, wanted)
     rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
-    own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), sample__in=rows)
+    own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), ahead=False, sample__in=rows)
     lease = own.order_by("-created_at").first()
     sample = _shown.first(sample=lease.sample_id) if lease else None
     return Taken(sample, lease, skipped_before=False) if lease and sample else None
 
 
-def _claim_first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -> tuple[Lease, bool] | None:
+def _claim_first(
+    rows: SampleQuerySet, access: Access, order: Order, *, plain: bool, ahead: bool = False
+) -> tuple[Lease, bool] | None:
     for _ in range(ROUNDS):
         found, skipped = _first(rows, access, order, plain=plain)
         if found is None:
             return None
-        lease = claim(found, access)
+        lease = claim(found, access, ahead=ahead)
         if lease is not None:
             return lease, skipped
     return None
 
 
 def _claim_open(rows: SampleQuerySet, access: Access) -> tuple[Lease, bool] | None:
-    """The sample that the caller opened last and has not decided, with its lease extended."""
-    own = Lease.objects.filter(reviewer=access.user, until__gt=Now())
-    sample_id = own.filter(sample__in=rows).order_by("-created_at").values_list("sample_id", flat=True).first()
+    """The sample that the caller opened last and has not decided, with its lease extended; else one that was
+    fetched ahead."""
+    own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), sample__in=rows).values_list(
+        "sample_id", flat=True
+    )
+    sample_id = own.order_by("ahead", "-created_at").first()
     if sample_id is None:
         return None
     found = rows.select_for_update(of=("self",)).filter(pk=sample_id).first()

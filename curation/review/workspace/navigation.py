@@ -39,9 +39,24 @@ class Navigation:
 
 
 def location_of(values: QueryDict) -> Location:
-    """`queue` is the queue's query, which may be empty; `at` is the decision that the page looks back at."""
-    at = id_number(values.get("at", ""))
-    return Location("queue" in values, values.get("queue", ""), at, values.get("view", ""))
+    """`queue` is the queue's query, which may be empty; `at` is the decision that the page looks back at. A view that
+    was chosen stays that of the queue."""
+    at, view = id_number(values.get("at", "")), values.get("view", "")
+    if "queue" not in values:
+        return Location(at=at, view=view)
+    queue = str(values["queue"])
+    return in_queue(with_view(queue, view) if view else queue, at)
+
+
+def in_queue(query: str, at: int | None = None) -> Location:
+    return Location(True, query, at, QueryDict(query).get("view", ""))
+
+
+def with_view(query: str, view: str) -> str:
+    """Return the query of a page with another view."""
+    changed = QueryDict(query, mutable=True)
+    changed["view"] = view
+    return changed.urlencode()
 
 
 def queue_url(slug: str, query: str) -> str:

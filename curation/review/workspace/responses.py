@@ -8,9 +8,10 @@ from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
+from curation.review.models import Lease
 from curation.review.queue.pace import progress_of
-from curation.review.queue.take import Order, open_count, own_open, take_next
-from curation.review.workspace.navigation import Location, last_done, navigation_of, queue_url, sample_url
+from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, take_ahead, take_next
+from curation.review.workspace.navigation import Location, in_queue, last_done, navigation_of, queue_url, sample_url
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
@@ -26,13 +27,18 @@ def order_of(query: str) -> Order:
     return ORDERS[given]
 
 
+def wanted_of(query: str) -> SampleFilter:
+    """Return the filter in the query of a queue, which also has an order and the view of trajectories."""
+    return SampleFilter.from_query(QueryDict(query), ignore={"order", "view"})
+
+
 def show_open(request: HttpRequest, access: Access, query: str) -> HttpResponse:
     """The sample that the caller has open in the queue, or a page that takes the next one by a POST."""
     order_of(query)
-    taken = own_open(access=access, wanted=SampleFilter.from_query(QueryDict(query), ignore={"order"}))
+    taken = own_open(access=access, wanted=wanted_of(query))
     if taken is None:
         return show_claim(request, access, queue_url(access.project.slug, query))
-    location = Location(queue=True, query=query)
+    location = in_queue(query)
     return show(request, access, workspace_of(access=access, sample=taken.sample, location=location, lease=taken.lease))
 
 
@@ -43,9 +49,9 @@ def show_claim(request: HttpRequest, access: Access, url: str) -> HttpResponse:
 
 def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "") -> HttpResponse:
     """The next sample of the queue that `query` describes, or its end. A reload shows the same sample again."""
-    wanted = SampleFilter.from_query(QueryDict(query), ignore={"order"})
+    wanted = wanted_of(query)
     taken = take_next(access=access, order=order_of(query), wanted=wanted, resume=True)
-    location = Location(queue=True, query=query)
+    location = in_queue(query)
     if taken is None:
         progress = progress_of(access)
         context: dict[str, object] = {
@@ -81,8 +87,53 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
     return response
 
 
+def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse:
+    """The sample after the one on the page, for a browser that shows it later; 204 if there is none to fetch."""
+    wanted = SampleFilter.from_query(QueryDict(query), ignore={"order"})
+    taken = take_ahead(access=access, order=order_of(query), wanted=wanted)
+    if taken is None:
+        return HttpResponse(status=204)
+    space = workspace_of(
+        access=access,
+        sample=taken.sample,
+        location=in_queue(query),
+        lease=taken.lease,
+        skipped_before=taken.skipped_before,
+    )
+    context = workspace_context(access, space)
+    return render(request, "review/workspace/_workspace.html", context)
+
+
+def show_saved(
+    request: HttpRequest, access: Access, location: Location, sample: Sample, lease: Lease | None
+) -> HttpResponse:
+    """The parts that a decision changes on the page of `sample`, which the browser had fetched ahead."""
+    progress = progress_of(access)
+    context: dict[str, object] = {
+        "project": access.project,
+        "sample": sample,
+        "progress": progress,
+        "count": progress.left,
+        "done": last_done(access),
+        "navigation": navigation_of(access, location, sample.pk),
+        "lease": lease,
+        "lapsed": lease is None,
+        "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
+    }
+    return render(request, "review/workspace/_saved.html", context)
+
+
 def show(request: HttpRequest, access: Access, space: Workspace, *, status: int = 200) -> HttpResponse:
     """The workspace of one sample, whole or as a fragment."""
+    context = workspace_context(access, space)
+    if not request.headers.get("HX-Request"):
+        return render(request, "review/sample_page.html", context, status=status)
+    left = space.progress.left if space.progress else open_count(access.project, access.user.pk)
+    context |= {"part": "review/workspace/_workspace.html", "count": left}
+    return render(request, "review/workspace/_fragment.html", context, status=status)
+
+
+def workspace_context(access: Access, space: Workspace) -> dict[str, object]:
     in_queue = space.location.queue and not space.location.looking_back
     order = order_of(space.location.query) if space.location.queue else ""
     slug, pk = access.project.slug, space.sample.pk
@@ -99,11 +150,14 @@ def show(request: HttpRequest, access: Access, space: Workspace, *, status: int 
     if in_queue:
         context["api_path"] = f"/api/v1/projects/{access.project.slug}/queue/next"
         context["api_method"], context["api_body"] = "POST", json.dumps({"order": order})
-    if not request.headers.get("HX-Request"):
-        return render(request, "review/sample_page.html", context, status=status)
-    left = space.progress.left if space.progress else open_count(access.project, access.user.pk)
-    context |= {"part": "review/workspace/_workspace.html", "count": left}
-    return render(request, "review/workspace/_fragment.html", context, status=status)
+        if (
+            space.lease
+            and space.progress
+            and space.progress.left >= AHEAD_FROM
+            and access.project.settings.review.advance
+        ):
+            context["ahead"] = space.location.query
+    return context
 
 
 def announce(response: HttpResponse, text: str) -> HttpResponse:

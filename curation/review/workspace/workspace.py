@@ -20,7 +20,7 @@ from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
-from curation.review.queue.pace import Progress, progress_of
+from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
 from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
@@ -34,7 +34,8 @@ from curation.samples.blind import shown_flags
 from curation.samples.list.queries import source_url
 from curation.samples.models import Flag, Kind, Sample, Status, flag_names
 from curation.web.text.markdown import markdown_html
-from curation.web.text.markup import marked, render_text
+from curation.web.text.markup import Spans, marked, visible
+from curation.web.text.parts import Form, answer_form, part_html
 from curation.web.text.transcript import Excerpt, Turn
 from judging.panel.rubric import Dimension
 
@@ -48,13 +49,16 @@ SIDES = {Pick.CHALLENGER: CHALLENGER, Pick.KING: KING}
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One answer in its place: `left`, `right` or `ONLY`. `side` and `model` are empty while blind."""
+    """One answer in its place: `left`, `right` or `ONLY`. `side` and `model` are empty while blind. `raw` is its text
+    as it is, for the forms that change it."""
 
     place: str
     key: str
     side: str
     model: str
     html: SafeString
+    form: Form
+    raw: SafeString
     facts: Facts
     revision: int | None
     leaks: int
@@ -142,7 +146,7 @@ class Workspace:
     rubric: tuple[Dimension, ...]
     guidelines: SafeString
     reasons: list[tuple[str, str]]
-    progress: Progress | None
+    progress: ReviewProgress | None
     navigation: Navigation
     draft: Draft | None
     preference: str
@@ -216,6 +220,7 @@ def workspace_of(
     """
     review = access.project.settings.review
     rolled_out, words = sample.kind == Kind.TRAJECTORY, access.project.settings.data.words
+    is_agent = access.project.settings.data.is_agent
     found = None if rolled_out else detail_of(sample, access.user.pk, words)
     blind = is_blind(access, sample)
     rollout = rollout_of(access, sample, blind=blind, view=location.view) if rolled_out else None
@@ -246,7 +251,7 @@ def workspace_of(
         lease=lease,
         in_review_by=holder,
         may_decide=may_decide,
-        seats=_seats(sample, answers, findings, blind=blind, pick=pick) if found else [],
+        seats=_seats(sample, answers, findings, blind=blind, pick=pick, is_agent=is_agent) if found else [],
         left=side_token(access, sample, answers[0][2].side) if len(answers) > 1 else "",
         seats_shown=_seats_shown(answers),
         history=None if history is None else history.opening(),
@@ -271,7 +276,7 @@ def workspace_of(
             for row in decisions
             if row.action == Action.FLAG and row.undone_by_id is None and not hasattr(row, "resolution")
         ],
-        rubric=rubric_of(access.project),
+        rubric=() if rolled_out else rubric_of(access.project),
         guidelines=markdown_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
@@ -320,25 +325,31 @@ def _seats(
     *,
     blind: bool,
     pick: str,
+    is_agent: bool,
 ) -> list[Seat]:
     kept = kept_side(pick) if sample.status == Status.APPROVED else None
-    return [
-        Seat(
-            place=place,
-            key=key,
-            side="" if blind else answer.label,
-            model="" if blind else answer.model,
-            html=render_text(
-                answer.kept_text,
-                sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])]),
-            ),
-            facts=facts_of(answer.kept_text) if blind else answer.kept_facts,
-            revision=answer.revision.number if answer.revision else None,
-            leaks=0 if blind else len(answer.kept_leaks),
-            picked=answer.side == kept,
+    found = []
+    for place, key, answer in answers:
+        text = answer.kept_text
+        spans: Spans = sorted([*([] if blind else answer.kept_leaks), *marks_of(findings, SIDES[answer.side])])
+        # Marks are shown in the text as it is.
+        form = "blocks" if is_agent or spans else answer_form(text)
+        found.append(
+            Seat(
+                place=place,
+                key=key,
+                side="" if blind else answer.label,
+                model="" if blind else answer.model,
+                html=part_html(form, text, spans),
+                form=form,
+                raw=SafeString() if form == "blocks" else visible(text),
+                facts=facts_of(answer.kept_text) if blind else answer.kept_facts,
+                revision=answer.revision.number if answer.revision else None,
+                leaks=0 if blind else len(answer.kept_leaks),
+                picked=answer.side == kept,
+            )
         )
-        for place, key, answer in answers
-    ]
+    return found
 
 
 def _picked(pick: str, found: Detail | None) -> str:

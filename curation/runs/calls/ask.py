@@ -46,10 +46,10 @@ class Shard(Protocol):
 
 async def ask(
     shard: Shard,
-    *,
     item: Item,
     target: Target,
     request: Request,
+    *,
     instructions_hash: str = "",
     fresh: bool = False,
     tries: int = MOST_TRIES,

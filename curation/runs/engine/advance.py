@@ -151,13 +151,13 @@ def _end(run_id: int, state: RunState, error: str) -> None:
         emit(run.project, Event.RUN_FINISHED, {**data, "items": {**figures, "skipped": run.items_skipped}})
 
 
-def stop_for_budget(run_id: int) -> None:
-    """Stop a run that has spent its budget; it can be resumed with a higher one."""
+def stop_for_budget(run_id: int, noun: str = "call") -> None:
+    """Stop a run whose budget does not pay for one more call or trial; it can be resumed with a higher one."""
     run = Run.objects.get(pk=run_id)
     if run.budget is None:
         return
     why = (
-        f"Stopped: the rest of the budget of {price(run.budget)} does not pay for one more call "
+        f"Stopped: the rest of the budget of {price(run.budget)} does not pay for one more {noun} "
         f"({price(run.cost)} is spent). Resume the run with a higher budget."
     )
     live = Run.objects.filter(pk=run_id, state__in=LIVE)

@@ -11,12 +11,11 @@ from typing import Any, cast
 
 from django.db import Error, InterfaceError, OperationalError, connection
 
-from curation.llm.client.completion import Client, Request, Target
+from curation.llm.client.completion import Client, Target
 from curation.llm.client.gateway import client_for, warm_up
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
-from curation.runs.calls.ask import ask
+from curation.runs.calls.ask import ask as ask_recorded
 from curation.runs.calls.budget import BudgetSpent
-from curation.runs.calls.record import Answered
 from curation.runs.engine.advance import stop_for_budget
 from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up, release
 from curation.runs.engine.event_loop import event_loop, run_in_loop
@@ -24,8 +23,6 @@ from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
 from curation.runs.engine.waiting import PutOff, PutOffForServer, PutOffPending, wake_for_server
 from curation.runs.kinds import (
-    MOST_TIMEOUTS,
-    MOST_TRIES,
     ItemFailed,
     ItemSkipped,
     LlmStage,
@@ -63,28 +60,7 @@ class ShardContext:
         self._limiters: dict[int, EndpointLimiter] = {}
         self._clients: dict[int, Client] = {}
 
-    async def ask(
-        self,
-        item: Item,
-        target: Target,
-        request: Request,
-        *,
-        instructions_hash: str = "",
-        fresh: bool = False,
-        tries: int = MOST_TRIES,
-        timeouts: int = MOST_TIMEOUTS,
-    ) -> Answered:
-        """Return the answer to one request; see `curation.runs.calls.ask.ask`."""
-        return await ask(
-            self,
-            item=item,
-            target=target,
-            request=request,
-            instructions_hash=instructions_hash,
-            fresh=fresh,
-            tries=tries,
-            timeouts=timeouts,
-        )
+    ask = ask_recorded
 
     async def server_answers(self, item: Item) -> None:
         await self.commit(partial(wake_for_server, item.run_id))

@@ -18,11 +18,16 @@ from curation.web.forms import JsonField, ProblemForm
 from curation.web.ids import find
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.form_field import FilterField
+from curation.web.schema_form import LinesField
 from curation.web.text.quotes import quoted
 
 # The models and the filter come first; the other fields have defaults that rarely change.
-FIRST = ("model", "king_model", "challenger_model", "judges", "samples", "filter", "source", "since", "until")
+FIRST = (
+    *("tasks", "agents", "models", "model", "king_model", "challenger_model", "judges", "samples", "filter", "source"),
+    *("since", "until"),
+)
 ONE_MODEL = ("model", "king_model", "challenger_model")
+MANY_MODELS = ("judges", "models")
 LONG = {"rows": 28, "class": "mono", "spellcheck": "false"}
 HELP = {
     "leak_reader": "Reads each challenger answer after the leak lint. Empty: the leak reader of the settings, else the "
@@ -150,7 +155,7 @@ def _field(
         return FilterField(filter, **common)
     if name in ONE_MODEL:
         return forms.ChoiceField(choices=[("", "–"), *((m, m) for m in models)], **common)
-    if name == "judges":
+    if name in MANY_MODELS:
         return forms.MultipleChoiceField(
             choices=[(m, m) for m in models], widget=forms.CheckboxSelectMultiple, **common
         )
@@ -170,6 +175,8 @@ def _field(
         )
     if get_origin(kind) is dict:
         return JsonField(**common)
+    if get_origin(kind) is list:
+        return LinesField(**common)
     if name == "text":
         return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **common)
     return forms.CharField(**common)

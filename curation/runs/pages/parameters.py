@@ -1,6 +1,7 @@
 """The parameters of a run in words."""
 
 from collections.abc import Iterator, Mapping
+from textwrap import shorten
 from typing import Any
 
 from django.urls import reverse
@@ -23,6 +24,7 @@ CHOICES: dict[str, dict[object, str]] = {
     "advantage": {"any": "Also where no probe knows", "likely": "Likely better", "proven": "Proven better"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }
+MOST_CHARACTERS = 300
 LABELS = {
     "n": "Scenarios to write",
     "swap": "Both orders",
@@ -58,7 +60,8 @@ def _facts(model: type[BaseModel], filter: type[RowFilter] | None, project: Proj
         elif isinstance(value, dict) and (inner := _class_in(info, BaseModel)):
             yield from _facts(inner, None, project, value)
         elif value not in (None, "", [], {}):
-            yield Fact(label_of(name), CHOICES.get(name, {}).get(_key(value)) or words_of(value))
+            words = CHOICES.get(name, {}).get(_key(value)) or words_of(value)
+            yield Fact(label_of(name), shorten(words, MOST_CHARACTERS, placeholder=" …"))
 
 
 def _filter_fact(filter: RowFilter, project: Project) -> Fact:

@@ -39,7 +39,7 @@ class StageProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """`rate` in items per second; `seconds_left` of the current stage, None if unknown."""
 
     stages: list[StageProgress]
@@ -56,7 +56,7 @@ class Progress:
         return self.current is not None and self.current.state == "paused"
 
 
-def progress_of(run: Run) -> Progress:
+def progress_of(run: Run) -> RunProgress:
     """Read the progress in two queries, by the index of the run's items."""
     counted: dict[str, dict[str, int]] = {}
     times: dict[str, list[datetime]] = {}
@@ -75,7 +75,7 @@ def progress_of(run: Run) -> Progress:
     rate = _rate(run) if live else None
     current = stages[at] if live and at < len(stages) else None
     left = (current.total - current.ended) / rate if current and rate else None
-    return Progress(stages, live, rate, left)
+    return RunProgress(stages, live, rate, left)
 
 
 def _stage(name: str, states: dict[str, int], times: list[datetime], index: int, at: int, live: bool) -> StageProgress:

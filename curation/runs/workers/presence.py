@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from curation.runs.models import WorkerSeen
 from curation.runs.workers.storage import own_storage
-from curation.web.clock import database_now
+from curation.web.clock import database_now, seconds_ahead
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0
@@ -56,7 +56,8 @@ def _report(name: str, queues: str, slots: int) -> None:
     try:
         while True:
             try:
-                told = {**values, "sandbox": _sandbox, "storage": own_storage().model_dump()}
+                storage = own_storage().model_copy(update={"clock": seconds_ahead()})
+                told = {**values, "sandbox": _sandbox, "storage": storage.model_dump()}
                 WorkerSeen.objects.update_or_create(name=name, defaults={**told, "seen_at": Now()})
                 WorkerSeen.objects.filter(seen_at__lt=database_now() - FORGOTTEN_AFTER).delete()
             except Error as error:

@@ -20,7 +20,8 @@ _last: tuple[float, object, "StorageReport"] | None = None
 
 
 class StorageReport(BaseModel):
-    """`mark` is the same for all processes with the same files. `error` says why they cannot be read or written."""
+    """`mark` is the same for all processes with the same files. `error` says why they cannot be read or written.
+    `clock` is by how many seconds the clock of the host is ahead of the database's."""
 
     mark: str = ""
     files: str = ""
@@ -28,6 +29,7 @@ class StorageReport(BaseModel):
     host: str = ""
     error: str = ""
     full: list[str] = []
+    clock: float = 0.0
 
     def differs_from(self, other: "StorageReport") -> bool:
         return bool(self.mark and other.mark and self.mark != other.mark)

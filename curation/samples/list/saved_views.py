@@ -114,7 +114,6 @@ router = saved_views.router()
 
 @router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
 def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
-    """Those of one list, or of all."""
     rows = saved_views.rows(enter(request, slug, Scope.READ))
     return {"data": [*(rows.filter(list=find_list(list).name) if list else rows)]}
 

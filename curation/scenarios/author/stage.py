@@ -138,7 +138,6 @@ def _cell(axes: Mapping[str, object]) -> tuple[str, str]:
 
 
 def authored_in(run: Run) -> ScenarioQuerySet:
-    """The scenarios that a run wrote."""
     return Scenario.objects.of(run.project).filter(run=run)
 
 

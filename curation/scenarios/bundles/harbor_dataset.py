@@ -25,7 +25,7 @@ _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 @dataclass(slots=True)
 class HarborDataset:
-    """`image` is what the machines of bundles are built from: Debian or Ubuntu with Perl. Raises `Invalid` for a name
+    """`image` is the base of the machines of bundles: Debian or Ubuntu with Perl. Raises `Invalid` for a name
     that is none. `skipped` has the scenarios that were left out with the reasons, once `files` has been read."""
 
     project: Project

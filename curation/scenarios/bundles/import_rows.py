@@ -5,9 +5,9 @@ from typing import ClassVar, Self
 
 from django.urls import reverse
 
-from curation.imports.row_kinds import ImportKind, Options, RowPreview, Target
+from curation.imports.row_kinds import ImportKind, ImportTarget, Options, RowPreview
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import Reader, Row, RowRefused
+from curation.imports.sources.rows import Reader, RowRefused, SourceRow
 from curation.projects.models import Project
 from curation.projects.settings.data import TRAJECTORIES
 from curation.runs.models import Run
@@ -58,13 +58,13 @@ class ScenarioKind(ImportKind[Options, Document]):
     def data_kind(self, entries: Sequence[Document]) -> str:
         return TRAJECTORIES
 
-    def parse(self, row: Row, options: Options) -> Document:
+    def parse(self, row: SourceRow, options: Options) -> Document:
         try:
             return parse_scenario(row.value, taxonomy=self._taxonomy)
         except Invalid as refused:
             raise RowRefused(refused.detail) from None
 
-    def write(self, target: Target, entries: list[Document]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[Document]) -> dict[str, int]:
         run = target.run
         found = upsert_bundles(project=run.project, bundles=entries, user=run.created_by, run=run)
         if found.updated:
@@ -76,7 +76,7 @@ class ScenarioKind(ImportKind[Options, Document]):
             "unchanged": len(found.unchanged),
         }
 
-    def preview(self, row: Row, options: Options) -> RowPreview:
+    def preview(self, row: SourceRow, options: Options) -> RowPreview:
         found = self.parse(row, options)
         if isinstance(found, Bundle):
             text = f"{found.title}\n\n{found.announcement.text}\n\n{found.reference_solution}"

@@ -12,7 +12,7 @@ from django.db import models
 from curation.scenarios.bundles.document import Bundle, setup_of
 from sandbox.gate.documentation import Documentation
 from sandbox.gate.provider import programs_of
-from sandbox.gate.state import Change
+from sandbox.gate.state import StateChange
 from sandbox.protocol import Fixture
 
 _MAN_HEADING = re.compile(
@@ -60,7 +60,7 @@ class Evidence:
 
     bundle: Bundle
     documentation: Documentation | None = None
-    changes: Mapping[str, Change] | None = None
+    changes: Mapping[str, StateChange] | None = None
 
     @property
     def fixtures(self) -> list[Fixture]:

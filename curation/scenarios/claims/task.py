@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from curation.scenarios.claims.evidence import FITS, Evidence, Found, mismatch, text_of, unchecked
 from curation.scenarios.claims.provider import executed
-from sandbox.gate.state import Change
+from sandbox.gate.state import StateChange
 
 NOTHING_TO_DO = ("empty-queue", "blocked")
 MANY = 3
@@ -33,7 +33,7 @@ class _Seen(NamedTuple):
     removed: list[str]
     modes: list[str]
     inputs: list[str]
-    changes: Mapping[str, Change]
+    changes: Mapping[str, StateChange]
     evidence: Evidence
 
     @property
@@ -55,7 +55,7 @@ def check_task(value: str, evidence: Evidence) -> Found | None:
     return _CHECKS[value](_seen(evidence, evidence.changes))
 
 
-def _seen(evidence: Evidence, changes: Mapping[str, Change]) -> _Seen:
+def _seen(evidence: Evidence, changes: Mapping[str, StateChange]) -> _Seen:
     made, edited, removed, modes = [], [], [], []
     for path, change in changes.items():
         if change.after is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from judging.shell.words import Token, tokens
-from sandbox.gate.report import Check, Finding, Line
+from sandbox.gate.report import Check, Finding, ReportLine
 from sandbox.protocol import HOME, Setup
 
 _LEADS = frozenset({"do", "then", "else", "elif", "!", "time", "if", "while", "until", "{"})
@@ -117,7 +117,7 @@ def _finding(what: str, script: str, text: str, line: int, shown: str, path: str
         "Wait for it with `wait`." if script == "reference" else "Let the verdict depend on the agent's results alone."
     )
     reason = f"line {line} of the {script}: `{source[:200]}`. {advice}"
-    return Finding(Check(what, False, reason, (Line(f"# line {line} of the {script}\n{source}"),)), path)
+    return Finding(Check(what, False, reason, (ReportLine(f"# line {line} of the {script}\n{source}"),)), path)
 
 
 def _read_by(command: _Command, own: frozenset[str]) -> Iterator[tuple[str, str]]:

@@ -68,7 +68,7 @@ def gate_task(task: Task, *, repeats: int, checkpoint: Callable[[], None]) -> Ga
 
 
 def findings_in(task: Task) -> list[Finding]:
-    """What the shell scripts of the tests read beside the state, such as the clock."""
+    """The inputs of the shell scripts of the tests beside the state, such as the clock."""
     found = []
     for path, file in task.below(TESTS).items():
         if path.endswith(".sh") and (text := file.text) is not None:

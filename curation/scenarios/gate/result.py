@@ -1,4 +1,4 @@
-"""What the gate found about one scenario."""
+"""The result of the gate about one scenario."""
 
 from dataclasses import dataclass
 

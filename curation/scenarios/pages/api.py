@@ -32,6 +32,7 @@ from curation.scenarios.pages.schemas import (
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Coverage, coverage
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict
@@ -115,7 +116,12 @@ def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: s
     return coverage(access=access, rows=rows, columns=columns)
 
 
-@router.get("/projects/{slug}/scenarios/bundles.zip", summary="Bundles as a folder of JSON files, zipped")
+# Generators of clients know no ZIP: to them it is bytes.
+@router.get(
+    "/projects/{slug}/scenarios/bundles.zip",
+    openapi_extra=answers_with_file("application/octet-stream", "application/zip", has_etag=False),
+    summary="Bundles as a folder of JSON files, zipped",
+)
 def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
     """All that match the filter of the list."""
     access = enter(request, slug, Scope.READ)
@@ -127,7 +133,7 @@ def download_bundles(request: HttpRequest, slug: str) -> FileResponse:
 
 @router.get("/projects/{slug}/scenarios/harbor.zip", summary="Admitted scenarios as a Harbor data set, zipped")
 def download_harbor(request: HttpRequest, slug: str, image: str = IMAGE) -> FileResponse:
-    """Those that match the filter of the list. `image` is what the machines of bundles begin from.
+    """Those that match the filter of the list. `image` is the base of the machines of bundles.
 
     `registry.json` lists the tasks, and `skipped.json` the scenarios that have no counterpart, with the reason.
     """
@@ -145,7 +151,11 @@ def get_scenario(request: HttpRequest, response: HttpResponse, scenario_id: str)
     return _respond(response, *_entered(request, scenario_id))
 
 
-@router.get("/scenarios/{scenario_id}/bundle.json", summary="The bundle alone, as a file")
+@router.get(
+    "/scenarios/{scenario_id}/bundle.json",
+    openapi_extra=answers_with_file("application/json"),
+    summary="The bundle alone, as a file",
+)
 def get_bundle(request: HttpRequest, scenario_id: str) -> HttpResponse:
     row = _entered(request, scenario_id)[1]
     response = HttpResponse(bundle_json(row), content_type="application/json")

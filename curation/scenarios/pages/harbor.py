@@ -1,4 +1,4 @@
-"""What the page of a Harbor task shows: its instruction, environment, solution and tests, all texts escaped."""
+"""The page of a Harbor task: its instruction, environment, solution and tests, all texts escaped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ class CellView:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CoverageLine:
     value: str
     about: str
     cells: tuple[CellView, ...]
@@ -43,7 +43,7 @@ class CoveragePage:
     by: str
     choices: tuple[tuple[str, str], ...]
     columns: tuple[tuple[str, str], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[CoverageLine, ...]
     totals: tuple[int, ...]
     empty_cells: int
     api_path: str
@@ -58,7 +58,9 @@ def coverage_page(access: Access, given: QueryDict) -> CoveragePage:
     axes = taxonomy_of(project.settings).axes
     most = max((_count(cell, by) for line in found.cells for cell in line), default=0)
     lines = tuple(
-        Line(value, axes[rows].values.get(value, ""), _views(project, found, cells, by, most), _total(cells, by))
+        CoverageLine(
+            value, axes[rows].values.get(value, ""), _views(project, found, cells, by, most), _total(cells, by)
+        )
         for value, cells in zip(found.row_values, found.cells, strict=True)
     )
     return CoveragePage(

@@ -13,8 +13,16 @@ from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.images import image_response
-from curation.trajectories.pages.schemas import PairOut, TrajectoryOut, TrajectoryRow, trajectory_out
+from curation.trajectories.pages.schemas import (
+    PairOut,
+    StepValuesOut,
+    TrajectoryOut,
+    TrajectoryRow,
+    step_value_out,
+    trajectory_out,
+)
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
+from curation.trajectories.probe.steps import step_worths
 from curation.trajectories.replay.stage import start_replay
 from curation.web.ids import find
 from curation.web.schemas import Page
@@ -50,6 +58,15 @@ def get_trajectory_as_atif(request: HttpRequest, trajectory_id: str) -> dict[str
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
     look(access, trajectory.sample)
     return atif_of(trajectory)
+
+
+@router.get("/trajectories/{trajectory_id}/values", response=StepValuesOut, summary="The values of its steps")
+def get_step_values(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
+    """How often rollouts that went on after a step were solved, by the last run of kind `probe`; empty without one."""
+    access, trajectory = _entered(request, trajectory_id, Scope.READ)
+    look(access, trajectory.sample)
+    worths = step_worths(access, trajectory)
+    return {"data": [step_value_out(row) for row in worths.rows] if worths else []}
 
 
 @router.get(

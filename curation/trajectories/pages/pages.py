@@ -12,6 +12,7 @@ from curation.projects.access import Access
 from curation.runs.models import Call
 from curation.runs.pages.results import why_hidden
 from curation.trajectories.models import RECORDED, Replay, Trajectory
+from curation.trajectories.probe.steps import StepWorths, step_worths
 from curation.trajectories.session.conversation import Exchange
 from curation.trajectories.session.shown import Shown, shown_as, view_named, views_of
 from curation.trajectories.session.siblings import Siblings, compare_siblings
@@ -58,6 +59,7 @@ class TrajectoryView:
     session: Excerpt[Step] | Excerpt[Exchange]
     repeated: int
     siblings: Siblings
+    worths: StepWorths | None
     replay: ReplayView | None
     checker: SafeString
     panic_reason: SafeString
@@ -83,6 +85,7 @@ def trajectory_view(
         session=session.opening(around=step),
         repeated=round(trajectory.repeated_share * 100),
         siblings=compare_siblings(access, trajectory, session, other_id=other_id),
+        worths=step_worths(access, trajectory),
         replay=_replay(access, trajectory),
         checker=visible(without_colours(trajectory.text.checker_output).rstrip()),
         panic_reason=visible(trajectory.panic_reason),

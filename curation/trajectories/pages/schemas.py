@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from curation.trajectories.models import RECORDED, Known, Trajectory
+from curation.trajectories.probe.steps import StepWorth
 from curation.web.schemas import Id, NotEmpty, Out, Plain
 
 
@@ -92,6 +93,31 @@ class TrajectoryRow(TrajectorySlim):
     metadata: dict[str, Any] | None = None
 
 
+class StepValueOut(Plain):
+    """The value of a step by the last run that probed the trajectory, and its advantage if it was compared: over the
+    state before it, or over another action there."""
+
+    at: int = Field(examples=[3], description="The position of the step, from 0.")
+    run: str = Field(examples=["131"])
+    operator: str = Field(examples=["operator-a"])
+    ended: bool = Field(examples=[False], description="The step ended the episode: its outcome is its value.")
+    solved: int = Field(examples=[9])
+    rollouts: int = Field(examples=[10], description="Those at hand in the same state, and those of the run.")
+    shared: int = Field(examples=[2], description="Those at hand.")
+    low: float = Field(examples=[0.55], description="The lower end of the 95 % interval of the rate.")
+    high: float = Field(examples=[0.98])
+    advantage: float | None = Field(examples=[0.75], description="A difference of two rates, -1 to 1.")
+    advantage_low: float | None = Field(examples=[0.31])
+    advantage_high: float | None = Field(examples=[0.93])
+    verdict: str | None = Field(examples=["better"], description="better, worse, likely, alike or open.")
+    unchanged: bool | None = Field(examples=[False], description="The step left the state of the sandbox as it was.")
+    useless: bool = Field(examples=[False], description="It is alike and unchanged, against the state before it.")
+
+
+class StepValuesOut(Plain):
+    data: list[StepValueOut]
+
+
 class PairOut(Out):
     """A kept trajectory and a rejected one of its scenario or task. `at` is a position in the `steps` of both."""
 
@@ -158,6 +184,27 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
         row["turns"] = [turn_out(turn) for turn in text.turns]
         row |= {"steps": text.steps, "tools": text.recorded.tools, "metadata": text.metadata}
     return row
+
+
+def step_value_out(row: StepWorth) -> dict[str, object]:
+    value, advantage = row.value, row.advantage
+    return {
+        "at": value.at,
+        "run": str(value.run_id),
+        "operator": value.operator,
+        "ended": value.ended,
+        "solved": value.value.solved,
+        "rollouts": value.value.rollouts,
+        "shared": value.shared,
+        "low": row.interval.low,
+        "high": row.interval.high,
+        "advantage": advantage and advantage.difference,
+        "advantage_low": advantage and advantage.low,
+        "advantage_high": advantage and advantage.high,
+        "verdict": advantage and advantage.verdict,
+        "unchanged": advantage and advantage.unchanged,
+        "useless": row.is_useless,
+    }
 
 
 def turn_out(turn: Mapping[str, object]) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import comb
 from typing import ClassVar
 
 from django.db.models import Count, Exists, OuterRef
@@ -14,10 +13,12 @@ from curation.projects.access import Access, enter
 from curation.projects.models import Project, Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
-from curation.trajectories.models import KEPT, Outcome, Trajectory, TrajectoryQuerySet, meant_by
+from curation.trajectories.models import Outcome, Trajectory, TrajectoryQuerySet, meant_by
+from curation.trajectories.pages.agents import attempts_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 from curation.web.schemas import Page
+from judging.statistics.attempts import pass_at_k, pass_hat_k
 from judging.statistics.rates import wilson
 
 router = Router(tags=["trajectories"])
@@ -59,6 +60,7 @@ class TaskAttemptsOut(Schema):
     unknown: int = Field(examples=[0])
     pass_at_1: IntervalOut | None = Field(description="Null without an attempt.")
     pass_at_k: PassAtKOut | None
+    pass_hat_k: PassAtKOut | None = Field(description="The share of sets of `k` attempts of which all are solved.")
 
 
 @router.get(
@@ -93,20 +95,16 @@ def count_outcomes(rows: TrajectoryQuerySet, tasks: Iterable[str]) -> dict[str, 
 
 
 def task_out(task: str, counts: dict[str, int], k: int) -> dict[str, object]:
-    solved = sum(counts.get(outcome, 0) for outcome in KEPT)
-    failed = sum(counts.get(outcome, 0) for outcome in meant_by(Outcome.FAILED))
+    tried = attempts_of(counts)
+    solved, attempts = tried.solved, tried.attempts
     errors = sum(counts.get(outcome, 0) for outcome in (*meant_by(Outcome.ERROR), Outcome.TIMEOUT))
-    attempts = solved + failed
     row: dict[str, object] = {"task": task, "attempts": attempts, "solved": solved, "errors": errors}
-    row |= {"unknown": counts.get(Outcome.UNKNOWN, 0), "pass_at_1": None, "pass_at_k": None}
+    row |= {"unknown": counts.get(Outcome.UNKNOWN, 0), "pass_at_1": None, "pass_at_k": None, "pass_hat_k": None}
     if attempts:
         share, k = wilson(solved, attempts), min(k, attempts)
         row["pass_at_1"] = {"value": solved / attempts, "low": share.low, "high": share.high}
         bounds = {"low": 1 - (1 - share.low) ** k, "high": 1 - (1 - share.high) ** k}
-        row["pass_at_k"] = {"k": k, "value": pass_at_k(attempts, solved, k), **bounds}
+        row["pass_at_k"] = {"k": k, "value": pass_at_k(tried, k), **bounds}
+        every = {"low": share.low**k, "high": share.high**k}
+        row["pass_hat_k"] = {"k": k, "value": pass_hat_k(tried, k), **every}
     return row
-
-
-def pass_at_k(attempts: int, solved: int, k: int) -> float:
-    """Return 1 − C(n − c, k) / C(n, k): Chen et al., Evaluating Large Language Models Trained on Code (2021), eq. 1."""
-    return 1 - comb(attempts - solved, k) / comb(attempts, k)

@@ -16,6 +16,7 @@ from curation.samples.blind import look, look_at, reviews_blind, without_pending
 from curation.samples.models import Status
 from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.pages.agents import AgentBoard, board_page
 from curation.trajectories.pages.list_page import list_page
 from curation.trajectories.pages.pages import trajectory_view
 from curation.trajectories.pages.tasks import TaskList, task_out, tasks_of
@@ -83,6 +84,21 @@ def trajectory_tasks(request: HttpRequest, access: Access) -> HttpResponse:
     context["rows"] = [row | {"name": with_signs(str(row["task"]))} for row in rows]
     context["leaves_out_pending"] = reviews_blind(access)
     return render(request, "trajectories/tasks.html", context)
+
+
+@require_GET
+@project_page(Scope.READ)
+def trajectory_agents(request: HttpRequest, access: Access) -> HttpResponse:
+    """The leaderboard of agents and models, by sets of tasks."""
+    params = AgentBoard.from_query(request.GET)
+    context = {
+        "sets": board_page(access, params),
+        "k": params.k,
+        "conditions": params.words(),
+        "leaves_out_pending": reviews_blind(access),
+        "api_path": f"/api/v1/projects/{access.project.slug}/agents",
+    }
+    return render(request, "trajectories/agents.html", context)
 
 
 @require_POST

@@ -54,7 +54,8 @@ class PairStage:
         sides: dict[bool, list[Trajectory]] = defaultdict(list)
         for row in rows.with_steps().select_related("text", "trace").order_by("id"):
             sides[row.keep].append(row)
-        known = _advantages(run.project, scenario_id) if self._params.strategy == Strategy.FIRST_DIVERGENCE else {}
+        by_action = Strategy(self._params.strategy) is Strategy.FIRST_DIVERGENCE
+        known = _advantages(run.project, scenario_id) if by_action else {}
         pairs: list[tuple[Pair, str]] = []
         for chosen, rejected in product(sides[True], sides[False]):
             divergence = pair_sides(_side(chosen), _side(rejected), strategy=self._params.strategy)

@@ -1,1 +1,1 @@
-"""The run kind `probe`: rollouts that go on after a step say what the step is worth."""
+"""The run kind `probe`: rollouts that go on after a step tell the value of the step."""

@@ -1,4 +1,4 @@
-"""The stage `choose`: the steps that are compared, and what the rollouts at hand say about them."""
+"""The stage `choose`: the steps that are compared, and their values by the rollouts at hand."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

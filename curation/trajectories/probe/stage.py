@@ -51,7 +51,7 @@ class RoundStage:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        """The same number of rollouts after each action of what is undecided, until the run has its most."""
+        """The same number of rollouts after each action of an undecided step, until the run has its most."""
         rows = StepAdvantage.objects.filter(value__run=run, verdict__in=[Verdict.OPEN, Verdict.LIKELY])
         earlier = Item.objects.filter(run=run, stage__startswith=ROUND).exclude(stage=self.name)
         left = self._params.most_rollouts - earlier.count()

@@ -12,6 +12,7 @@ from curation.trajectories.models import StateTrace, Trajectory, TrajectoryQuery
 from curation.trajectories.params import ProbeParams, matching_trajectories
 from curation.trajectories.replay.stage import replay_in_sandbox, replay_refusal, save_replay
 from curation.trajectories.shell import positions_of
+from curation.web.lists.id_list import IdList
 from sandbox.agent.replay import ReplayVerdict, without_clock
 from sandbox.gate.state import state_digest
 
@@ -31,10 +32,9 @@ class StatesStage:
             model=self._params.model, scenario__in=chosen.values("scenario")
         )
         ids = set(chosen.values_list("pk", flat=True)) | set(same.values_list("pk", flat=True))
-        rows = Trajectory.objects.of(run.project).filter(scenario__isnull=False).select_related("scenario")
-        for row in rows.order_by("id").iterator(CHUNK):
-            if row.pk in ids:
-                yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
+        rows = Trajectory.objects.filter(pk__in=IdList(sorted(ids))).select_related("scenario").order_by("id")
+        for row in rows.iterator(CHUNK):
+            yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
 
     def work(self, context: WorkContext, item: Item) -> Write:
         found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()

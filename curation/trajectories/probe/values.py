@@ -1,6 +1,8 @@
 """The values of steps as the pages, filters and exports read them, and the advantages of a probe."""
 
 from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
 
 from django.db.models import Max, QuerySet
 
@@ -8,6 +10,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import StepAdvantage, StepValue
 from curation.trajectories.params import ProbeParams
+from curation.web.lists.id_list import IdList
 from judging.statistics.rates import Interval
 from judging.statistics.values import Advantage, Verdict, advantage
 
@@ -40,6 +43,21 @@ def settle(rows: QuerySet[StepAdvantage], params: ProbeParams) -> None:
         row.difference, row.verdict = known.difference, known.verdict
         row.low, row.high = known.interval.low, known.interval.high
     StepAdvantage.objects.bulk_update(found, ["difference", "low", "high", "verdict"], batch_size=500)
+
+
+def step_rates(sample_ids: Sequence[int], *, before: datetime) -> dict[int, dict[int, float]]:
+    """Return the values of steps, from 0 to 1, by sample and position: those of the last probe of each trajectory that
+    had ended before."""
+    rows = StepValue.objects.filter(trajectory__sample__in=IdList(sample_ids), run__finished_at__lt=before)
+    found: dict[int, dict[int, float]] = {}
+    last: dict[int, int] = {}
+    for row in rows.select_related("trajectory").order_by("run_id", "at"):
+        sample, rate = row.trajectory.sample_id or 0, row.value.rate
+        if last.get(sample) != row.run_id:
+            last[sample], found[sample] = row.run_id, {}
+        if rate is not None:
+            found[sample][row.at] = rate
+    return found
 
 
 def probe_figures(run: Run) -> Json:

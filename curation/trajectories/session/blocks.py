@@ -44,7 +44,6 @@ class Text:
         return form, as_json(json.loads(text)) if form == "json" else text
 
     def raw(self) -> str:
-        """Return the text as recorded."""
         given = self.given.value if isinstance(self.given, Argument) else self.given
         return given if isinstance(given, str) else as_json(given)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from string import ascii_uppercase
 from typing import ClassVar
 from urllib.parse import urlencode
 
@@ -18,17 +19,21 @@ from curation.web.text.transcript import Excerpt, Source, Step, opening_spans, p
 
 # A page lists this many siblings; the list of trajectories has all.
 MOST = 40
+# Names of siblings: B to Z, then B2 to Z2.
+LETTERS = [f"{letter}{row}" for row in ("", *map(str, range(2, MOST // 25 + 3))) for letter in ascii_uppercase[1:]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Another trajectory of the scenario or task. `outcome`, `tone` and `model` are empty where they are hidden.
+    """Another trajectory of the scenario or task, by its `letter`: the one on the page is A. `outcome`, `tone` and
+    `model` are empty where they are hidden.
 
     `other_bundle`: the scenario was edited between the two rollouts. `current`: it is the one compared with.
     """
 
     pk: int
-    sample_index: int
+    letter: str
+    run_id: int | None
     model: str
     outcome: str
     tone: str
@@ -93,13 +98,15 @@ def compare_siblings(
     told = {row.pk for row in known}
     if other is not None and not blind and (other.sample is None or not hides(access, other.sample)):
         told.add(other.pk)
-    shown = [_sibling(row, trajectory, other, hidden=row.pk not in told) for row in siblings]
+    letters = dict(zip((row.pk for row in siblings), LETTERS, strict=False))
+    shown = [_sibling(row, trajectory, other, letters.get(row.pk, "?"), hidden=row.pk not in told) for row in siblings]
     current = next((place for place, row in enumerate(shown) if row.current), -1)
     following = shown[(current + 1) % len(shown)] if shown else None
     comparison = None
     if other is not None:
         theirs = shown_as(access, Trajectory.objects.with_text().get(pk=other.pk), mine.view)
-        comparison = compare(mine, theirs, _sibling(other, trajectory, other, hidden=other.pk not in told))
+        letter = letters.get(other.pk, "?")
+        comparison = compare(mine, theirs, _sibling(other, trajectory, other, letter, hidden=other.pk not in told))
     return Siblings(shown, comparison, None if following and following.current else following)
 
 
@@ -150,11 +157,14 @@ def _default_sibling(
     return next((row for row in siblings if row.pk > trajectory.pk), siblings[0] if siblings else None)
 
 
-def _sibling(row: Trajectory, trajectory: Trajectory, other: Trajectory | None, *, hidden: bool) -> Sibling:
+def _sibling(
+    row: Trajectory, trajectory: Trajectory, other: Trajectory | None, letter: str, *, hidden: bool
+) -> Sibling:
     outcome = Outcome(row.outcome)
     return Sibling(
         pk=row.pk,
-        sample_index=row.sample_index,
+        letter=letter,
+        run_id=row.run_id,
         model="" if hidden else row.model,
         outcome="" if hidden else outcome.label,
         tone="" if hidden else outcome.tone,

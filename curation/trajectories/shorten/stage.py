@@ -67,7 +67,7 @@ class ShortenStage:
 
         def write() -> Json:
             result = record()
-            Trajectory.objects.filter(pk=result.get("trajectory")).update(shortened_from=found.pk)
+            Trajectory.objects.filter(pk=result.get("trajectory") or 0).update(shortened_from=found)
             return {"solved": True, "cut": len(cut), **result}
 
         return write

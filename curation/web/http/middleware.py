@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Callable
 
 from django.conf import settings
+from django.contrib import messages
 from django.core.cache import cache
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
@@ -177,6 +178,8 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
         return problem_response(request, problem)
     if request.headers.get("HX-Request"):
         response = HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
+    elif kept := _without_wrong_parameters(request, problem):
+        return kept
     else:
         context = {"problem": problem, "request_id": request.META.get("winnow.request_id", "")}
         # The shell of the project makes queries, and one of them may have failed.
@@ -188,6 +191,28 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
     if problem.retry_after is not None:
         response["Retry-After"] = str(problem.retry_after)
     return response
+
+
+WRONG_PARAMETER = frozenset({"bad_filter", "unknown_parameter", "unknown_sort"})
+
+
+def _without_wrong_parameters(request: HttpRequest, problem: Problem) -> HttpResponse | None:
+    """A list with a wrong parameter is shown without it, and says so. None if that cannot be done."""
+    wrong = {error.path for error in problem.errors} & request.GET.keys()
+    page = request.resolver_match.url_name if request.resolver_match else None
+    if (
+        request.method != "GET"
+        or not (page or "").endswith("-list")
+        or problem.code not in WRONG_PARAMETER
+        or not wrong
+        or not hasattr(request, "_messages")
+    ):
+        return None
+    query = request.GET.copy()
+    for name in wrong:
+        del query[name]
+    messages.warning(request, f"{problem.detail} The list is shown without {', '.join(sorted(wrong))}.")
+    return HttpResponseRedirect(f"{request.path}?{query.urlencode()}" if query else request.path)
 
 
 def _refuse_nul(request: HttpRequest) -> None:

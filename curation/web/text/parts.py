@@ -27,6 +27,9 @@ CONTEXT = 3
 _DIFF = re.compile(r"^(?:diff --git |\*\*\* (?:Begin Patch|Update File: )|--- .*\n\+\+\+ .*\n@@ )", re.MULTILINE)
 _HEADING = re.compile(r"\s*#{1,3} \S")
 _MARKDOWN = re.compile(r"^(?:```|#{2,4} \S|\|.*\|$)|\[[^\]\n]+\]\(|\*\*\S", re.MULTILINE)
+_MARKDOWN_ANSWER = re.compile(
+    r"^(?:#{1,6} \S|[-*+] \S|\d+[.)] \S|>\s|\|.*\|$|```)|\[[^\]\n]+\]\(\S|\*\*\S|`[^`\n]+`", re.MULTILINE
+)
 _JSON = JsonLexer()
 _COMMAND = frozenset(("command", "cmd", "keystrokes", "bash_command", "commands"))
 _CODE = frozenset(("code", "script"))
@@ -72,6 +75,12 @@ def form_of(text: str, plain: Form = "terminal") -> Form:
     if (heading := _HEADING.match(head)) and _MARKDOWN.search(head, heading.end()):
         return "markdown"
     return plain
+
+
+def answer_form(text: str) -> Form:
+    """Return the form of an assistant's answer: a diff, JSON, Markdown, or prose with fenced code."""
+    form = form_of(text, "blocks")
+    return "markdown" if form == "blocks" and _MARKDOWN_ANSWER.search(text[:LOOKED_AT]) else form
 
 
 def is_json(text: str) -> bool:
@@ -130,7 +139,6 @@ def is_edit(function: str, arguments: Mapping[str, object]) -> bool:
 
 
 def is_test(command: str) -> bool:
-    """Whether a command runs tests."""
     return _TEST.search(command[:LOOKED_AT]) is not None
 
 

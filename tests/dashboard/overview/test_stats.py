@@ -6,6 +6,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from curation.dashboard.overview import stats as stats_module
 from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, score_histogram
 from curation.dashboard.overview.checklist import ChecklistStep, checklist_of
 from curation.dashboard.overview.stats import project_stats
@@ -50,6 +51,19 @@ def test_counts_by_bucket_status_and_score() -> None:
     assert stats.buckets == {"final": 2, "refined": 1, "defeat": 2, "unparsed": 1}
     assert stats.statuses["pending"] == 6
     assert {index: n for index, n in enumerate(stats.histogram) if n} == {0: 1, 12: 1, 13: 1, 16: 1, 19: 1}
+
+
+def test_one_process_counts_and_others_answer_what_was_counted_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project()
+    make_sample(project)
+    project_stats(project)
+    make_sample(project)
+    monkeypatch.setattr(stats_module, "CACHE_SECONDS", 0)
+    cache.set(f"stats:{project.pk}:False", {**cache.get(f"stats:{project.pk}:False"), "until": 0})
+    cache.set(f"stats:{project.pk}:False:counting", True)  # another process
+    assert project_stats(project).statuses["pending"] == 1
+    cache.delete(f"stats:{project.pk}:False:counting")
+    assert project_stats(project).statuses["pending"] == 2
 
 
 def test_the_funnel_leads_from_prompts_to_approved() -> None:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
+from curation.runs.models import WorkerSeen
 from tests.factories import make_bearer, make_project, make_run, make_sample, make_user
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +55,17 @@ class TestReady:
         assert (answer.status_code, parts["demo"]) == (503, "Run 3 of kind gate failed: no space")
         mark.unlink()
         assert client.get("/api/v1/ready").status_code == 200
+
+    def test_a_host_whose_clock_is_wrong_is_named(self, client: Client) -> None:
+        make_worker("sandbox@far", {"host": "far", "clock": -61.5})
+        parts = {part["name"]: part for part in client.get("/api/v1/ready").json()["parts"]}
+        assert not parts["clocks"]["ok"] and not parts["clocks"]["needed"]
+        assert parts["clocks"]["detail"] == "The clock of worker sandbox@far is 61.5 s behind the database's."
+
+
+def make_worker(name: str, storage: dict[str, object]) -> None:
+    now = timezone.now()
+    WorkerSeen.objects.create(name=name, queues="sandbox", started_at=now, seen_at=now, storage=storage)
 
 
 class TestMetrics:

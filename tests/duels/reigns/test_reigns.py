@@ -182,7 +182,6 @@ class TestRefused:
         self.refused(court.crown(run), "not_accepted", "undecided: ")
 
     def test_a_verdict_that_a_rescore_turned(self, models: Models) -> None:
-        models.says["judge-b"] = fair(won=0)
         court = Court(models, make_accepted(models, panel={"judges": ["judge-a", "judge-b"]}))
         assert court.run.result["accepted"]
         turned = run_to_end(court.project, "rescore", run=str(court.run.pk), judges=["judge-b"])

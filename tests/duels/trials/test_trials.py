@@ -1,5 +1,6 @@
 """Instructions of a judge are tried on duels whose outcome is known, before and after, held out by task."""
 
+from html import unescape
 from typing import Any
 
 import pytest
@@ -104,6 +105,16 @@ def test_the_page_shows_what_can_be_tried_and_what_was(client: Client, models: M
     client.force_login(make_member(project, make_user(), Role.CURATOR))
     page = client.get(f"/p/{project.slug}/judges/trials/").content.decode()
     assert f"Run {run.pk}" in page and "12 of 12 tasks" in page and "The change on decided duels is 100.0 %" in page
+
+
+def test_an_admin_puts_the_tried_text_in_force(client: Client, models: Models, project: Project) -> None:
+    client.force_login(make_member(project, make_user(), Role.ADMIN))
+    form = client.get(f"/p/{project.slug}/runs/new/?kind=judge_trial").content.decode()
+    assert instructions_for(project, "judge").text.splitlines()[0] in unescape(form)
+    page = client.get(f"/p/{project.slug}/runs/{try_out(project, part='held_out').pk}/").content.decode()
+    assert "Put the text in force" in page and TRIED in page
+    client.post(f"/p/{project.slug}/settings/instructions/judge/", {"text": TRIED, "version": 0})
+    assert instructions_for(project, "judge").text.strip() == TRIED
 
 
 def test_only_duels_that_an_audit_drew_are_used_unless_asked(models: Models, project: Project) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 
 from curation.exports.formats.parts import parts_of
@@ -13,7 +14,15 @@ from curation.imports.layouts.session import Step
 from curation.imports.sources.rows import RowRefused
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
-from tests.factories import called, make_imported, make_project, make_user
+from tests.factories import (
+    called,
+    make_imported,
+    make_project,
+    make_run,
+    make_step_value,
+    make_trajectory,
+    make_user,
+)
 from tests.imports.layouts.messages.test_write import sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +52,7 @@ def test_a_completion_ends_at_each_labelled_step() -> None:
                 '[assistant]\n[tool call call_3] bash {"command": "rm a.csv"}',
             ],
             "labels": [True, False],
+            "values": [1.0, 0.0],
         }
     ]
     assert reasons(export) == {str(unlabelled.sample_id): "no_step_labels", str(turn.pk): "no_step_labels"}
@@ -54,6 +64,26 @@ def test_rejected_sessions_have_labels_too() -> None:
     trajectory = make_imported(project, outcome=Outcome.FAILED, marks={"3": {"label": "wrong"}})
     reject(trajectory.sample, by=user)
     assert rows(run_export(project, RECIPE), FILE)[0]["labels"] == [False]
+
+
+def test_the_values_of_a_probe_label_steps_that_no_person_has_labelled() -> None:
+    project, user = make_project(), make_user()
+    trajectory = make_trajectory(project)
+    trajectory.text.marks = {"2": {"label": "useless"}}
+    trajectory.text.save()
+    approve(trajectory.sample, by=user)
+    begun = timezone.now()
+    old = make_run(project, "probe", finished_at=begun)
+    make_step_value(trajectory, 1, old, solved=1, rollouts=8)
+    ended = make_run(project, "probe", finished_at=begun)
+    for at, solved in ((1, 6), (2, 8), (3, 3)):
+        make_step_value(trajectory, at, ended, solved=solved, rollouts=8)
+    make_step_value(trajectory, 4, ended, ended=True, solved=1)
+    make_step_value(trajectory, 1, make_run(project, "probe"), solved=8, rollouts=8)  # still running
+    row = rows(run_export(project, {**RECIPE, "step_labels": "values"}), FILE)[0]
+    assert (row["values"], row["labels"]) == ([0.75, 0.0, 0.375, 1.0], [True, False, False, True])
+    assert len(row["completions"]) == 4
+    assert rows(run_export(project, RECIPE), FILE)[0]["values"] == [0.0]
 
 
 def test_a_secret_in_a_labelled_session_is_kept_out() -> None:

@@ -201,10 +201,11 @@ def test_the_preview_the_result_and_the_page_account_for_every_field(
     messages = [{"role": "user", "content": "Fix it."}, {"role": "assistant", "content": "a\x00b", "mood": "calm"}]
     rows = [{"messages": messages, "resolved": True, "language": "python", "logs": [1]}, {"messages": messages[1:]}]
     # A prompt has no place for the outcome and the metadata of a run.
-    metadata, reward = ("ignored", "ignored") if kind == "turns" else ("metadata", "reward.resolved")
+    no_place = "ignored: only a trajectory has a place for it"
+    metadata, reward = (no_place, no_place) if kind == "turns" else ("metadata", "reward.resolved")
     expected = [
         {"field": "language", "rows": 1, "becomes": metadata},
-        {"field": "logs", "rows": 1, "becomes": "ignored"},
+        {"field": "logs", "rows": 1, "becomes": "ignored: a list or an object, unless it is mapped to metadata"},
         {"field": "messages", "rows": 1, "becomes": "steps"},
         {"field": "messages[].content", "rows": 1, "becomes": "characters replaced by U+FFFD"},
         {"field": "messages[].mood", "rows": 1, "becomes": "ignored"},

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from curation.duels.models import Prompt
 from curation.imports.sources.archive import ZipReader
-from curation.imports.sources.rows import BadRow, Position, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
 from tests.factories import make_project
 from tests.imports.bringing import bad_rows, bring, chat
 
@@ -32,7 +32,7 @@ def test_each_json_file_is_a_row_in_any_folder() -> None:
 
     rows = list(found.rows(Position()))
 
-    assert [row.value for row in rows if isinstance(row, Row)] == [{"n": 1}, {"n": 2}]
+    assert [row.value for row in rows if isinstance(row, SourceRow)] == [{"n": 1}, {"n": 2}]
     assert found.count() == 2
     assert [row.offset for row in found.rows(rows[0].after)] == [1]
     assert [row.offset for row in found.window(1, 5)] == [1]
@@ -46,7 +46,7 @@ def test_a_bad_file_is_named_and_the_others_are_read() -> None:
     reasons = [row.reason for row in rows if isinstance(row, BadRow)]
     assert [reason.split(":")[0] for reason in reasons] == ["broken.json", "long.json", "list.json"]
     assert "not JSON" in reasons[0] and "longer than" in reasons[1] and "a list" in reasons[2]
-    assert isinstance(rows[3], Row)
+    assert isinstance(rows[3], SourceRow)
 
 
 def test_a_damaged_member_is_a_bad_row() -> None:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from curation.duels.models import Prompt
 from curation.imports.sources import archive, limits
 from curation.imports.sources.open import open_path
-from curation.imports.sources.rows import BadRow, Position, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
 from curation.runs.control import retry_failed
 from curation.runs.models import RunState
 from tests.factories import make_project
@@ -118,7 +118,7 @@ def test_a_row_of_millions_of_tiny_values_is_bad_and_a_text_with_as_many_commas_
     with open_path(path) as source:
         first, second = source.reader.rows(Position())
     assert isinstance(first, BadRow) and first.reason == "more than 1,000,000 values (the limit for one row)"
-    assert isinstance(second, Row)
+    assert isinstance(second, SourceRow)
 
 
 def test_an_archive_of_too_many_files_is_refused_before_they_are_listed(

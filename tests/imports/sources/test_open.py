@@ -10,7 +10,7 @@ import pytest
 from django.conf import LazySettings
 
 from curation.imports.sources.open import open_path
-from curation.imports.sources.rows import BadRow, Position, Row, SourceError
+from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
 
 ROWS = [{"id": number, "text": f'a "quoted" [text], {{{number}}} \\ ü'} for number in range(700)]
 
@@ -21,16 +21,16 @@ def written(folder: Path, content: bytes, name: str = "rows") -> Path:
     return path
 
 
-def read(path: Path, start: Position = Position()) -> list[Row | BadRow]:  # noqa: B008 - frozen
+def read(path: Path, start: Position = Position()) -> list[SourceRow | BadRow]:  # noqa: B008 - frozen
     with open_path(path) as source:
         return list(source.reader.rows(start))
 
 
-def values(rows: list[Row | BadRow]) -> list[object]:
-    return [row.value for row in rows if isinstance(row, Row)]
+def values(rows: list[SourceRow | BadRow]) -> list[object]:
+    return [row.value for row in rows if isinstance(row, SourceRow)]
 
 
-def reasons(rows: list[Row | BadRow]) -> dict[int, str]:
+def reasons(rows: list[SourceRow | BadRow]) -> dict[int, str]:
     """Number as people count → reason."""
     return {row.offset + 1: row.reason for row in rows if isinstance(row, BadRow)}
 

@@ -4,6 +4,7 @@ Each case is a text and the part of it that a finding must touch. Keys are put t
 """
 
 import base64
+import codecs
 import gzip
 import random
 import re
@@ -40,6 +41,15 @@ _PERCENT = "".join(f"%{ord(c):02X}" for c in KEY)
 _WIDE = "".join(chr(ord(c) + 0xFEE0) for c in KEY)
 _PACKED = base64.b64encode(gzip.compress(f"export GH={KEY}\n".encode(), mtime=0)).decode()
 _B32 = base64.b32encode(KEY.encode()).decode()
+_B85 = base64.b85encode(KEY.encode()).decode()
+_A85 = base64.a85encode(KEY.encode(), adobe=True).decode()
+_Z85 = _B85.translate(
+    str.maketrans(
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+    )
+)
+_ROT13 = codecs.encode(KEY, "rot13")
 _CODES = ", ".join(str(ord(c)) for c in KEY)
 _BYTE_LIST = ", ".join(f"0x{ord(c):02x}" for c in KEY)
 _XXD = "\n".join(
@@ -57,6 +67,11 @@ ENCODED = [
     (f"state={_URL64}", _URL64),
     (f"base64 -d <<EOF\n{_WRAPPED}\nEOF", _WRAPPED[:40]),
     (f"powershell -enc {_UTF16}", _UTF16),
+    (f"base64.b85decode('{_B85}')", _B85),
+    (f"stream {_A85} endstream", _A85),
+    (f'z85.decode("{_Z85}")', _Z85),
+    (f"echo {_ROT13} | tr 'A-Za-z' 'N-ZA-Mn-za-m'", _ROT13),
+    (f"codecs.decode('{_ROT13}', 'rot13')", _ROT13),
     (f"echo {_HEX} | xxd -r -p", _HEX),
     (f"00000000: {_DUMP}  ghp..", _DUMP),
     (f"printf '{_BYTES}'", _BYTES),
@@ -116,6 +131,24 @@ COMMANDS = [
     ("echo Wq8zTn55 | docker login -u ci --password-stdin", "Wq8zTn55"),
     ("echo 'm0nkeys' | sudo -S apt-get update", "m0nkeys"),
     ("echo 'ops:gr33nTea' | chpasswd", "gr33nTea"),
+    ("echo -e 'ops:gr33nTea' | sudo chpasswd", "gr33nTea"),
+    ("printf 'ops:gr33nTea\\n' | chpasswd", "gr33nTea"),
+    ("chpasswd <<< 'ops:gr33nTea'", "gr33nTea"),
+    ("sudo chpasswd <<EOF\nroot:Bl4ckTea\nops:gr33nTea\nEOF\n", "gr33nTea"),
+    ("useradd -m -p Gr33nTea9 ops", "Gr33nTea9"),
+    ("useradd -mp 'Gr33nTea9' ops", "Gr33nTea9"),
+    ("useradd -m -p '$6$kq81$Xy7Zb0aQpLm3' ops", "$6$kq81$Xy7Zb0aQpLm3"),
+    ("useradd -p $(openssl passwd -6 Gr33nTea9) ops", "Gr33nTea9"),
+    ("usermod --password Gr33nTea9 ops", "Gr33nTea9"),
+    ("passwd --stdin ops <<< Gr33nTea9", "Gr33nTea9"),
+    ("sqlcmd -S db -U sa -P Gr33nTea9 -Q 'select 1'", "Gr33nTea9"),
+    ("sqlplus scott/Gr33nTea9@db", "Gr33nTea9"),
+    ("ipmitool -H 10.0.0.3 -U root -P Gr33nTea9 power status", "Gr33nTea9"),
+    ("wpa_passphrase office Gr33nTea9", "Gr33nTea9"),
+    ("net user ops Gr33nTea9 /add", "Gr33nTea9"),
+    ("ALTER USER app WITH PASSWORD 'Gr33nTea9';", "Gr33nTea9"),
+    ("create user app identified by 'Gr33nTea9'", "Gr33nTea9"),
+    ('ConvertTo-SecureString "Gr33nTea9" -AsPlainText -Force', "Gr33nTea9"),
     ("ldapsearch -x -D cn=admin -w L1ghthouse -b dc=acme", "L1ghthouse"),
     ("smbclient //fs/share -U 'ops%P4nther' -c ls", "P4nther"),
     ("mongodump --username app -p 0rchid77", "0rchid77"),
@@ -197,6 +230,15 @@ HARMLESS = [
     'curl -u "$(cat user):$(cat pass)" https://x.acme-corp.io',
     "curl -u admin: https://api.acme-corp.io",
     "mysql -u root -p shop < dump.sql",
+    'useradd -m -s /bin/bash -p "$HASH" ops',
+    "useradd -p $(cat hash) ops && usermod -p '*' ops && usermod -aG docker ops",
+    'echo "ops:$PASS" | chpasswd',
+    "chpasswd < accounts.txt",
+    "ALTER USER app WITH PASSWORD '$PASS'; identified by '<password>'",
+    "net user ops * /add",
+    "openssl passwd -6 -stdin < file",
+    "the tool rot13 turns HelloWorldFromHere into UryybJbeyqSebzUrer",
+    "base85 takes 4 bytes for 5 characters, such as git's 0123456789ABCDEFGHIJ does",
     "mysql -u root -p$MYSQL_PASS shop",
     "mysql -p${DB_PASSWORD} -h db",
     'sshpass -p "$PASS" ssh ops@10.0.0.3',

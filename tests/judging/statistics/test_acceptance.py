@@ -1,6 +1,7 @@
 """The acceptance gate against hand-computed cases and an independent, slow reference."""
 
 import itertools
+import math
 import random
 import statistics
 import time
@@ -85,7 +86,8 @@ def jackknife(groups: list[list[float]], quantile: float) -> float:
         for left in range(len(margins))
     ]
     squares = sum((each - mean) ** 2 for each in without)
-    return mean + float(stats.t.ppf(quantile, len(groups) - 1)) * (squares * (len(groups) - 1) / len(groups)) ** 0.5
+    error = math.sqrt(squares * (len(groups) - 1) / len(groups))
+    return mean + float(stats.t.ppf(quantile, len(groups) - 1)) * error
 
 
 def agreeing(margin: float, clusters: int) -> float:

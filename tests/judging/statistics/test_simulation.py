@@ -47,6 +47,30 @@ def test_a_flawed_judge_makes_no_false_acceptance(flaw: Flaw | None, duels: int)
     assert accepted < 0.10
 
 
+def accepted_by_two(duels: int, repos: int, pull: float, rounds: int, *, always: bool) -> float:
+    """The share of runs that two judges accept; `always`: one of them prefers the challenger in every duel."""
+    count = 0
+    for seed in range(rounds):
+        world = World(np.random.default_rng([duels, repos, seed]), duels, None, pull=pull, repos=repos)
+        if always:
+            world.says["judge-c"] = np.tile(np.array([2, 1]).reshape(1, 2, 1), (duels, 1, 5))
+        panel = ("sound-a", "judge-c")
+        settings = GateSettings(resamples=500, seed=seed)
+        result = acceptance(world.gated_by(*panel), panel=panel, controls=on_controls(*panel), settings=settings)
+        count += result.accepted
+    return count / rounds
+
+
+@pytest.mark.parametrize(("duels", "repos"), [(100, 3), (100, 5), (100, 12), (200, 25), (400, 40)])
+def test_two_judges_make_no_false_acceptance_with_few_repositories(duels: int, repos: int) -> None:
+    """Either both are sound, or one of them prefers the challenger whatever the answers are."""
+    flawed, sound = (accepted_by_two(duels, repos, 0.0, 200, always=always) for always in (True, False))
+    power = accepted_by_two(duels, repos, 2 * TEN_POINTS, 100, always=False)
+    print(f"\n| {duels} | {repos} | {flawed:.3f} | {sound:.3f} | {power:.2f} |")
+    assert max(flawed, sound) <= 0.07
+    assert power > (0.7 if repos >= 25 else 0.1)
+
+
 @pytest.mark.parametrize("duels", list(ROUNDS))
 def test_flawed_judges_are_named_and_sound_ones_are_not(duels: int) -> None:
     rounds = ROUNDS[duels] // 4

@@ -1,6 +1,7 @@
 """Simulated runs: duels with effects of repositories and pull requests, read by sound and by flawed judges."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,11 @@ DRAW = 0.3
 class World:
     """Duels of one challenger and their readings. `pull` moves all duels to the challenger, in units of the quality."""
 
-    def __init__(self, rng: np.random.Generator, duels: int, flaw: Flaw | None, *, pull: float = 0.0) -> None:
+    def __init__(
+        self, rng: np.random.Generator, duels: int, flaw: Flaw | None, *, pull: float = 0.0, repos: int = 0
+    ) -> None:
         self.rng, self.n = rng, duels
-        repos = REPOS.get(duels, 12)
+        repos = repos or REPOS.get(duels, 12)
         self.repo = rng.integers(0, repos, duels)
         self.instance = self.repo * 1000 + rng.integers(0, max(2, duels // repos // 3), duels)
         effect = rng.normal(0, 0.45, repos)[self.repo]
@@ -72,6 +75,10 @@ class World:
         return [
             GateDuel(duel.score, f"r{self.repo[row]}", duel.instance_id, duel.leak) for row, duel in enumerate(judged)
         ]
+
+    def gated_by(self, *judges: str) -> list[GateDuel]:
+        """The duels as a panel of these judges alone has read them."""
+        return [replace(duel, score=_of(duel.score, judges)) for duel in self.gated(self.judged)]
 
     def _style(self, row: int, side: int) -> dict[str, int]:
         return {"markdown": int(self.markdown[row, side]), "courtesy": int(self.courtesy[row, side])}
@@ -140,6 +147,11 @@ def merged(judge: str, said: Ints) -> JudgeScore:
     flips = tuple(name for name, one, two in zip(DIMENSIONS, *both, strict=True) if one != two)
     dims = {name: 0.5 if one != two else one for name, one, two in zip(DIMENSIONS, *both, strict=True)}
     return JudgeScore(judge, sum(dims.values()) / DIMS, dims, flips)
+
+
+def _of(score: DuelScore, judges: tuple[str, ...]) -> DuelScore:
+    kept = tuple(judge for judge in score.judges if judge.judge in judges)
+    return replace(score, judges=kept, score=100 * sum(judge.score for judge in kept) / len(judges))
 
 
 def _first_seat(world: World) -> Ints:

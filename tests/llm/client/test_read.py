@@ -10,7 +10,7 @@ import pytest
 from curation.llm.client.ends import KNOWN
 from curation.llm.client.read import read_answer
 from curation.llm.client.refusals import refusal_of
-from curation.llm.client.streams import BrokenAnswer, Progress, RefusedAnswer, progress_of_call
+from curation.llm.client.streams import BrokenAnswer, RefusedAnswer, StreamProgress, progress_of_call
 
 JSON, STREAM = "application/json", "text/event-stream"
 PAGE = "<!DOCTYPE html><html><head><title>Bad gateway</title><style>b {}</style></head><body><h1>Error 502</h1></body>"
@@ -29,11 +29,11 @@ def whole(reason: str, content: object = "ls", **more: Any) -> dict[str, Any]:
 GOOD = chunk({"content": "l"}) + chunk({"content": "s"}) + chunk({}, "stop") + b"data: [DONE]\n\n"
 
 
-def read(content: bytes | dict[str, Any], kind: str = JSON, *, status: int = 200) -> tuple[int, Any, Progress]:
+def read(content: bytes | dict[str, Any], kind: str = JSON, *, status: int = 200) -> tuple[int, Any, StreamProgress]:
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
 
-    async def answer() -> tuple[int, Any, Progress]:
-        progress = Progress()
+    async def answer() -> tuple[int, Any, StreamProgress]:
+        progress = StreamProgress()
         progress_of_call.set(progress)
         request = httpx.Request("POST", "http://127.0.0.1/v1")
         found = await read_answer(httpx.Response(status, headers={"content-type": kind}, content=body, request=request))
@@ -131,6 +131,20 @@ def test_a_wait_in_the_body_is_read_and_is_no_lack_of_credit() -> None:
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "overdue", "code": "AccountOverdueError"},
+        {"message": "free quota", "code": "AllocationQuota.FreeTierOnly"},
+        {"message": "user quota is not enough", "type": "new_api_error", "code": "insufficient_user_quota"},
+        {"message": "check your plan", "type": "exceeded_current_quota_error"},
+        {"message": "please recharge", "code": "1113"},
+    ],
+)
+def test_the_codes_of_empty_accounts_are_known(error: dict[str, str]) -> None:
+    assert refusal_of(429, httpx.Headers(), json.dumps({"error": error}).encode()).is_out_of_quota
+
+
+@pytest.mark.parametrize(
     ("words", "spent"),
     [
         ("Your account is suspended, please check your plan and billing details", True),
@@ -138,6 +152,18 @@ def test_a_wait_in_the_body_is_read_and_is_no_lack_of_credit() -> None:
         ("Sorry, your account balance is insufficient", True),
         ("Insufficient balance or no resource package. Please recharge.", True),
         ("You have exceeded your monthly included credits", True),
+        ("You have depleted your monthly included credits. Subscribe to PRO to get 20x more.", True),
+        ("Your prepayment credits are depleted. Manage your project and billing.", True),
+        ("Your newly created team doesn't have any credits yet.", True),
+        ("The request failed because your account has an overdue balance.", True),
+        ("The free tier of the model has been exhausted.", True),
+        ("You have reached your specified API usage limits. You will regain access on 2026-12-01.", True),
+        ("This API method requires billing to be enabled. Please enable billing on project #1", True),
+        ("Key limit exceeded (monthly limit). Manage it in the settings.", True),
+        ("You are using a Trial key, which is limited to 1000 API calls / month.", True),
+        ("余额不足或无可用资源包,请充值。", True),
+        ("Throttling: too many requests in this minute, no retry yet", False),
+        ("The model reached its limit of concurrent requests over the budgeted capacity", False),
         ("Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 requests", False),
         ("Rate limit reached for gpt-4o on tokens per min. Please add a payment method to your account.", False),
         ("You exceeded your current quota, please check your plan and billing details.", False),

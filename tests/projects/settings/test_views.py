@@ -47,6 +47,11 @@ class TestNewProject:
         assert answer["Location"] == reverse("overview", args=["shell"])
         assert Member.objects.get(project__slug="shell").role == Role.ADMIN
 
+    def test_the_slug_is_made_of_the_name(self, client: Client) -> None:
+        client.force_login(make_user("grace", is_superuser=True))
+        for slug in ("garden-answers", "garden-answers-2"):
+            assert client.post("/projects/new/", {"name": "Garden  Answers!", "slug": ""})["Location"] == f"/p/{slug}/"
+
     def test_a_taken_slug_is_shown_under_its_field_and_the_input_is_kept(
         self, client: Client, project: Project
     ) -> None:
@@ -170,6 +175,10 @@ class TestToml:
             "limits.max_leak": (0.1, 0.2),
         }
         assert Project.objects.get().version == 1
+
+    def test_tables_of_other_programs_are_listed(self, client: Client, project: Project) -> None:
+        page = client.post("/p/shell/settings/rules/toml/", {"toml": f"{TOML}\n[train]\nlr = 1.0\n"}).content.decode()
+        assert "were not read" in page and "[train]" in page and "thresholds.final" in page
 
     def test_an_uploaded_file_is_saved_after_the_comparison(self, client: Client, project: Project) -> None:
         file = SimpleUploadedFile("duel.toml", TOML.encode())

@@ -214,3 +214,12 @@ def test_errors_of_an_extension_end_what_the_first_looks_proved(curator: Caller,
     curator("POST", f"/audits/{audit['id']}/extensions")
     reviewer.work_off(8, lambda number: "reject")
     assert curator("GET", f"/audits/{audit['id']}")["proven"] is None
+
+
+def test_a_drawn_sample_that_is_deleted_stays_an_error(curator: Caller, reviewer: Caller) -> None:
+    """Whoever deletes a sample that people would reject gains nothing by it."""
+    audit = curator.draw()
+    Sample.objects.filter(draws__place=0).delete()
+    reviewer.work_off(LOOKS - 1)
+    found = curator("GET", f"/audits/{audit['id']}")
+    assert (found["drawn"], found["looked"], found["agreed"]) == (LOOKS, LOOKS - 1, LOOKS - 1)

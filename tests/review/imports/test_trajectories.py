@@ -131,6 +131,20 @@ def test_bad_documents_are_named_and_the_others_arrive(project: Project) -> None
     assert "as samples" in bad_rows(bring(project, "trajectories", [pair, row(3, solved=True)]))["row 1"]
 
 
+def test_every_file_of_an_archive_is_in_the_account(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 1)
+    files = {"a.jsonl": json.dumps(row(1, solved=True)).encode(), "b.jsonl": json.dumps(row(2, solved=False)).encode()}
+    files |= {"notes.txt": b"Read me.", "screen.png": b"\x89PNG", "zz.csv": b"a,b"}
+    run = bring(project, "trajectories", as_zip(files), name="runs.zip")
+    told = {(one["field"], one["becomes"]): one["rows"] for one in run.result["account"] if "(files)" in one["field"]}
+    assert told == {
+        ("(files) *.jsonl", "rows"): 2,
+        ("(files) *.txt", "ignored: no layout reads it"): 1,
+        ("(files) *.png", "kept if a document names it"): 1,
+        ("(files) *.csv", "ignored: no layout reads it"): 1,
+    }
+
+
 def test_a_mapping_finds_messages_roles_and_columns(project: Project) -> None:
     messages = [{"role": "human", "content": "Go"}, {"role": "robot", "content": "Gone"}]
     given = {"log": {"turns": messages}, "passed": 0.5, "who": "gpt-x", "extra": 3}

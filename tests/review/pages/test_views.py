@@ -324,7 +324,7 @@ def test_the_number_of_queries_of_a_page_does_not_grow(
 ) -> None:
     for _ in range(6):
         make_duel(project)
-    with django_assert_max_num_queries(49):
+    with django_assert_max_num_queries(52):
         open_queue(client)
 
 

@@ -192,7 +192,7 @@ def test_a_long_session_opens_quickly_and_reads_a_bounded_number_of_rows(
 def test_a_sample_without_its_trajectory(client: Client, me: Access, project: Project) -> None:
     row, sample = rolled_out(project)
     row.delete()
-    assert "neither from a duel nor from a rollout" in page_of(client, sample)
+    assert "has neither answers nor a trajectory" in page_of(client, sample)
 
 
 def test_rest_has_the_trajectory_and_its_turns(client: Client, me: Access, project: Project) -> None:
@@ -242,3 +242,20 @@ def test_a_new_rollout_is_shown_beside_the_one_that_needed_it(client: Client, me
     launched = Run.objects.latest("pk")
     wanted = {"model": "operator-a", "samples": 1, "max_turns": 9, "filter": {"id": str(scenario.pk)}}
     assert wanted.items() <= launched.params.items() and launched.cloned_from_id == run.pk
+
+
+def test_a_chosen_view_stays_for_a_reload_and_for_the_next_sample(client: Client, me: Access, project: Project) -> None:
+    scenario = make_scenario(project)
+    for number in range(2):
+        rolled_out(project, scenario=scenario, sample_index=number)
+    page = open_queue(client)
+    assert "<h2>Terminal</h2>" in body(page)
+    shown = Lease.objects.get().sample
+    here = f"http://testserver{url('queue')}?order=newest"
+    part = client.get(f"{url('sample-sibling', shown.pk)}?view=conversation", headers=HTMX | {"HX-Current-URL": here})
+    assert part["HX-Replace-Url"] == f"{url('queue')}?order=newest&view=conversation"
+    assert "<h2>Conversation</h2>" in body(client.get(part["HX-Replace-Url"]))
+    decided = form(shown, action="approve", queue="order=newest", view="conversation")
+    after = client.post(url("sample-decide", shown.pk), decided, headers=HTMX)
+    assert after["HX-Replace-Url"] == f"{url('queue')}?order=newest&view=conversation"
+    assert "<h2>Conversation</h2>" in body(after) and 'name="view" value="conversation"' in body(after)

@@ -7,7 +7,7 @@ from sandbox.agent.shell_environment import Task
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.gate.gate import run_gate
 from sandbox.gate.play import Reference
-from sandbox.gate.report import CHECKER, GateVerdict, Line
+from sandbox.gate.report import CHECKER, GateVerdict, ReportLine
 from sandbox.protocol import Setup
 from tests.sandbox.fake import Answer, FakeBackend, FakeSession, ran
 
@@ -60,9 +60,9 @@ def test_a_scenario_that_takes_work_and_is_solved_by_its_reference_is_admitted()
     ]
     assert [session.terminal for session in rooms.sessions[:7]] == ["", "exit", "panic", *["exit"] * 4]
     assert verdict.checks[3].transcript == (
-        Line(WORK, "", 0, 0.01),
-        Line("exit"),
-        Line(CHECKER, "", 0, 0.01),
+        ReportLine(WORK, "", 0, 0.01),
+        ReportLine("exit"),
+        ReportLine(CHECKER, "", 0, 0.01),
     )
 
 

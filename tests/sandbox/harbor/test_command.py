@@ -26,6 +26,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_task(folder: Path, name: str, **script: object) -> Path:
     task = folder / "tasks" / name
     task.mkdir(parents=True)
+    (task / "task.toml").write_text('schema_version = "1.4"\n')
     (task / "script.json").write_text(json.dumps(script))
     return task
 
@@ -94,6 +95,19 @@ def test_a_file_that_was_cut_off_loses_no_trial(tmp_path: Path, cut: str) -> Non
     after = {trial.name for trial in job.trials()}
     kept = before - ({path.parent.name} if cut == "trial" else set())
     assert job.is_finished() and kept < after and len(after) == 4
+
+
+def test_a_trial_without_a_verdict_or_a_reason_is_run_again(tmp_path: Path) -> None:
+    plan = make_plan(make_task(tmp_path, "sum"), attempts=2)
+    job = Job(tmp_path / "job")
+    job.start(HARBOR, plan, secrets={})
+    waits(job)
+    path = next(job.path.glob("*/result.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "verifier_result": None, "reward_valid": False}))
+    assert sorted(trial.exception for trial in job.trials()) == ["", "CancelledError"]
+    job.start(HARBOR, plan, secrets={})
+    waits(job)
+    assert [trial.exception for trial in job.trials()] == ["", ""] and not path.exists()
 
 
 def test_harbor_ends_with_the_worker_that_watches_it(tmp_path: Path) -> None:

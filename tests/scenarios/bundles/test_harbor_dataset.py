@@ -60,7 +60,7 @@ def make_set(project: Project) -> None:
 def test_both_families_leave_with_their_provenance(project: Project, client: Client) -> None:
     make_set(project)
     answer = client.get("/api/v1/projects/shell/scenarios/harbor.zip?image=ubuntu:24.04")
-    packed = zipfile.ZipFile(io.BytesIO(b"".join(answer)))  # type: ignore[arg-type]
+    packed = zipfile.ZipFile(io.BytesIO(b"".join(answer)))
 
     (listed,) = json.loads(packed.read("registry.json"))
     tasks = {task["name"]: task["path"] for task in listed["tasks"]}

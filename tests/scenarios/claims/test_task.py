@@ -5,7 +5,7 @@ import pytest
 from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.claims.evidence import Evidence
-from sandbox.gate.state import Change, Entry
+from sandbox.gate.state import Entry, StateChange
 from tests.factories import BUNDLE
 from tests.scenarios.claims.seen import accepted, check_claim
 
@@ -13,13 +13,13 @@ Edits = dict[str, str | None]
 TABLE, OTHER = Entry("file", data=b"crane 4\nramp 7\n"), Entry("file", data=b"crane 9\nramp 7\n")
 SETTINGS = Entry("file", data=b"[crane]\nlimit = 10\n")
 KINDS = {
-    "made": Change(None, TABLE),
-    "edited": Change(TABLE, OTHER),
-    "config": Change(SETTINGS, Entry("file", data=b"[crane]\nlimit = 30\n")),
-    "removed": Change(TABLE, None),
-    "mode": Change(TABLE, Entry("file", 0o400, TABLE.data)),
-    "packed": Change(None, Entry("file", data=b"\x1f\x8b\x08\0\0")),
-    "folder": Change(None, Entry("folder", 0o755)),
+    "made": StateChange(None, TABLE),
+    "edited": StateChange(TABLE, OTHER),
+    "config": StateChange(SETTINGS, Entry("file", data=b"[crane]\nlimit = 30\n")),
+    "removed": StateChange(TABLE, None),
+    "mode": StateChange(TABLE, Entry("file", 0o400, TABLE.data)),
+    "packed": StateChange(None, Entry("file", data=b"\x1f\x8b\x08\0\0")),
+    "folder": StateChange(None, Entry("folder", 0o755)),
 }
 
 
@@ -61,7 +61,7 @@ def test_one_small_bundle_is_no_other_task() -> None:
     """The bundle that six combinations of axes once made six admitted scenarios of."""
     bundle = parse_bundle({**BUNDLE, "name": "greeting"})
     evidence = Evidence(
-        bundle, changes={"/home/agent/greeting.txt": Change(None, Entry("file", data=b"hello world\n"))}
+        bundle, changes={"/home/agent/greeting.txt": StateChange(None, Entry("file", data=b"hello world\n"))}
     )
     assert accepted(evidence, "task") == {"file-edit"}
     assert accepted(evidence, "provider") == {"script"}

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from curation.projects.models import Project, Role
 from curation.runs.models import Call, CallStatus, Item, Run
-from curation.trajectories.models import Pair, Replay, Trajectory
+from curation.trajectories.models import Marking, Pair, Replay, StepAdvantage, Trajectory
 from tests.factories import (
     called,
     make_endpoint,
@@ -18,6 +18,7 @@ from tests.factories import (
     make_project,
     make_run,
     make_scenario,
+    make_step_value,
     make_trajectory,
     make_turns,
     make_user,
@@ -44,6 +45,38 @@ def html(client: Client, path: str, status: int = 200, **headers: str) -> str:
 
 def page_of(client: Client, row: Trajectory, query: str = "") -> str:
     return html(client, f"trajectories/{row.pk}/{query}")
+
+
+def make_probed(project: Project) -> Trajectory:
+    """One whose third step is better, by a probe of two rounds, and whose second one is useless."""
+    row = make_trajectory(project)
+    probe = make_run(project, "probe", params={"model": row.model, "rounds": 2})
+    values = [make_step_value(row, at, probe, solved=8 if at == 3 else 1, rollouts=8) for at in range(4)]
+    for value, before in zip(values[1:], values, strict=False):
+        verdict = "better" if value.at == 3 else "alike"
+        found = {"verdict": verdict, "difference": 0.875, "low": 0.4, "high": 0.97, "unchanged": value.at != 3}
+        StepAdvantage.objects.create(value=value, against=before, **found)
+    row.text.marks = {"1": {"label": "correct"}, "2": {"label": "useless"}, "3": {"label": "correct"}}
+    row.text.save()
+    return row
+
+
+def test_the_values_of_steps_are_shown_beside_labels_of_people(client: Client, project: Project) -> None:
+    shown = page_of(client, make_probed(project))
+    part = shown.partition('id="values"')[2].partition("</section>")[0]
+    assert "100 % (58–100 %), n 8" in part and "+88 (+40 to +97)" in part
+    assert "2 of 3 labels of people say the same." in part
+    assert '"hovertemplate": "step %{x}: %{y:.0f} % solved' in part
+    assert part.count("useless") >= 2
+
+
+def test_labels_of_others_stay_hidden_beside_values(client: Client, project: Project) -> None:
+    row = make_probed(project)
+    other = make_user("bob")
+    Marking.objects.create(trajectory=row, author=other, before={}, after=row.text.marks)
+    project.settings_json = {**project.settings_json, "review": {"blind": True}}
+    project.save()
+    assert "labels of people" not in page_of(client, row)
 
 
 def test_an_imported_run_has_its_source_rewards_and_siblings(client: Client, project: Project) -> None:

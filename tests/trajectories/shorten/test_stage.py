@@ -38,7 +38,8 @@ def test_a_session_without_its_useless_steps_is_recorded_if_it_still_solves(
     assert found.text.exchange == []
     assert run.result == {"solved": 1, "not_solved": 0, "cut": 1}
     assert not operators.asked
-    assert Scenario.objects.annotate(tried=TRIED).get().tried == 1  # nobody played the shorter one
+    # Nobody played the shorter one.
+    assert Scenario.objects.annotate(tried=TRIED).values_list("tried", flat=True).get() == 1
 
 
 def test_a_session_that_needs_the_step_is_left_as_it_was(operators: Operators, rooms: FakeBackend) -> None:

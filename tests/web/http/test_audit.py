@@ -284,6 +284,7 @@ PREPARE: dict[str, Prepare] = {
     f"POST {SLUG}/rounds": _operator,
     f"POST {SLUG}/audits": _to_audit,
     f"POST {V1}/audits/{{audit_id}}/guarantees": _proven,
+    f"POST {V1}/audits/{{audit_id}}/extensions": _without_guarantee,
     f"DELETE {V1}/audits/{{audit_id}}": _without_guarantee,
     f"POST {V1}/rounds/{{round_id}}/export": _reviewed_round,
     f"POST {V1}/samples/bulk/undo": _decided,

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from curation.web.checks import private_data
+from curation.web.apps import private_data
 from tests.factories import make_project, make_user
 
 

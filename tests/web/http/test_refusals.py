@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
@@ -21,13 +22,14 @@ from curation.assignments.models import Assignment
 from curation.duels.models import Duel, Exclusion, Prompt, Reign
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Evaluation, Experiment, Split
 from curation.exports.models import Export, ExportFile, Round, SavedRecipe
-from curation.guarantees.models import Audit, Guarantee
+from curation.guarantees.models import Audit, AuditSet, Guarantee
 from curation.imports.models import SavedMapping
 from curation.labels.models import Question
 from curation.llm.models import Endpoint
 from curation.notifications.models import Notification
 from curation.predictions.models import ApprovalModel, Cluster, ClusteredSample, Prediction
 from curation.projects.models import Deletion, Invitation, Project, Role
+from curation.review.guarantees.sets import ROW, packed
 from curation.review.models import Lease, Revision, Suggestion
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
@@ -130,6 +132,7 @@ def rows(owner: User) -> Rows:
     promise = {"score": "score", "size": 1, "alpha": 0.5, "delta": 0.5, "seed": 1, "set_sha256": "0" * 64, "samples": 2}
     promise |= {"drawn": 1, "extensions": 1}
     audit = Audit.objects.create(project=project, created_by=owner, levels=[[0.0, 2]], **promise)
+    AuditSet.objects.create(audit=audit, data=packed(np.array([(duel.sample_id, 1, 0.0)], dtype=ROW)))
     made = {"created_by": owner, "threshold": 0.0, "batch": "g", "samples": 1, "finished": True}
     guarantee = Guarantee.objects.create(project=project, audit=audit, **made)
     reasons = [["score", 70.0, 0.4]]

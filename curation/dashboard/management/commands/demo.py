@@ -30,8 +30,8 @@ from curation.dashboard.demo.supervisor import (
     require_port,
 )
 from curation.dashboard.system.health import UNFINISHED
+from curation.dashboard.system.static_files import collect_static_files
 from curation.projects.models import Project
-from curation.web.static_files import collect_static_files
 
 DATA_FILES = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections, transaction
 
 from curation.dashboard.demo.supervisor import StartFailed, become_supervisor, lock_data_folder, require_port
-from curation.web.static_files import collect_static_files
+from curation.dashboard.system.static_files import collect_static_files
 
 logger = logging.getLogger(__name__)
 ADMIN = "admin"

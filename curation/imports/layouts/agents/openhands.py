@@ -48,7 +48,10 @@ _BECOMES = {
 
 
 def fits(document: Mapping[str, Any]) -> bool:
-    return isinstance(document.get("history"), list) and "instance_id" in document and "test_result" in document
+    """Whether a document is a row of an evaluation, or of the resolver of issues."""
+    if not isinstance(document.get("history"), list):
+        return False
+    return {"instance_id", "test_result"} <= document.keys() or {"issue", "git_patch"} <= document.keys()
 
 
 def fits_events(document: Mapping[str, Any]) -> bool:
@@ -75,14 +78,15 @@ def fits_completion(document: Mapping[str, Any]) -> bool:
 def read(document: Mapping[str, Any]) -> Reading:
     """Return the session of a row. Raises `RowRefused`."""
     fields = Fields(document)
-    instance = str(fields.take("instance_id", _BECOMES["instance_id"]))
+    issue = fields.take("issue", "instance_id") or {}
+    instance = str(fields.take("instance_id", _BECOMES["instance_id"]) or _instance_of(issue))
     history = fields.take("history", _BECOMES["history"])
     conversation = _conversation(_flat(history), "history", fields)
     metrics = fields.take("metrics", _BECOMES["metrics"]) or {}
     about = fields.take("metadata", "metadata") or {}
     result = fields.take("test_result", "metadata") or {}
     tested = {name: value for name, value in result.items() if name != "test_output"}
-    metadata: Json = {"metadata": about, "test_result": tested} | fields.rest(_BECOMES)
+    metadata: Json = {"metadata": about, "test_result": tested, "issue": issue} | fields.rest(_BECOMES)
     model = (about.get("llm_config") or about.get("llm") or {}).get("model")
     agent = {"name": about.get("agent_class") or AGENT, "version": about.get("openhands_sdk_version") or "unknown"}
     session = conversation.session(
@@ -154,6 +158,12 @@ class _Conversation:
         return Session(layout=layout, steps=read.steps, agent=agent | tools, learned=read.learned, **rest)
 
 
+def _instance_of(issue: Mapping[str, Any]) -> str:
+    """Return the id of an issue of the resolver in the form of SWE-bench."""
+    named = [str(issue.get(name) or "") for name in ("owner", "repo", "number")]
+    return "{}__{}-{}".format(*named) if all(named) else ""
+
+
 def _flat(history: Any) -> list[Any]:
     """Return the events; the oldest files have pairs of an action and its observation."""
     return [event for one in history or [] for event in (one if isinstance(one, list) else [one])]
@@ -162,13 +172,27 @@ def _flat(history: Any) -> list[Any]:
 def _conversation(events: Any, path: str, fields: Fields) -> _Conversation:
     found = _Conversation()
     for index, event in enumerate(events):
-        if not isinstance(event, dict) or "source" not in event:
-            raise RowRefused(f"{path}.{index} is no event: it has no source")
+        if not isinstance(event, dict):
+            raise RowRefused(f"{path}.{index} is no event of OpenHands")
+        event = _with_source(event, f"{path}.{index}")
         word = next((name for name in ("kind", "action", "observation") if event.get(name)), "")
         if not word or not _ADD[word](found, event):
             name = str(event.get(word) or "other")
             fields.became(f"{path}.{index}.{name}", _CONDENSED if "ondens" in name else _UNSEEN)
     return found
+
+
+def _with_source(event: Json, path: str) -> Json:
+    """Return an event with its source. The oldest files have none: there, an action that is no message is the agent's,
+    and what it returned the environment's. Raises `RowRefused` for a message, which the agent or the user may have
+    written."""
+    if "source" in event:
+        return event
+    if event.get("observation") or event.get("action") not in (None, "message"):
+        return {**event, "source": "environment" if event.get("observation") else "agent"}
+    raise RowRefused(
+        f'{path} does not say who wrote it: add "source" ("agent" or "user") to the messages of these events'
+    )
 
 
 def _add_action(found: _Conversation, event: Json) -> bool:

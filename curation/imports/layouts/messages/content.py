@@ -102,6 +102,11 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
         content.calls.append(read_call(part, path, fields))
     elif kind in RESULTS:
         content.results.append(_result(part, path, fields))
+    elif kind == "toolRequest" and isinstance(call := _settled(part.get("toolCall")), Mapping):
+        content.calls.append(read_call({**call, "id": part.get("id")}, path, fields))
+    elif kind == "toolResponse":
+        given = _settled(part.get("toolResult"))
+        content.results.append(Result(read_result(given, path, fields), str(part.get("id") or "")))
     elif kind == "audio" and isinstance(part.get("source"), Mapping):  # of ATIF
         content.parts.append(dict(part))
     elif kind in SEALED:
@@ -183,6 +188,11 @@ def _result(part: Mapping[str, Any], path: str, fields: Fields) -> Result:
     identifier = part.get("tool_use_id") or part.get("call_id") or part.get("tool_call_id") or part.get("id") or ""
     extra = {"is_error": True} if part.get("is_error") else {}
     return Result(read_result(given, path, fields), str(identifier), extra)
+
+
+def _settled(given: Any) -> Any:
+    """Return the value of a call or result of Goose, or the error in its place."""
+    return given.get("value", given.get("error")) if isinstance(given, Mapping) else None
 
 
 def _unwrapped(response: Any) -> Any:

@@ -17,7 +17,7 @@ from curation.imports.layouts.messages.content import Content, Result, read_cont
 from curation.imports.layouts.messages.items import ITEMS, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
 from curation.imports.layouts.messages.steps import CALL, Steps
-from curation.imports.layouts.messages.thinking import split_thinking
+from curation.imports.layouts.messages.thinking import may_think, split_thinking
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 
@@ -133,7 +133,7 @@ class _Reader:
         if not (isinstance(word, str) and isinstance(text, str)):
             return False
         role = self._roles.get(word)
-        if role == "agent" and "think" not in text:
+        if role == "agent" and not may_think(text):
             self.steps.add_agent(text)
         elif role in ("system", "user") and text:
             self.steps.add(role, text)

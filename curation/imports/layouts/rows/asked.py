@@ -15,6 +15,12 @@ _TASK = (
     *("instruction", "context", "passage", "question", "problem", "problem_statement", "query", "text", "input"),
     *("choices", "options"),
 )
+# What a person said last, in rows of chats without a task; only the first of these.
+_SAID = ("message", "user_message", "user_input", "user_prompt", "utterance", "request", "user", "human")
+_HISTORIES = (
+    *("history", "chat_history", "conversation_history", "message_history", "dialogue_history", "dialog_history"),
+    *("previous_messages", "past_messages", "context_messages"),
+)
 
 
 def read_prompt(columns: Columns) -> Messages:
@@ -26,17 +32,35 @@ def read_prompt(columns: Columns) -> Messages:
 
 
 def read_task(columns: Columns) -> Messages:
-    """Return the earlier questions and answers of an Alpaca row, then the task from its columns."""
+    """Return the task from its columns, or what a person said last in a chat."""
+    if names := columns.present(_TASK):
+        asked = "\n".join(flat(columns.take(name, "user message")) for name in names)
+        return columns.messages([_user(asked)], names[0])
+    for name in columns.present(_SAID)[:1]:
+        given = columns.take(name, "user message")
+        return columns.messages([given if is_message(given) else _user(flat(given))], name)
+    return columns.messages([], "")
+
+
+def read_history(columns: Columns) -> Messages:
+    """Return what was said before the prompt or task: messages, or pairs of question and answer as of Alpaca."""
+    for name in columns.present(_HISTORIES):
+        given = columns.get(name)
+        if isinstance(given, list):
+            columns.take(name, "steps")
+            return columns.messages(_turns(given, name), name)
+    return columns.messages([], "")
+
+
+def _turns(given: list[Any], name: str) -> list[Any]:
+    if all(map(is_message, given)):
+        return given
     messages: list[Json] = []
-    history = columns.get("history")
-    if isinstance(history, list):
-        columns.take("history", "steps")
-        for index, turn in enumerate(history):
-            if not isinstance(turn, list) or len(turn) != 2:
-                raise RowRefused(f"history.{index} is not a pair of question and answer")
-            messages += [_user(flat(turn[0])), {"role": "assistant", "content": flat(turn[1])}]
-    asked = "\n".join(flat(columns.take(name, "user message")) for name in columns.present(_TASK))
-    return columns.messages([*messages, _user(asked)] if asked else messages, "history")
+    for index, turn in enumerate(given):
+        if not isinstance(turn, list) or len(turn) != 2:
+            raise RowRefused(f"{name}.{index} is not a pair of question and answer, nor a message")
+        messages += [_user(flat(turn[0])), {"role": "assistant", "content": flat(turn[1])}]
+    return messages
 
 
 def read_system(columns: Columns, *more: str) -> Step | None:

@@ -12,7 +12,7 @@ from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
-from curation.imports.layouts.rows.asked import read_prompt, read_system, read_task
+from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.columns import Columns, is_message
 from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
@@ -110,7 +110,13 @@ def _read(columns: Columns, metadata: Json) -> Session:
         found.layout = _layout_of_sides(columns, is_duel)
         found.steps, endings = split_common(found.steps, read_endings(columns, sides))
     elif not name:
+        is_asked = any(step["source"] != "system" for step in found.steps)
         endings = _answers(columns, found)
+        if not is_asked and (endings or found.steps):
+            raise RowRefused(
+                "nothing stands before the answer: no column is known to be its prompt. Map the column of the prompt; "
+                f"the row has {', '.join([*columns.fields][:12])}"
+            )
     if not found.steps and not endings:
         raise RowRefused(f"no layout of training data has the columns {', '.join([*columns.fields][:12]) or 'none'}")
     label = None if endings else _label(columns, found)
@@ -156,10 +162,12 @@ def _before(columns: Columns, name: str) -> _Conversation:
     else:
         layout, read = ALPACA if "instruction" in columns else TASKS, read_task(columns)
     found = _Conversation(layout)
+    earlier = read_history(columns) if layout in (COMPLETIONS, ALPACA, TASKS) else Messages([], {}, [])
     if system := read_system(columns, *more):
-        first = read.steps[0] if read.steps else {}
+        first = next(iter([*earlier.steps, *read.steps]), {})
         if first.get("source") != "system" or first["message"] != system["message"]:
             found.add(Messages([system], {}, []))
+    found.add(earlier)
     found.add(read)
     return found
 

@@ -13,6 +13,8 @@ from curation.imports.sources.rows import RowRefused
 LONGEST_NAME = 200
 # A longer text is no value to filter by.
 LONGEST_METADATA = 2_000
+_TOO_LONG = f"ignored: a text of more than {LONGEST_METADATA:,} characters, unless it is mapped to metadata"
+_NESTED = "ignored: a list or an object, unless it is mapped to metadata"
 _IDS = ("traj_id", "trajectory_id", "id", "uuid")
 _TASKS = ("task_id", "task_name", "task")
 _GROUPS = ("group", "group_id")
@@ -116,7 +118,11 @@ class _Left:
         return int(self.take(found[0], "attempt")) if found else None
 
     def metadata(self) -> Json:
-        return {name: self.take(name, "metadata") for name in self.find(list(self._values), _is_metadata)}
+        """Return the short values, and say of the others why they are ignored."""
+        found = {name: self.take(name, "metadata") for name in self.find(list(self._values), _is_metadata)}
+        for name, value in self._values.items():
+            self._fields.take(name, _TOO_LONG if isinstance(value, str) else _NESTED)
+        return found
 
     def verdict(self) -> Verdict:
         rewards: dict[str, float] = {}

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from curation.imports.layouts.agents import openhands
@@ -97,3 +99,44 @@ def test_every_field_of_a_row_has_an_account() -> None:
     account = becomes(documents(golden("openhands"))["v0/output.jsonl:1"])
     assert account["instruction"] == "ignored: the first message has it"
     assert account["instance"] == account["test_result"] == "metadata"
+
+
+ISSUE = {"owner": "acme", "repo": "billing", "number": 7, "title": "Totals", "body": "Wrong."}
+RESOLVED: dict[str, Any] = {
+    "issue": ISSUE,
+    "issue_type": "issue",
+    "instruction": "Fix it.",
+    "base_commit": "1a2b3c",
+    "git_patch": "diff",
+    "metrics": {"accumulated_cost": 0.2},
+    "success": True,
+    "comment_success": None,
+    "success_explanation": "The totals are right.",
+    "error": None,
+    "history": [
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Fix it."}},
+        {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look."}},
+        {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "a.py"},
+    ],
+}
+
+
+def test_rows_of_the_resolver_are_runs_of_their_issue() -> None:
+    reading = openhands.read(RESOLVED)
+    (session,) = reading.sessions
+    assert said(session) == [("user", "Fix it."), ("agent", "I look.")]
+    assert (session.origin.instance_id, session.origin.repo) == ("acme__billing-7", "acme/billing")
+    # A model guessed the success; nobody tested it.
+    assert session.verdict.outcome == Outcome.UNKNOWN and session.metadata["success"] is True
+    assert {one["field"] for one in reading.account.entries()} >= {name for name in RESOLVED if RESOLVED[name]}
+
+
+def test_the_oldest_events_have_no_source() -> None:
+    action = {"action": "run", "args": {"command": "ls", "thought": "I look."}}
+    told = {**RESOLVED["history"][0]}
+    history = [told, [action, {"observation": "run", "content": "a.py"}]]
+    (session,) = openhands.read(RESOLVED | {"history": history}).sessions
+    assert said(session) == [("user", "Fix it."), ("agent", "I look.")]
+    told.pop("source")
+    with pytest.raises(RowRefused, match='history.0 does not say who wrote it: add "source"'):
+        openhands.read(RESOLVED | {"history": history})

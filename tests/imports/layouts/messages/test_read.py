@@ -198,6 +198,8 @@ def test_what_is_not_understood_refuses_the_row_by_its_path_and_name(message: An
     [
         ("<think>\nIt is short.\n</think>\n\npwd", "pwd", "It is short."),
         ("<thinking>It is short.</thinking>pwd", "pwd", "It is short."),
+        ("<reasoning>It is short.</reasoning>\n<reflection>It is.</reflection>pwd", "pwd", "It is short.\n\nIt is."),
+        ("<seed:think>It is short.</seed:think>pwd", "pwd", "It is short."),
         ("The user wants the folder.\n</think>\n\npwd", "pwd", "The user wants the folder."),
         ("<think>a</think>\n<think>b</think>pwd", "pwd", "a\n\nb"),
         ("<think>\n\n</think>\n\npwd", "pwd", None),

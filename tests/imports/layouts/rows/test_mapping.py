@@ -53,7 +53,7 @@ def test_a_mapped_row_is_a_session_with_its_outcome() -> None:
     assert {(entry["field"], entry["becomes"]) for entry in account.entries()} == {
         ("episode.log", "steps"),
         ("episode.log[]", "ignored"),
-        ("episode", "ignored"),
+        ("episode", "ignored: a list or an object, unless it is mapped to metadata"),
         ("ok", "outcome"),
         ("grade", "reward.tests"),
         ("who", "model"),

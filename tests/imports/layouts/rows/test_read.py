@@ -42,6 +42,25 @@ ROWS: dict[str, tuple[dict[str, Any], str, Said, dict[str, Said]]] = {
         [BRIEF, ASKED, TOLD],
         {},
     ),
+    "chat history of messages": (
+        {"chat_history": [USER, LIE], "message": "Ask.", "response": "Tell.", "system_prompt": "Brief."},
+        "tasks (question, answer)",
+        [BRIEF, ASKED, LIED, ASKED, TOLD],
+        {},
+    ),
+    "history of pairs": (
+        {"conversation_history": [["Ask.", "Lie."]], "user_input": "Ask.", "response": "Tell."},
+        "tasks (question, answer)",
+        [ASKED, LIED, ASKED, TOLD],
+        {},
+    ),
+    "history before a prompt": (
+        {"history": [USER, LIE], "prompt": "Ask.", "completion": "Tell."},
+        "completions (prompt, completion)",
+        [ASKED, LIED, ASKED, TOLD],
+        {},
+    ),
+    "a message as an object": ({"message": USER, "response": "Tell."}, "tasks (question, answer)", [ASKED, TOLD], {}),
     "sharegpt": (
         {"conversations": [{"from": "human", "value": "Ask."}, {"from": "gpt", "value": "Tell."}], "system": "Brief."},
         "sharegpt rows (conversations)",
@@ -196,6 +215,12 @@ def test_every_layout_is_recognised_by_its_columns(name: str) -> None:
         ({"messages": [USER, AGENT], "instance_id": "x" * 201}, "instance_id is not a text of at most 200"),
         ({"prompt": "a", "completion": "b", "label": 1}, "label is not true or false"),
         ({"instruction": "a", "output": "b", "history": [["a"]]}, "history.0 is not a pair"),
+        ({"chat_history": [USER, "a"], "message": "b", "response": "c"}, "chat_history.0 is not a pair"),
+        (
+            {"said_by_a_person": "Which file?", "response": "a.txt"},
+            "no column is known to be its prompt.*said_by_a_person",
+        ),
+        ({"system": "Brief.", "output": "a.txt"}, "nothing stands before the answer"),
         ({"prompt": "a", "chosen": [{"type": "file"}], "rejected": "b"}, "chosen.0 has the role 'file'"),
     ],
 )
@@ -279,9 +304,10 @@ def test_the_outcome_and_its_surroundings_are_read() -> None:
     assert session.agent == {"model_name": "m", "name": "swe-agent"}
     assert session.metadata == {"exit_status": "exit_cost", "language": "python", "n_tokens": 512}
     assert session.usage.cost_usd == 0.25
-    becomes = {(entry["field"], entry["becomes"]) for entry in account.entries()}
-    assert {("resolved", "reward.resolved"), ("language", "metadata"), ("test_result", "ignored")} <= becomes
-    assert ("patch", "ignored") in becomes and "nothing" not in {name for name, _ in becomes}
+    becomes = {entry["field"]: entry["becomes"] for entry in account.entries()}
+    assert (becomes["resolved"], becomes["language"]) == ("reward.resolved", "metadata") and "nothing" not in becomes
+    assert becomes["test_result"] == "ignored: a list or an object, unless it is mapped to metadata"
+    assert becomes["patch"] == "ignored: a text of more than 2,000 characters, unless it is mapped to metadata"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,180 @@
+"""Sessions of Gemini CLI and opencode: messages in a form of their own, each call with its result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.session import Json, Origin, Session, Usage, Verdict
+from curation.imports.sources.rows import RowRefused
+
+GEMINI, OPENCODE = "Gemini CLI session", "opencode session"
+_UNSEEN = "ignored: the model does not see it"
+# Messages of the program to the person.
+_SAID_BY_PROGRAM = frozenset(("info", "error", "warning", "quit", "help", "about", "stats"))
+# What becomes of the fields of a message, a call and its state; steps have those without a word. Others are ignored.
+_OF_GEMINI = dict.fromkeys(("type", "content", "thoughts", "toolCalls"), "") | {"tokens": "usage", "model": "agent"}
+_OF_CALL = dict.fromkeys(("id", "name", "args", "result"), "")
+_OF_INFO = {"role": "", "modelID": "agent", "tokens": "usage", "cost": "usage", "error": "exception"}
+_OF_PART = dict.fromkeys(("type", "text", "callID", "tool", "state", "mime", "url"), "")
+_OF_STATE = dict.fromkeys(("input", "output", "error"), "")
+# Parts of opencode that are no text: steps, states of files, and what the program did.
+_PARTS_LEFT_OUT = frozenset(
+    ("step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction", "subtask")
+)
+
+
+def fits_gemini(document: Mapping[str, Any]) -> bool:
+    messages = document.get("messages")
+    if not isinstance(messages, list) or "sessionId" not in document:
+        return False
+    return any(isinstance(one, dict) and one.get("type") == "gemini" for one in messages)
+
+
+def fits_opencode(document: Mapping[str, Any]) -> bool:
+    messages = document.get("messages")
+    if not isinstance(messages, list) or not isinstance(document.get("info"), dict):
+        return False
+    return all(isinstance(one, dict) and {"info", "parts"} <= one.keys() for one in messages)
+
+
+def read_gemini(document: Mapping[str, Any]) -> Reading:
+    """Return the session of a file of Gemini CLI. Raises `RowRefused`."""
+    fields = Fields(document)
+    messages: list[Json] = []
+    used: list[Json] = []
+    model = ""
+    for index, one in enumerate(fields.take("messages", "steps")):
+        kind, content, path = one.get("type"), one.get("content"), f"messages.{index}"
+        _tell(fields, path, one, _OF_GEMINI)
+        if kind == "user":
+            messages.append({"role": "user", "content": content})
+        elif kind == "gemini":
+            model = one.get("model") or model
+            used.append(one.get("tokens") or {})
+            thoughts = [
+                f"{thought.get('subject', '')}\n{thought.get('description', '')}"
+                for thought in one.get("thoughts") or []
+            ]
+            calls = one.get("toolCalls") or []
+            for place, call in enumerate(calls):
+                _tell(fields, f"{path}.toolCalls.{place}", call, _OF_CALL)
+            answers = [(call, _answer_of(call.get("result"))) for call in calls]
+            messages += _answered(
+                content, thoughts, [(_call(c["id"], c["name"], c.get("args")), a) for c, a in answers]
+            )
+        elif kind in _SAID_BY_PROGRAM:
+            fields.became(f"messages.{index}.{kind}", _UNSEEN)
+        else:
+            raise RowRefused(f"messages.{index} has the type {kind!r}, which is not known"[:300])
+    usage = Usage(*(_sum(used, name) for name in ("input", "output", "cached")))
+    origin = Origin(id=str(fields.take("sessionId", "id")))
+    return _reading(GEMINI, "gemini-cli", messages, fields, model=model, usage=usage, origin=origin)
+
+
+def read_opencode(document: Mapping[str, Any]) -> Reading:
+    """Return the session that opencode exports. Raises `RowRefused`."""
+    fields = Fields(document)
+    about = fields.take("info", "metadata")
+    messages: list[Json] = []
+    used: list[Json] = []
+    model, exception = "", ""
+    for index, one in enumerate(fields.take("messages", "steps")):
+        info, path = one["info"], f"messages.{index}.parts"
+        _tell(fields, f"messages.{index}.info", info, _OF_INFO)
+        texts: list[Json] = []
+        thoughts: list[str] = []
+        calls: list[tuple[Json, str | None]] = []
+        for place, part in enumerate(one["parts"]):
+            kind = part.get("type")
+            _tell(fields, f"{path}.{place}", part, _OF_PART)
+            if kind == "text":
+                texts.append({"type": "text", "text": part.get("text")})
+            elif kind == "reasoning":
+                thoughts.append(part.get("text") or "")
+            elif kind == "tool":
+                state = part.get("state") or {}
+                _tell(fields, f"{path}.{place}.state", state, _OF_STATE)
+                answer = state.get("output", state.get("error"))
+                calls.append((_call(part.get("callID"), part.get("tool"), state.get("input")), answer))
+            elif kind == "file" and str(part.get("mime")).startswith("image/"):
+                texts.append({"type": "image_url", "image_url": {"url": part.get("url")}})
+            elif kind == "file" or kind in _PARTS_LEFT_OUT:
+                fields.became(
+                    f"{path}.{place}.{kind}", _UNSEEN if kind != "file" else "ignored: a text beside it has the file"
+                )
+            else:
+                raise RowRefused(f"{path}.{place} has the type {kind!r}, which is not known"[:300])
+        if info.get("role") == "assistant":
+            model = info.get("modelID") or model
+            used.append({**(info.get("tokens") or {}), "cost": info.get("cost")})
+            exception = str((info.get("error") or {}).get("name") or "")
+            messages += _answered(texts, thoughts, calls)
+        else:
+            messages.append({"role": info.get("role"), "content": texts})
+    usage = Usage(_sum(used, "input"), _sum(used, "output"), cost_usd=_sum(used, "cost"))
+    return _reading(
+        OPENCODE,
+        "opencode",
+        messages,
+        fields,
+        model=model,
+        usage=usage,
+        origin=Origin(id=str(about.get("id") or "")),
+        verdict=Verdict(exception=exception),
+        metadata={"info": about},
+    )
+
+
+def _tell(fields: Fields, path: str, value: Mapping[str, Any], becomes: Mapping[str, str]) -> None:
+    """Account for the fields of an object in a message."""
+    for name in value:
+        if word := becomes.get(name, IGNORED):
+            fields.became(f"{path}.{name}", word)
+
+
+def _reading(layout: str, agent: str, messages: list[Json], fields: Fields, *, model: str, **rest: Any) -> Reading:
+    read = read_messages(messages, "messages", fields)
+    metadata = rest.pop("metadata", {}) | fields.rest()
+    named = {"name": agent, "version": "unknown"} | ({"model_name": model} if model else {})
+    session = Session(layout=layout, steps=read.steps, agent=named, metadata=metadata, **rest)
+    return Reading([session], fields.account())
+
+
+def _answered(content: Any, thoughts: list[str], calls: list[tuple[Json, str | None]]) -> list[Json]:
+    """Return the message of an answer, and one for the result of each call that ended."""
+    message: Json = {"role": "assistant", "content": content or ""}
+    if thoughts:
+        message["reasoning_content"] = "\n\n".join(thoughts)
+    if calls:
+        message["tool_calls"] = [call for call, _ in calls]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": answer} for call, answer in calls if answer is not None
+    ]
+    return [message, *results]
+
+
+def _call(identifier: Any, name: Any, arguments: Any) -> Json:
+    return {"id": str(identifier or ""), "function": {"name": name, "arguments": arguments or {}}}
+
+
+def _answer_of(result: Any) -> str | None:
+    """Return the text of a result, which is a list of Gemini's parts, or None for a call that has none."""
+    if result is None or isinstance(result, str):
+        return result
+    texts = []
+    for part in result if isinstance(result, list) else [result]:
+        answer = part.get("functionResponse") if isinstance(part, dict) else None
+        value = (answer or {}).get("response", part if isinstance(part, str) else (part or {}).get("text"))
+        if isinstance(value, dict) and len(value) == 1:
+            (value,) = value.values()
+        texts.append(value if isinstance(value, str) else orjson.dumps(value).decode())
+    return "\n".join(texts)
+
+
+def _sum(used: list[Json], name: str) -> Any:
+    found = [one[name] for one in used if isinstance(one.get(name), int | float)]
+    return sum(found) if found else None

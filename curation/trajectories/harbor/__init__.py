@@ -1,0 +1,1 @@
+"""Trials of tasks by Harbor's agents, as runs of ours."""

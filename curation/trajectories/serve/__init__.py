@@ -1,0 +1,1 @@
+"""A project's admitted scenarios as an environment for trainers."""

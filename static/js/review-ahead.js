@@ -1,0 +1,132 @@
+// The next samples of the queue (#review[data-ahead]) are fetched ahead, each leased to this person. A decision shows the next one at
+// once and is sent behind it, one after the other. A decision that fails brings its sample back, with the reason. Samples that are
+// not shown are released when the page is left, or when it shows another sample than the next. Loaded after the modules that ask
+// questions before a decision.
+
+const MOST = 2;
+let ahead = []; // { root, since }, the first is shown next
+let filling = false;
+let generation = 0;
+let sent = Promise.resolve();
+let underWay = 0;
+
+const review = () => document.querySelector("#review[data-sample]");
+const token = () => JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+const post = (url, body) => fetch(url, { method: "POST", body, keepalive: true, headers: { "X-CSRFToken": token(), "HX-Request": "true", "X-Requested-With": "fetch" } });
+const send = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
+
+function rootOf(html) {
+  const holder = document.createElement("template");
+  holder.innerHTML = html;
+  return holder.content.querySelector("#review");
+}
+
+async function fill() {
+  const url = review()?.dataset.ahead;
+  if (!url || filling || ahead.length >= MOST) return;
+  filling = true;
+  const mine = generation;
+  let root = null;
+  try {
+    const response = await post(url);
+    if (response.status === 200) root = rootOf(await response.text());
+  } catch { /* without it the next sample comes with the answer to the decision */ }
+  filling = false;
+  if (root && mine === generation) {
+    ahead.push({ root, since: performance.now() });
+    fill();
+  } else if (root) release();
+}
+
+function release() {
+  const url = review()?.dataset.aheadRelease;
+  if (!url) return;
+  const form = new FormData();
+  form.set("csrfmiddlewaretoken", token());
+  navigator.sendBeacon(url, form);
+}
+
+function drop() {
+  generation += 1;
+  if (ahead.length > 0) release();
+  ahead = [];
+}
+
+function show(root) {
+  review().replaceWith(root);
+  window.htmx.process(root);
+  window.htmx.trigger(root, "htmx:load", { elt: root });
+}
+
+// The parts of the page that a saved decision changes.
+function update(html) {
+  const holder = document.createElement("template");
+  holder.innerHTML = html;
+  for (const part of [...holder.content.children]) {
+    const here = document.getElementById(part.id);
+    if (!here) continue;
+    const isLease = part.id.startsWith("lease-"); // whose own attributes extend it
+    if (isLease) here.replaceWith(part);
+    else here.replaceChildren(...part.childNodes);
+    window.htmx.process(isLease ? part : here);
+    window.htmx.trigger(isLease ? part : here, "htmx:load", { elt: isLease ? part : here });
+  }
+}
+
+async function deliver(url, values, old) {
+  let reason = "The server could not be reached.";
+  try {
+    const response = await post(url, values);
+    const text = await response.text();
+    if (response.headers.get("X-Winnow-Refused")) send("session:ended");
+    else if (response.ok) {
+      update(text);
+      return send("say", JSON.parse(response.headers.get("HX-Trigger") ?? "{}").say);
+    }
+    const now = rootOf(text);
+    if (now) return bringBack(now, "It changed meanwhile."); // the sample as it is now, with the reason
+    reason = text.startsWith("{") ? JSON.parse(text).detail : `The server answered ${response.status}.`;
+  } catch { /* the reason is there */ }
+  bringBack(old, reason);
+}
+
+function bringBack(root, reason) {
+  drop();
+  show(root);
+  send("toast", { title: `Sample ${root.dataset.sample} is not decided`, text: reason, tone: "bad", id: "not-decided" });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("#review button, #review a[href]");
+  if (!button) return;
+  const form = button.name === "action" && button.form?.id === "decide" ? button.form : null;
+  // An older one is fetched again, since its lease may lapse.
+  if (ahead.length > 0 && performance.now() - ahead[0].since > 1000 * review().dataset.aheadSeconds) drop();
+  if (form && ahead.length > 0) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const old = review();
+    const values = new FormData(form, button);
+    button.closest("dialog")?.close();
+    const { root } = ahead.shift();
+    values.set("ahead", root.dataset.sample);
+    show(root);
+    underWay += 1;
+    sent = sent.then(() => deliver(form.getAttribute("action"), new URLSearchParams(values), old)).finally(() => { underWay -= 1; });
+  } else if (underWay > 0 && (form || button.matches("[form=decide][hx-post], .keybar [href]"))) {
+    // What comes after a decision waits for it: an undo must not undo the one before.
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    document.dispatchEvent(new Event("review:held"));
+    sent.then(() => { if (button.isConnected) button.click(); });
+  }
+}, true);
+
+document.addEventListener("htmx:beforeSend", (event) => {
+  if (event.detail.target?.id === "review" && !event.detail.elt.closest("[data-background]")) drop();
+});
+document.addEventListener("htmx:load", (event) => {
+  if (event.detail.elt.id === "review") setTimeout(fill, 0);
+});
+window.addEventListener("pagehide", drop);
+setTimeout(fill, 0);

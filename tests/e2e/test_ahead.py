@@ -1,0 +1,96 @@
+"""Samples that are fetched ahead, in Chromium: shown at once, decided in order, given back when they are not used."""
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+from pytest_django.live_server_helper import LiveServer
+
+from curation.projects.models import Project
+from curation.review.models import Decision, Lease
+from curation.samples.models import Sample
+from tests.e2e.conftest import tab_of
+from tests.e2e.test_review import at, duels, press
+from tests.factories import make_member, make_project
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+DECIDES = re.compile(r"/decide/$")
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", settings_json={"review": {"one_key": True}})
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    with tab_of(browser, live_server, make_member(project), expected=("500", "503")) as page:
+        yield page
+
+
+def fetched(count: int) -> None:
+    until = time.monotonic() + 20
+    while Lease.objects.filter(ahead=True).count() != count:
+        assert time.monotonic() < until, list(Lease.objects.values_list("sample_id", "ahead"))
+        time.sleep(0.05)
+
+
+def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: Page, project: Project) -> None:
+    samples = duels(project, 30)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    fetched(2)
+    tab.wait_for_load_state("networkidle")
+
+    def late(route: Route) -> None:
+        time.sleep(0.4)
+        route.continue_()
+
+    tab.route(DECIDES, late)
+    began = time.monotonic()
+    press(tab, "1")
+    at(tab, samples[1])
+    press(tab, "2")
+    at(tab, samples[2])
+    assert time.monotonic() - began < 0.8, "it waited for the server"
+    expect(tab.locator(".review__last")).to_contain_text(f"Sample {samples[1].pk}: approved right")
+    decided = Decision.objects.order_by("id").values_list("sample_id", "preference")
+    assert list(decided) == [(samples[0].pk, "left"), (samples[1].pk, "right")]
+    assert all(row.seconds and row.seconds > 0 for row in Decision.objects.all())
+    expect(tab.locator("#review-progress")).to_contain_text("28 left")
+    press(tab, "z")
+    at(tab, samples[1])
+    assert Sample.objects.get(pk=samples[1].pk).status == "pending"
+
+
+def test_a_decision_that_fails_brings_its_sample_back(tab: Page, project: Project) -> None:
+    samples = duels(project, 30)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    fetched(2)
+    tab.wait_for_load_state("networkidle")
+    tab.route(DECIDES, lambda route: route.fulfill(status=503, body="away"))
+    press(tab, "1")
+    expect(tab.get_by_text(f"Sample {samples[0].pk} is not decided")).to_be_visible()
+    at(tab, samples[0])
+    expect(tab.locator('#seat-left [data-pick="left"]')).to_have_attribute("aria-pressed", "true")
+    assert not Decision.objects.exists()
+
+
+def test_unused_samples_are_given_back(tab: Page, project: Project) -> None:
+    samples = duels(project, 30)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    fetched(2)
+    tab.goto("/p/billing/samples/")
+    fetched(0)
+
+
+def test_the_last_samples_of_a_queue_are_left_to_others(tab: Page, project: Project) -> None:
+    samples = duels(project, 5)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    tab.wait_for_load_state("networkidle")
+    assert list(Lease.objects.values_list("sample_id", flat=True)) == [samples[0].pk]
