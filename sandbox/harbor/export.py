@@ -85,7 +85,7 @@ def task_of(
         "metadata": {"winnow": dict(provenance)},
         "verifier": {"timeout_sec": 120.0, "user": "root", "environment_mode": "shared"},
         "agent": {"timeout_sec": 600.0, "user": "agent"},
-        "environment": {"network_mode": "no-network", "env": dict(setup.env)},
+        "environment": {"env": dict(setup.env)},
     }
     functions = f'unchanged() {{ /usr/bin/perl /{TESTS}/unchanged.pl unchanged "$@"; }}\n'
     made = {
