@@ -9,7 +9,7 @@ import pytest
 from tests.product import ROOT
 
 FILES = ("base", "telemetry")
-EXTRAS = ("data", "live", "mcp", "oidc", "postgres", "predict", "s3")
+EXTRAS = ("agents", "live", "mcp", "oidc", "postgres", "predict", "s3")
 NAME = re.compile(r"^([A-Za-z0-9][\w.-]*)", re.MULTILINE)
 COPYLEFT = re.compile(r"\bA?GPL|(?<!Lesser )\bGeneral Public License", re.IGNORECASE)
 
