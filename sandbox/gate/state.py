@@ -88,7 +88,7 @@ def snapshot_command() -> str:
 @functools.cache
 def digest_command() -> str:
     """The command that prints its own process id and the SHA-256 of the state, with the variables of the shell."""
-    state = f"set +aex; umask; export -p; {snapshot_command()}"
+    state = f"set +aex; umask; (unset OLDPWD; export -p); {snapshot_command()}"
     return f'state=$({state}); printf "%s " $$; printf %s "$state" | /usr/bin/sha256sum'
 
 

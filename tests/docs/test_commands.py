@@ -105,7 +105,7 @@ def why_command_is_wrong(words: Sequence[str], *, is_mention: bool) -> str | Non
     if command in ("remote", "mcp"):
         parser = remote_parser() if command == "remote" else mcp_parser()
         return why_not_parsed(parser, options, is_mention=is_mention)
-    return why_managed_is_wrong("winnow", given, is_mention=is_mention)
+    return why_managed_is_wrong("winnow", [command.replace("-", "_"), *options], is_mention=is_mention)
 
 
 def why_managed_is_wrong(program: str, words: Sequence[str], *, is_mention: bool) -> str:

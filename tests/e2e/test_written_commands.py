@@ -48,6 +48,10 @@ ELSEWHERE = {
     ".venv/bin/celery": "does not end: tests/deploy/test_systemd.py starts it",
     "winnow remote": "needs files of its reader: tests/client/test_client.py",
     "/audits": "needs more pending samples than the demo has: tests/review/guarantees",
+    '"kind": "harbor"': "needs Harbor: tests/trajectories/harbor",
+    "bundles import tasks": "needs a folder of Harbor's tasks: tests/scenarios/bundles",
+    "as harbor": "needs scenarios without `asked`: tests/scenarios/bundles/test_harbor_dataset.py",
+    "winnow serve-env": "does not end: tests/trajectories/serve starts it",
     "clear-axes": "needs a scenario that is held: tests/scenarios/claims",
 }
 OWN_NAMES = {

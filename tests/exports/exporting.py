@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
 
 from curation.duels.models import Opponent
+from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.review.decisions.approve import name_approved_texts
@@ -19,6 +20,9 @@ from curation.samples.models import Sample, Status
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Pair, Strategy, Trajectory
 from tests.factories import make_duel, make_trajectory, make_user
+
+# The formats that have rows of answers; others need a session with labels, rewards or its document.
+OF_ANSWERS = [name for name, form in FORMATS.items() if form.chat and name != "rollouts"]
 
 
 def approve(sample: Sample | None, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:

@@ -42,10 +42,10 @@ MEMBERS = ("member", "is")
 def command_line() -> str:
     """Every command with its options, as `--help` shows them."""
     own = sorted(name for name, app in get_commands().items() if app.startswith("curation."))
-    parsers = {name: _django_parser(name) for name in own}
+    parsers = {_called(name): _django_parser(name) for name in own}
     parsers |= {"remote": remote_parser(), "mcp": mcp_parser()}
     direct = [name for name in COMMANDS if name in parsers]
-    others = [name for name in own if name not in COMMANDS and name not in NOT_SHOWN]
+    others = [name for name in own if _called(name) not in COMMANDS and name not in NOT_SHOWN]
     return "\n\n".join(
         [
             "# Command line",
@@ -100,6 +100,11 @@ GENERATED: dict[str, Callable[[], str]] = {
     "run-kinds": run_kinds,
     "client-reference": python_client,
 }
+
+
+def _called(name: str) -> str:
+    """The name of a command of ours on the command line, which has hyphens where Django's modules have none."""
+    return named if (named := name.replace("_", "-")) in COMMANDS else name
 
 
 def _django_parser(name: str) -> argparse.ArgumentParser:

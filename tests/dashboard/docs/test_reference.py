@@ -16,7 +16,7 @@ from curation.runs.kinds import listed_kinds
 from winnow.__main__ import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
-HEADING = re.compile(r"^## (\w+)$", re.MULTILINE)
+HEADING = re.compile(r"^## ([\w-]+)$", re.MULTILINE)
 ROW = re.compile(r"^\| `([\w-]+)[^`]*`(?:: [^|]*)? \|(.*)\|$", re.MULTILINE)
 
 

@@ -15,7 +15,6 @@ from django.urls import reverse
 
 from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split
-from curation.exports.formats import FORMATS
 from curation.imports.pages.recognise import choose_kind
 from curation.imports.sources.rows import Position, SourceRow
 from curation.imports.sources.stored import store_upload
@@ -25,7 +24,7 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from tests.evaluations.evaluating import end, make_rows, make_split, page, screened, signed_in, upload
-from tests.exports.exporting import make_approved, make_kept, make_pair, run_export
+from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory, set_history, ticket
 from tests.model_server import ModelServer
 
@@ -102,7 +101,7 @@ def test_the_rows_of_a_split_are_found_in_every_kind_of_file(kind: str) -> None:
 
 @pytest.mark.parametrize("metadata", [False, True])
 # The others have sessions only.
-@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.chat])
+@pytest.mark.parametrize("name", OF_ANSWERS)
 def test_each_of_our_own_formats_is_read_whole(name: str, metadata: bool) -> None:
     """Turns with tools, revisions' pairs and sessions with a pair: the held-out rows are inside in each format."""
     project = make_project()

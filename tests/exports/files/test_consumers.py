@@ -6,10 +6,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
-from tests.exports.exporting import approve, content, make_approved, make_rejected, run_export
+from tests.exports.exporting import OF_ANSWERS, approve, content, make_approved, make_rejected, run_export
 from tests.factories import CHALLENGER, HISTORY, KING, called, make_imported, make_project, make_user, set_history
 
 datasets = pytest.importorskip("datasets")
@@ -96,7 +95,7 @@ def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, st
     """Rows with and without tools have the same columns, and no message has a key that it does not need."""
     project = make_project()
     filled(project)
-    names = [name for name, form in FORMATS.items() if form.chat]
+    names = OF_ANSWERS
     recipe = {"formats": names, "metadata": True, "near_duplicates": None, **storage}
     export = run_export(project, recipe)
     folder = unpack(export, tmp_path / "export")

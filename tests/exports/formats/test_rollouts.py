@@ -40,7 +40,7 @@ def test_a_group_has_its_sessions_with_their_rewards() -> None:
 def test_a_group_whose_rewards_are_equal_is_named() -> None:
     project, user = make_project(), make_user()
     make_group(project)
-    approve(make_trajectory(project).sample, by=user)
+    approve(make_trajectory(project, commands=COMMANDS[1:]).sample, by=user)
     assert any("1 of 2 groups has equal rewards" in one for one in run_export(project, RECIPE).counts["warnings"])
 
 

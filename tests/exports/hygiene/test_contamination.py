@@ -19,7 +19,16 @@ from curation.trajectories.models import TrajectoryText
 from curation.web.problems import Invalid
 from tests.evaluations.conftest import server  # noqa: F401 - a fixture
 from tests.evaluations.evaluating import at_server
-from tests.exports.exporting import content, drive_export, make_approved, make_kept, make_pair, rows, run_export
+from tests.exports.exporting import (
+    OF_ANSWERS,
+    content,
+    drive_export,
+    make_approved,
+    make_kept,
+    make_pair,
+    rows,
+    run_export,
+)
 from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_user, set_history, ticket
 from tests.model_server import ModelServer
 
@@ -159,7 +168,7 @@ def test_an_earlier_export_in_any_format_can_be_held_against(name: str) -> None:
     TrajectoryText.objects.filter(trajectory=kept).update(marks={"3": {"label": "correct"}})
     earlier = run_export(project, {"formats": [name]})
     given = {int(line["sample"]) for line in rows(earlier, "frozen.jsonl") if line["rows"]}
-    assert (turn.pk in given) is FORMATS[name].chat and (FORMATS[name].chat or kept.sample_id in given)
+    assert (turn.pk in given) is (name in OF_ANSWERS) and (name in OF_ANSWERS or kept.sample_id in given)
     clean = make_turn(project, "Another task, which nobody held out.", answer(3))
 
     export = run_export(project, {**SFT, "held_out": [f"export/{earlier.pk}/train"]})

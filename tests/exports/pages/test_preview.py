@@ -14,7 +14,7 @@ from curation.exports.pages.rendered import RenderedRow
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Role
 from curation.trajectories.models import TrajectoryText
-from tests.exports.exporting import make_approved, make_kept, run_export
+from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, run_export
 from tests.exports.pages.test_views import FORM
 from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project
 
@@ -31,7 +31,7 @@ def rows_of(recipe: dict[str, Any]) -> dict[str, list[RenderedRow]]:
 
 
 def test_every_format_shows_its_rows_with_what_is_learned_and_what_is_rejected() -> None:
-    names = [name for name, form in FORMATS.items() if form.chat]
+    names = OF_ANSWERS
     found = rows_of({"formats": names})
 
     assert set(found) == set(names)

@@ -9,7 +9,6 @@ from django.core.files.base import ContentFile
 from django.test import Client
 
 from curation.duels.models import AnswerText
-from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project, Role
 from curation.review.bulk.decide import decide_selected
@@ -18,7 +17,16 @@ from curation.runs.engine.worker import drive
 from curation.runs.models import Run
 from curation.samples.models import Sample, Status
 from judging.messages import message_text
-from tests.exports.exporting import approve, content, drive_export, make_approved, make_kept, make_pair, run_export
+from tests.exports.exporting import (
+    OF_ANSWERS,
+    approve,
+    content,
+    drive_export,
+    make_approved,
+    make_kept,
+    make_pair,
+    run_export,
+)
 from tests.factories import (
     make_bearer,
     make_duel,
@@ -106,7 +114,7 @@ def approve_all(project: Project, user: User) -> None:
 # How rows are stored does not depend on their format: each format once, and each way with two of them.
 FORMATS_STORED: list[tuple[str, dict[str, Any]]] = [
     # The others have whole sessions, which are imported as trajectories.
-    *((name, {}) for name, form in FORMATS.items() if form.chat),
+    *((name, {}) for name in OF_ANSWERS),
     *((name, {stored: True}) for name in ("sft-messages", "dpo") for stored in ("gzip", "parquet")),
 ]
 

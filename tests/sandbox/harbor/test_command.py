@@ -55,7 +55,7 @@ def test_each_trial_has_its_result(tmp_path: Path) -> None:
 
 
 def test_a_job_runs_once_at_a_time(tmp_path: Path) -> None:
-    plan = make_plan(make_task(tmp_path, "slow", seconds=[5]))
+    plan = make_plan(make_task(tmp_path, "slow", seconds=[60]))
     Job(tmp_path / "job").start(HARBOR, plan, secrets={})
     other = Job(tmp_path / "job")
     assert other.runs()
