@@ -81,6 +81,7 @@ def test_the_queue_shows_a_drawn_sample_as_any_other(tab: Page, curator: Caller,
     curator.draw()
     shown: dict[bool, list[Any]] = {}
     for value in (1.0, 0.0):
+        tab.goto("about:blank")  # the page before has fetched the next samples ahead
         share(reviewer.project, value)
         Lease.objects.all().delete()
         if not value:  # the first in the queue that is not drawn
@@ -88,6 +89,7 @@ def test_the_queue_shows_a_drawn_sample_as_any_other(tab: Page, curator: Caller,
             Sample.objects.filter(pk=others[0]).update(priority=-1000.0)
         tab.goto("/p/billing/queue/")
         tab.wait_for_selector("#review[data-sample]")
+        tab.wait_for_load_state("networkidle")
         pk = tab.get_attribute("#review", "data-sample")
         is_drawn = Draw.objects.filter(sample=int(pk or 0)).exists()
         shown[is_drawn] = [tab.evaluate(SHAPE), tab.evaluate(WORDS), tab.url]
