@@ -245,6 +245,11 @@ class Kind(ABC, Generic[P]):
     tells_of_samples: ClassVar[bool] = True
     set_at_launch: ClassVar[frozenset[str]] = frozenset()
 
+    @property
+    def label(self) -> str:
+        """The name as a heading."""
+        return self.name.replace("_", " ").capitalize()
+
     @abstractmethod
     def stages(self, params: P) -> Sequence[Stage]: ...
 

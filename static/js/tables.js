@@ -24,7 +24,8 @@ function nameOf(cell) {
   return copy.textContent.trim().replace(/\s+/g, " ");
 }
 
-// The columns with one value in all rows (at least two), each with its first cell. What sorts or acts stays.
+// The columns with one value in all rows (at least two), each with its first cell. What acts stays, and what sorts unless no
+// row has a value.
 function sameColumns(table) {
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => row.cells.length === table.tHead?.rows[0].cells.length);
   const { hidden, shown, widths } = layoutOf(table);
@@ -32,7 +33,8 @@ function sameColumns(table) {
   return headings(table).flatMap(({ cell, place, name }) => {
     const cells = rows.map((row) => row.cells[place - 1]);
     const chosen = hidden.includes(name) || shown.includes(name) || widths[name];
-    if (!name || chosen || cell.querySelector("a, button, input") || cells.some((one) => one.matches(STAYS) || one.querySelector(CONTROLS))) return [];
+    const isEmpty = !cell.hasAttribute("aria-sort") && cells.every((one) => ["", "–"].includes(one.textContent.trim()));
+    if (!name || chosen || cell.querySelector(isEmpty ? "button, input" : "a, button, input") || cells.some((one) => one.matches(STAYS) || one.querySelector(CONTROLS))) return [];
     return cells.every((one) => one.innerHTML.trim() === cells[0].innerHTML.trim()) ? [{ name, place, cell: cells[0] }] : [];
   });
 }
