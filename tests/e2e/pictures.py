@@ -48,6 +48,8 @@ PICTURES = {
     "samples": Picture("samples/"),
     "samples-narrow": Picture("samples/", width=400),
     "review": Picture("queue/"),
+    "guarantee": Picture("samples/guarantee/"),
+    "judges": Picture("judges/"),
     "duel": Picture(lambda rest: f"duels/{rest.id('duels')}/"),
     "run": Picture(lambda rest: f"runs/{rest.id('runs', kind='duel')}/"),
     "import": Picture("imports/new/"),
