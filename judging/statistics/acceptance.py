@@ -104,7 +104,7 @@ def acceptance(
 
     The gate of the informative judges is computed again without each of them, and of three or more without each two. A
     verdict that turns without one is undecided, and so is an acceptance that turns without two. So of two judges either
-    one alone must accept, and one that prefers the challenger whatever the answers are decides nothing. Judges that
+    one alone must accept, and one that prefers the challenger for any answers decides nothing. Judges that
     give the same replies, or nearly, are left out together, as one judge with several votes. So a challenger that is no
     better is accepted by two judges that collude at most as often as the remaining sound ones err.
 

@@ -1,4 +1,4 @@
-"""The digest of a sandbox's state: equal for equal states, whatever the way to them."""
+"""The digest of a sandbox's state: equal for equal states, by any way to them."""
 
 from sandbox.gate.state import state_digest
 from sandbox.protocol import Fixture

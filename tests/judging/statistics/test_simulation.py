@@ -63,7 +63,7 @@ def accepted_by_two(duels: int, repos: int, pull: float, rounds: int, *, always:
 
 @pytest.mark.parametrize(("duels", "repos"), [(100, 3), (100, 5), (100, 12), (200, 25), (400, 40)])
 def test_two_judges_make_no_false_acceptance_with_few_repositories(duels: int, repos: int) -> None:
-    """Either both are sound, or one of them prefers the challenger whatever the answers are."""
+    """Either both are sound, or one of them prefers the challenger for any answers."""
     flawed, sound = (accepted_by_two(duels, repos, 0.0, 200, always=always) for always in (True, False))
     power = accepted_by_two(duels, repos, 2 * TEN_POINTS, 100, always=False)
     print(f"\n| {duels} | {repos} | {flawed:.3f} | {sound:.3f} | {power:.2f} |")

@@ -218,7 +218,7 @@ def test_errors_of_an_extension_end_what_the_first_looks_proved(curator: Caller,
 
 
 def test_a_drawn_sample_that_is_deleted_stays_an_error(curator: Caller, reviewer: Caller) -> None:
-    """Whoever deletes a sample that people would reject gains nothing by it."""
+    """A person who deletes a sample that people would reject gains nothing by it."""
     audit = curator.draw()
     Sample.objects.filter(draws__place=0).delete()
     reviewer.work_off(LOOKS - 1)

@@ -1,4 +1,4 @@
-"""A run of kind `harbor`: its trials arrive while the job runs, each once, whatever is stopped or killed."""
+"""A run of kind `harbor`: its trials arrive while the job runs, each once, also after stops and kills."""
 
 import json
 import sys
