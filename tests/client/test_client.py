@@ -14,49 +14,24 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 import winnow_client as client
 from curation.exports.models import Export as ExportRow
 from curation.projects.models import Project as ProjectRow
 from curation.review.models import Decision
-from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run as RunRow
 from curation.samples.models import Sample as SampleRow
 from tests.client.faulty_proxy import AFTER, BEFORE, Proxy
 from tests.contract import example, operations
 from tests.exports.exporting import make_approved
-from tests.factories import make_bearer, make_duel, make_project, make_sample, make_user
+from tests.factories import make_duel, make_sample
 from winnow_client import command, transport
 from winnow_client.records import record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def quiet(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files go to a folder of the test; runs are driven by the test; waits between tries are short."""
-    settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
-    monkeypatch.setattr(transport.Transport, "_backoff", lambda *args: 0.0)
-
-
-@pytest.fixture
-def ada() -> User:
-    return make_user("ada")
-
-
-@pytest.fixture
-def row(ada: User) -> ProjectRow:
-    return make_project("acme", user=ada)
-
-
-@pytest.fixture
-def token(ada: User) -> str:
-    return make_bearer(ada)["Authorization"].removeprefix("Bearer ")
 
 
 @pytest.fixture

@@ -7,45 +7,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 import winnow_client as client
 from curation.projects.models import Project as ProjectRow
-from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run as RunRow
 from curation.trajectories.models import Trajectory
-from tests.factories import make_bearer, make_project, make_user
 from tests.sandbox.harbor.scripted_harbor import run_trial
-from winnow_client import command, transport
+from winnow_client import command
 from winnow_client.harbor import JobPlugin, finished_trials, push
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AGENT = {"name": "terminus-2", "model_name": "openai/small"}
-
-
-@pytest.fixture(autouse=True)
-def quiet(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
-    monkeypatch.setattr(transport.Transport, "_backoff", lambda *args: 0.0)
-
-
-@pytest.fixture
-def ada() -> User:
-    return make_user("ada")
-
-
-@pytest.fixture
-def row(ada: User) -> ProjectRow:
-    return make_project("acme", user=ada)
-
-
-@pytest.fixture
-def token(ada: User) -> str:
-    return make_bearer(ada)["Authorization"].removeprefix("Bearer ")
 
 
 @pytest.fixture
