@@ -18,6 +18,7 @@ from tests.e2e.conftest import OpenTab
 from tests.model_server import ModelServer
 from tests.parts import shared_data
 from tests.product import Product
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": ("messages", "assistant")}
@@ -238,9 +239,13 @@ def press(tab: Page, keys: tuple[str, ...]) -> None:
 
 
 def newest(product: Product, sample: str) -> dict[str, Any]:
-    """The newest line of the sample's log that is no undo."""
-    lines: list[dict[str, Any]] = product.get(f"/samples/{sample}/decisions")["data"]
-    return [line for line in lines if line["action"] != "undo"][-1]
+    """The newest line of the sample's log that is no undo. The page shows the next sample before it is written."""
+
+    def lines() -> list[dict[str, Any]]:
+        return [line for line in product.get(f"/samples/{sample}/decisions")["data"] if line["action"] != "undo"]
+
+    until(lambda: bool(lines()))
+    return lines()[-1]
 
 
 def decide(tab: Page, product: Product) -> Triage:
@@ -263,7 +268,7 @@ def undo_and_look_back(tab: Page, product: Product, triage: Triage, sample: str)
     last = triage.decided[-1]
     tab.keyboard.press("z")
     assert at_another(tab, sample) == last
-    assert newest(product, last)["undone"] is True
+    until(lambda: newest(product, last)["undone"] is True)
     assert product.get(f"/samples/{last}")["status"] == "pending"
     press(tab, ("2", "a"))
     sample = at_another(tab, last)
