@@ -71,7 +71,8 @@ _VARIABLES = re.compile(
     r"(?<![\w$])(?:PGPASSWORD|MYSQL_PWD|MYSQL_ROOT_PASSWORD|MYSQL_PASSWORD|POSTGRES_PASSWORD|SSHPASS|REDISCLI_AUTH"
     rf"|LDAPPASSWD|SQLCMDPASSWORD|MONGO_INITDB_ROOT_PASSWORD|RSYNC_PASSWORD|BORG_PASSPHRASE|RESTIC_PASSWORD)={_WORD.format('v')}"
 )
-_ANCHORS = (
+# What the lines with such passwords contain.
+COMMANDS = (
     *(
         "curl",
         "wget",
@@ -147,7 +148,7 @@ def _is_password(value: str) -> bool:
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     """Yield the lines with an anchor. Of a very long line, what follows the anchor."""
     seen = -1
-    places = sorted(place for anchor in [one for one in _ANCHORS if one in text] for place in _places(text, anchor))
+    places = sorted(place for anchor in [one for one in COMMANDS if one in text] for place in _places(text, anchor))
     for place in places:
         if place >= seen:
             start = max(text.rfind("\n", 0, place) + 1, place - _LONGEST_LINE)

@@ -5,15 +5,17 @@ import binascii
 import codecs
 import html
 import re
+import string
 import unicodedata
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from judging.letters import plain_letters
+from judging.scan.likely import CAPITALS, DIGITS, HEX, WORD, is_not_ascii, likely, never, run_of
 
 # An encoding in an encoding in an encoding: more rounds than a person needs.
 ROUNDS = 3
@@ -52,15 +54,16 @@ class View:
         return self.starts[piece] + offset + (0 if first else 1)
 
 
-def views(text: str) -> Iterator[View]:
-    """Yield the places of the text that read in another way when decoded, each with its surroundings."""
-    parts = _merged(text, _parts(text))
+def views(text: str, decoders: "Sequence[Decoder] | None" = None) -> Iterator[View]:
+    """Yield the places of the text that read in another way when decoded, each with its surroundings. `decoders` are
+    those that may find any; otherwise they are sought."""
+    parts = _merged(text, _parts(text, likely(DECODERS, text) if decoders is None else decoders))
     for low, high in _windows(text, parts):
         inner = [part for part in parts if low <= part.start and part.end <= high]
         view = _view(text, low, high, inner)
         yield view
         for _ in range(ROUNDS - 1):
-            again = _merged(view.text, _parts(view.text))
+            again = _merged(view.text, _parts(view.text, likely(DECODERS, view.text)))
             if not again:
                 break
             deeper = _view(view.text, 0, len(view.text), again)
@@ -150,42 +153,35 @@ _UNSEEN = re.compile(
 )
 
 
-def _parts(text: str) -> list[_Part]:
-    parts: list[_Part] = []
-    if "\\" in text:
-        parts += _found(_BACKSLASH, text, _unescaped)
-    if "%" in text:
-        parts += _found(_PERCENT, text, lambda match: unquote(match[0], errors="replace"))
-    if "&" in text:
-        parts += _found(_ENTITY, text, lambda match: html.unescape(match[0]))
-    if "^\n" in text or "`\n" in text or "^\r" in text or "`\r" in text:
-        parts += _found(_CONTINUED, text, lambda _: "")
-    if "=3D" in text:
-        parts += _found(_SOFT, text, lambda match: "=" if match[0] == "=3D" else "")
-    if any(quote in text for quote in "\"'`"):
-        parts += _found(_JOIN, text, lambda _: "")
-        parts += _found(_IN_WORD, text, lambda match: match["inner"])
-        if '""' in text or "''" in text:
-            parts += _found(_EMPTY, text, lambda _: "")
-        if _JOINS_LISTS.search(text):
-            parts += _found(_LIST_JOIN, text, lambda _: "")
-    if "$" in text or "}{" in text:
-        parts += _variables(text)
-    if not text.isascii():
-        parts += _found(_UNSEEN, text, _seen)
-        parts += _lookalikes(text)
-    for find in (_base64_blocks, _base32_blocks, _hex_blocks, _dumps, _codes):
-        parts += find(text)
-    # Nearly any word is one of these encodings, so they are read where the text names them.
-    if any(mark in text for mark in _MARKS) and (named := {name.lower() for name in _NAMED.findall(text)}):
-        parts += _base85_blocks(text)
-        if not named.isdisjoint(_ROT13):
-            parts += _found(_ROTATED, text, lambda match: codecs.encode(match[0], "rot13"))
-    return parts
+def _parts(text: str, decoders: "Sequence[Decoder]") -> list[_Part]:
+    return [part for decoder in decoders for part in decoder.find(text)]
 
 
 def _found(pattern: re.Pattern[str], text: str, decode: Callable[[re.Match[str]], str]) -> Iterator[_Part]:
     return (_Part(*match.span(), decode(match)) for match in pattern.finditer(text))
+
+
+def _each(pattern: re.Pattern[str], decode: Callable[[re.Match[str]], str]) -> Callable[[str], Iterator[_Part]]:
+    return lambda text: _found(pattern, text, decode)
+
+
+def _joined(text: str) -> Iterator[_Part]:
+    """Yield what stands between strings that are joined, and the quotes around a part of a word."""
+    yield from _found(_JOIN, text, lambda _: "")
+    yield from _found(_IN_WORD, text, lambda match: match["inner"])
+    if '""' in text or "''" in text:
+        yield from _found(_EMPTY, text, lambda _: "")
+    if _JOINS_LISTS.search(text):
+        yield from _found(_LIST_JOIN, text, lambda _: "")
+
+
+def _named_encodings(text: str) -> Iterator[_Part]:
+    """Nearly any word is one of these encodings, so they are read where the text names them."""
+    named = {name.lower() for name in _NAMED.findall(text)}
+    if named:
+        yield from _base85_blocks(text)
+    if not named.isdisjoint(_ROT13):
+        yield from _found(_ROTATED, text, lambda match: codecs.encode(match[0], "rot13"))
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -264,7 +260,7 @@ def _base64_blocks(text: str) -> Iterator[_Part]:
 
 
 def _mixed(word: str) -> bool:
-    return any(c.isupper() for c in word) and any(c.islower() for c in word)
+    return word != word.lower() and word != word.upper()
 
 
 def _hex_blocks(text: str) -> Iterator[_Part]:
@@ -357,3 +353,32 @@ def _readable(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if len(text) >= 6 and _PRINTABLE.fullmatch(text) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """`find` yields the parts of a text that are written in one way. The clues are those of `judging.scan.likely`."""
+
+    find: Callable[[str], Iterator[_Part]]
+    anchors: tuple[str, ...] = ()
+    needs: Callable[[str], object] = never
+    lower: bool = False
+
+
+DECODERS: tuple[Decoder, ...] = (
+    Decoder(_each(_BACKSLASH, _unescaped), ("\\",)),
+    Decoder(_each(_PERCENT, lambda match: unquote(match[0], errors="replace")), ("%",)),
+    Decoder(_each(_ENTITY, lambda match: html.unescape(match[0])), ("&",)),
+    Decoder(_each(_CONTINUED, lambda _: ""), ("^\n", "`\n", "^\r", "`\r")),
+    Decoder(_each(_SOFT, lambda match: "=" if match[0] == "=3D" else ""), ("=3D",)),
+    Decoder(_joined, ('"', "'", "`")),
+    Decoder(_variables, ("$", "}{")),
+    Decoder(_each(_UNSEEN, _seen), needs=is_not_ascii),
+    Decoder(_lookalikes, needs=is_not_ascii),
+    Decoder(_base64_blocks, needs=run_of(WORD + "+/_-", 16)),
+    Decoder(_base32_blocks, needs=run_of(CAPITALS + DIGITS, 24)),
+    Decoder(_hex_blocks, needs=run_of(HEX, 18, " :")),
+    Decoder(_dumps, needs=run_of(HEX, 8, " :")),
+    Decoder(_codes, needs=run_of(HEX + "x", 32, f",{string.whitespace}\x1c\x1d\x1e\x1f")),
+    Decoder(_named_encodings, _MARKS),
+)

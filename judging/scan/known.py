@@ -1,16 +1,16 @@
 """Secrets of known services, by the rules that Kingfisher and Betterleaks keep, some 490. Nothing is sent to a service:
 the rules' checks with the network are not used."""
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
 from kingfisher_sdk import Rules, Scanner
 
+from judging.scan.likely import WORD, run_of
 from judging.scan.placeholders import is_trivial_password
 
 # None of the rules matches a text without such a run, and most short texts have none.
-_LONG_RUN = re.compile(r"[A-Za-z0-9]{12}")
+LONG_RUN = run_of(WORD, 12)
 # A password in a URL has a rule of ours, with a list of those that every documentation uses.
 _OTHER_RULES = frozenset({"betterleaks.generic-credential-uri"})
 
@@ -22,8 +22,6 @@ def _scanner() -> Scanner:
 
 
 def find_known_secrets(text: str) -> Iterator[tuple[int, int]]:
-    if _LONG_RUN.search(text) is None:
-        return
     data = text.encode("utf-8", "surrogatepass")
     for finding in _scanner().scan(data):
         if finding.visible and finding.rule_id not in _OTHER_RULES and not is_trivial_password(finding.secret):

@@ -1,5 +1,5 @@
-"""The rules of the scan. A rule looks at a text only if it contains one of the rule's anchors, which is a search for a
-fixed string; its pattern is linear.
+"""The rules of the scan. A rule looks at a text only if the text may have a value of it (`judging.scan.likely`); its
+pattern is linear.
 
 Secrets of services are found by the kept rules of Kingfisher (`judging.scan.known`). Our own patterns go before them:
 they name the commonest services, and find values that only their surroundings tell. Checksums and numbering plans come
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from judging.scan.commands import find_command_passwords
-from judging.scan.control_text import find_control_text
-from judging.scan.known import find_known_secrets
+from judging.scan.commands import COMMANDS, find_command_passwords
+from judging.scan.control_text import CONTROLS, find_control_text
+from judging.scan.known import LONG_RUN, find_known_secrets
+from judging.scan.likely import CAPITALS, DIGITS, is_not_ascii, never, run_of
 from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
 from judging.scan.placeholders import (
     is_placeholder,
@@ -33,9 +34,9 @@ SECRET, PII, CONTROL = "secret", "pii", "control"
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`find` yields the spans of the values. `mask` names the type of the value in a placeholder such as `<EMAIL>`.
-    Without `anchors` every text is looked at; `lower` anchors are looked for in the text in lower case. `masked`: by
-    default, exports replace the value instead of keeping the row out. A `control` value is text for a machine: it keeps
-    a row out if an assistant says it, is only reported elsewhere, and is searched in texts that are not decoded.
+    `anchors`, `lower` and `needs` are those of `judging.scan.likely`. `masked`: by default, exports replace the value
+    instead of keeping the row out. A `control` value is text for a machine: it keeps a row out if an assistant says it,
+    is only reported elsewhere, and is searched in texts that are not decoded.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Rule:
     find: Callable[[str], Iterator[Span]]
     anchors: tuple[str, ...] = ()
     lower: bool = False
+    needs: Callable[[str], object] = never
     masked: bool = False
 
 
@@ -261,14 +263,14 @@ RULES: tuple[Rule, ...] = (
     Rule("url-password", SECRET, "PASSWORD", _find_url_passwords, ("://",)),
     Rule("authorization", SECRET, "TOKEN", _find_authorizations, ("authorization", "x-api-key"), lower=True),
     Rule("assigned-secret", SECRET, "SECRET", _find_assignments, _NAMED_ANCHORS, lower=True),
-    Rule("command-password", SECRET, "PASSWORD", find_command_passwords),
+    Rule("command-password", SECRET, "PASSWORD", find_command_passwords, COMMANDS),
     Rule("email", PII, "EMAIL", _find_addresses, ("@",), masked=True),
-    Rule("iban", PII, "IBAN", find_ibans),
-    Rule("card", PII, "CARD", find_cards),
-    Rule("phone", PII, "PHONE", find_phones, masked=True),
+    Rule("iban", PII, "IBAN", find_ibans, needs=run_of(CAPITALS + DIGITS, 12, " ")),
+    Rule("card", PII, "CARD", find_cards, needs=run_of(DIGITS, 13, " -")),
+    Rule("phone", PII, "PHONE", find_phones, needs=run_of(DIGITS + "+", 8, " .()/-"), masked=True),
     Rule("home-path", PII, "USER", _find_homes, ("/home/", "/Users/", "\\Users\\"), masked=True),
-    Rule("known-secret", SECRET, "SECRET", find_known_secrets),
+    Rule("known-secret", SECRET, "SECRET", find_known_secrets, needs=LONG_RUN),
     # Last, because the colours of a terminal may touch an address.
-    Rule("control-text", CONTROL, "CONTROL", find_control_text),
+    Rule("control-text", CONTROL, "CONTROL", find_control_text, CONTROLS, needs=is_not_ascii),
 )
 BY_NAME = {rule.name: rule for rule in RULES}

@@ -22,8 +22,8 @@ class LoopFacts:
         return self.longest_repeat >= LONG_RUN or (self.commands >= ENOUGH and self.repeated_share >= HALF)
 
 
-def loop_facts(commands: Sequence[str]) -> LoopFacts:
-    """`commands` are without the terminal and compared as text."""
+def loop_facts(commands: Sequence[str] | Sequence[bytes]) -> LoopFacts:
+    """`commands` are without the terminal and compared as they are written."""
     total = len(commands)
     repeated = (total - len(set(commands))) / total if total else 0.0
     longest = max((len(list(run)) for _, run in groupby(commands)), default=0)

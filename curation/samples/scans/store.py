@@ -6,7 +6,7 @@ from itertools import islice
 
 from curation.samples.models import TextScan
 from curation.web.lists.id_list import KeyList
-from judging.scan.scan import Finding, rule_set_version, scan
+from judging.scan.scan import Finding, rule_set_version, scan_each
 
 # A shorter text is scanned in less time than its result is read.
 STORED_FROM = 200
@@ -23,11 +23,14 @@ def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
     their results are kept."""
     found: dict[str, tuple[Finding, ...]] = {}
     kept: dict[str, str] = {}
+    short: list[str] = []
     for text in dict.fromkeys(texts):
         if len(text) < STORED_FROM:
-            _add(found, text, scan(text))
+            short.append(text)
         else:
             kept[text_sha256(text)] = text
+    for text, findings in zip(short, scan_each(short), strict=True):
+        _add(found, text, findings)
     rules = rule_set_version()
     missing = dict(kept)
     digests = iter(kept)
@@ -36,8 +39,7 @@ def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
         for digest, findings in rows.values_list("text_sha256", "findings"):
             _add(found, missing.pop(digest), tuple(Finding(*finding) for finding in findings))
     rows_to_add = []
-    for digest, text in missing.items():
-        findings = scan(text)
+    for (digest, text), findings in zip(missing.items(), scan_each(missing.values()), strict=True):
         _add(found, text, findings)
         rows_to_add.append(TextScan(text_sha256=digest, rules=rules, findings=findings))
     TextScan.objects.bulk_create(rows_to_add, batch_size=_AT_ONCE, ignore_conflicts=True)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import orjson
 
-from curation.imports.layouts.messages.write import messages_of
+from curation.imports.layouts.messages.write import messages_of, own_message
 from curation.imports.layouts.rows.read import trained_positions
 from curation.imports.layouts.session import Outcome, Session, Step
 from curation.projects.models import Project
@@ -184,12 +184,18 @@ def _said(step: Step) -> str:
 
 
 def _loops(session: Session) -> LoopFacts:
-    return loop_facts([_command(session.steps[position]) for position in session.agent_steps()])
+    return loop_facts([_acted(session.steps[position]) for position in session.agent_steps()])
+
+
+def _acted(step: Step) -> bytes:
+    """Return what tells one step of an agent from another: its message and calls, without the ids of the calls."""
+    calls = [(call["function_name"], call["arguments"]) for call in step.get("tool_calls") or ()]
+    return orjson.dumps((step["message"], calls))
 
 
 def _command(step: Step) -> str:
     """Return the message and the calls of an agent's step as text."""
-    return text_of(messages_of(step)[0])
+    return text_of(own_message(step))
 
 
 def _cut(value: object, column: str) -> str:

@@ -8,6 +8,8 @@ from curation.imports.layouts.messages.calls import UNPARSED
 from curation.imports.layouts.session import Json, Step
 from judging.messages import Message
 
+# One for all calls: `json.dumps` makes another each time.
+_WRITER = json.JSONEncoder(ensure_ascii=False)
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 
 
@@ -29,6 +31,11 @@ def messages_of(step: Step) -> list[Message]:
     tools = [_tool_message(result) for result in results]
     if step["source"] == "system" and not step["message"] and tools:
         return tools  # results of a call that is not in the session
+    return [own_message(step), *tools]
+
+
+def own_message(step: Step) -> Message:
+    """Return the message of one step, without the results of its calls."""
     message: Any = {"role": _ROLES[step["source"]], "content": _content(step["message"])}
     if calls := step.get("tool_calls"):
         message["tool_calls"] = [_call(call) for call in calls]
@@ -36,7 +43,8 @@ def messages_of(step: Step) -> list[Message]:
         message["reasoning_content"] = reasoning
     if (extra := step.get("extra")) and "name" in extra:
         message["name"] = extra["name"]
-    return [message, *tools]
+    own: Message = message
+    return own
 
 
 def _call(call: Json) -> Json:
@@ -49,7 +57,7 @@ def _call(call: Json) -> Json:
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:
     """Return the arguments of a call as JSON text, in the one form in which it is stored and exported."""
-    return json.dumps(arguments, ensure_ascii=False)
+    return _WRITER.encode(arguments)
 
 
 def _tool_message(result: Json) -> Any:
