@@ -7,7 +7,7 @@ import pytest
 
 from judging.scan.decode import views
 from judging.scan.mask import Masks
-from judging.scan.scan import Finding, scan
+from judging.scan.scan import Finding, scan, scan_each
 from tests.judging.scan.hidden import COMMANDS, CONTROL, ENCODED, HARMLESS, KEY, SERVICES
 
 SETS = {"encoded": ENCODED, "command lines": COMMANDS, "other services": SERVICES, "control text": CONTROL}
@@ -41,6 +41,11 @@ def test_a_finding_is_in_the_text_as_it_is_and_a_mask_takes_the_value_away(text:
     assert [found for found in scan(masked) if text.count("@") == 0 and found.kind == "secret"] == []
     for found in scan(text):
         assert 0 <= found.start < found.end <= len(text)
+
+
+def test_texts_that_are_scanned_together_have_the_findings_of_each_alone() -> None:
+    texts = [*HARMLESS, *(text for cases in SETS.values() for text, _ in cases), "naïve 🙂", "x" * 5_000, ""]
+    assert list(scan_each(texts)) == [scan(text) for text in texts]
 
 
 def test_a_value_beside_an_encoded_one_keeps_its_place() -> None:

@@ -18,6 +18,8 @@ from curation.imports.sources.rows import RowRefused
 UNPARSED = "unparsed_arguments"
 # The keys under which formats have the arguments: OpenAI, Anthropic, LangChain, and others.
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+_ELEMENT = re.compile(r"<function=(?P<name>[^<>\n]+)>(?P<parameters>.*?)</function>", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _BETWEEN_WORDS = re.compile(r"(?P<text>.*?)\n?<tool_call>(?P<calls>.*)</tool_call>\s*", re.DOTALL)
 
 
@@ -65,13 +67,33 @@ def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fie
 
 def calls_in_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
     """Return the text and the calls of sharegpt's `function_call` and ms-swift's `tool_call`: JSON of a call or a list
-    of them, alone or between `<tool_call>` and `</tool_call>` after text. Raises `RowRefused`."""
+    of them, alone or between `<tool_call>` and `</tool_call>` after text, or elements `<function=NAME>` after text, as
+    OpenHands and Qwen write them. Raises `RowRefused`."""
     found = _BETWEEN_WORDS.fullmatch(text)
     written = decoded(found["calls"].strip() if found else text)
+    if isinstance(written, str) and "<function=" in written:
+        return _elements(written, found["text"] if found else "", path, fields)
     calls = written if isinstance(written, list) else [written]
     if not calls or not all(isinstance(call, dict) for call in calls):
-        raise RowRefused(f"{path} is a turn of tool calls, but its text is no JSON of a call")
+        raise RowRefused(
+            f"{path} is a turn of tool calls, but its text is no JSON of a call: map its role if it is text"
+        )
     return found["text"] if found else "", [read_call(call, path, fields) for call in calls]
+
+
+def _elements(text: str, before: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
+    """Return the text before the first element, and the calls of all. Arguments are text, as the elements have no
+    types. Raises `RowRefused` for other text between or in the elements, which has no place."""
+    start = text.index("<function=")
+    elements = [*_ELEMENT.finditer(text, start)]
+    rest = [_ELEMENT.sub("", text[start:]), *(_PARAMETER.sub("", one["parameters"]) for one in elements)]
+    if any(map(str.strip, rest)):
+        raise RowRefused(f"{path} is a turn of tool calls with text that is in no parameter of a call")
+    calls = [
+        make_call(one["name"].strip(), dict(_PARAMETER.findall(one["parameters"])), None, path, fields)
+        for one in elements
+    ]
+    return before or text[:start].rstrip(), calls
 
 
 def decoded(value: Any) -> Any:

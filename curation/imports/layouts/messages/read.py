@@ -31,7 +31,9 @@ ROLES = {
     **dict.fromkeys(("tool", "function", "function_response", "observation", "tool_response", "ipython"), "tool"),
 }
 # The keys by which formats mark the messages that a trainer learns from. A false `loss` means context.
-MARKS = ("train", "weight", "training", "loss")
+MARKS = ("train", "weight", "training", "loss", "loss_mask")
+# The mark that is true of trained messages in some sets, and of those that are left out in others.
+_MASK = "mask"
 # Marks of parts of a message, which a step has no place for.
 _PARTIAL_MARKS = ("train_detail", "training_detail")
 _MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS))
@@ -62,9 +64,13 @@ def read_messages(given: Any, path: str, fields: Fields, roles: Mapping[str, str
     `roles` are those that a person has mapped to `system`, `user`, `agent`, `tool`, `call` or `ignored`. Raises
     `RowRefused` with the path and name of what is not known.
     """
-    reader = _Reader(fields, ROLES if roles is None else {**ROLES, **roles})
+    known = ROLES if roles is None else {**ROLES, **roles}
+    reader = _Reader(fields, known)
     positions = []
-    for index, entry in enumerate(listed(given, path)):
+    entries = listed(given, path)
+    if any(isinstance(entry, dict) and entry.get(_MASK) is not None for entry in entries):
+        entries = _unmasked(entries, path, known)
+    for index, entry in enumerate(entries):
         reader.add(entry, f"{path}.{index}")
         positions.append(len(reader.steps.steps) - 1)
     return Messages(reader.steps.steps, reader.steps.learned, positions)
@@ -264,6 +270,32 @@ class _Reader:
             calls = [read_call(older, f"{path}.function_call", self._fields)]
         known = {call["tool_call_id"] for call in calls} - {""}
         return calls + [call for call in content.calls if call["tool_call_id"] not in known]
+
+
+def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[Any]:
+    """Return the messages with `train` in place of `mask`. No message of a user or a tool is trained on, so theirs tell
+    what it means. Raises `RowRefused` where they do not."""
+    masked = [
+        (entry, roles.get(str(entry.get("role", entry.get("from"))), "") in ("agent", "call"))
+        for entry in entries
+        if isinstance(entry, dict) and entry.get(_MASK) is not None
+    ]
+    of_others = {entry[_MASK] for entry, is_agent in masked if not is_agent}
+    if of_others not in ({0}, {1}) or any(entry[_MASK] not in (0, 1) for entry, _ in masked):
+        raise RowRefused(
+            f'{path} has "mask", which sets use for trained messages and for those left out: name it "train" or "loss"'
+        )
+    trained = 0 in of_others
+    marks = {id(entry): bool(entry[_MASK]) == trained for entry, is_agent in masked if is_agent}
+    return [
+        {
+            **{key: value for key, value in entry.items() if key != _MASK},
+            **({"train": marks[id(entry)]} if id(entry) in marks else {}),
+        }
+        if isinstance(entry, dict)
+        else entry
+        for entry in entries
+    ]
 
 
 def _refuse_trained(mark: bool | None, path: str) -> None:

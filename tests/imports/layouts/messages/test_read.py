@@ -283,9 +283,41 @@ def test_images_are_parts() -> None:
 
 def test_fields_inside_messages_that_have_no_place_are_in_the_account() -> None:
     fields = Fields({"messages": []})
-    read({**ASKED, "mask": False, "cutoff_date": None}, {**ASKED, "mask": True}, fields=fields)
+    read({**ASKED, "note": False, "cutoff_date": None}, {**ASKED, "note": True}, fields=fields)
     ignored = [entry for entry in fields.account().entries() if entry["field"] != "messages"]
-    assert ignored == [{"field": "messages[].mask", "rows": 1, "becomes": IGNORED}]
+    assert ignored == [{"field": "messages[].note", "rows": 1, "becomes": IGNORED}]
+
+
+@pytest.mark.parametrize("of_user", [False, True])
+def test_a_mask_means_the_opposite_of_that_of_users(of_user: bool) -> None:
+    user = {**ASKED, "mask": of_user}
+    first, second = ({"role": "assistant", "content": text, "mask": mask} for text, mask in (("4", True), ("5", False)))
+    assert read(user, first, user, second).learned == {1: not of_user, 3: of_user}
+
+
+def test_a_mask_of_which_no_other_message_tells_the_meaning_refuses_the_row() -> None:
+    with pytest.raises(RowRefused, match='messages has "mask", which sets use for trained messages and for those'):
+        read(ASKED, {"role": "assistant", "content": "4", "mask": True})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I look.\n\n<function=ls>\n<parameter=path>\nsrc\n</parameter>\n</function>\n<function=submit>\n</function>",
+        "I look.\n<tool_call>\n<function=ls>\n<parameter=path>\nsrc\n</parameter>\n</function>\n<function=submit>\n"
+        "</function>\n</tool_call>",
+    ],
+)
+def test_elements_of_a_call_are_read_as_calls(text: str) -> None:
+    (step,) = read({"from": "function_call", "value": text}).steps
+    calls = [(call["function_name"], call["arguments"]) for call in step["tool_calls"]]
+    assert (step["message"], calls) == ("I look.", [("ls", {"path": "src"}), ("submit", {})])
+
+
+@pytest.mark.parametrize("text", ["<function=ls>\nsrc</function>", "<function=ls></function> Done.", "<function=ls>"])
+def test_text_that_is_no_parameter_of_a_call_refuses_the_row(text: str) -> None:
+    with pytest.raises(RowRefused, match=r"messages\.0 is a turn of tool calls with text that is in no parameter"):
+        read({"from": "function_call", "value": text})
 
 
 def test_roles_of_a_person_come_first() -> None:
