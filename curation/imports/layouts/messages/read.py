@@ -36,8 +36,10 @@ MARKS = ("train", "weight", "training", "loss", "loss_mask")
 _MASK = "mask"
 # Marks of parts of a message, which a step has no place for.
 _PARTIAL_MARKS = ("train_detail", "training_detail")
-_MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS))
-_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+# Marks of which it is not known what they mean.
+_UNKNOWN_MARKS = ("loss_weight", "trainable", "masked", "is_masked", "learn")
+_MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS, *_UNKNOWN_MARKS))
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts")
 _CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
 _WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
@@ -95,6 +97,11 @@ def read_mark(entry: Entry, path: str) -> bool | None:
     for key in _PARTIAL_MARKS:
         if entry.get(key):
             raise RowRefused(f"{path}.{key} marks parts of a message, and only whole messages are known")
+    for key in _UNKNOWN_MARKS:
+        if entry.get(key) is not None:
+            raise RowRefused(
+                f"{path}.{key} marks a message in a way that is not known: name it `train`, which is 0 or 1"
+            )
     values = [entry[key] for key in MARKS if entry.get(key) is not None]
     if any(value not in (0, 1) for value in values):
         raise RowRefused(f"{path} has a mark of training that is neither 0 nor 1")

@@ -14,6 +14,11 @@ from curation.imports.layouts.session import Json, Outcome
 from curation.imports.sources.rows import RowRefused
 
 REWARD = "reward."
+OUTCOME_WORDS = {
+    **{outcome.value: outcome for outcome in Outcome},
+    **dict.fromkeys(("success", "succeeded", "resolved", "passed"), Outcome.SOLVED),
+    **dict.fromkeys(("failure", "unresolved"), Outcome.FAILED),
+}
 # Each meaning, and the column in which rows have it that need no mapping. The first are of the messages, the others of
 # the run.
 OF_MESSAGES = {name: name for name in ("system", "prompt", "completion", "chosen", "rejected")}
@@ -131,7 +136,7 @@ class RowMapping(BaseModel):
             if not isinstance(value, bool | int | float):
                 raise RowRefused(f"{path} is mapped to a reward, but it is not a number")
             return float(value)
-        if meaning == "outcome" and not is_outcome(value):
+        if meaning == "outcome" and outcome_of(value) is None:
             outcome = self.outcomes.get(outcome_word(value))
             if outcome is None:
                 known = ", ".join([*Outcome, *self.outcomes])
@@ -153,7 +158,7 @@ class RowMapping(BaseModel):
         """Yield the row's values of the column `outcome` that need a meaning."""
         for path, meaning in self.columns.items():
             value = value_at(row, path) if meaning == "outcome" else None
-            if value is not None and not is_outcome(value) and outcome_word(value) not in self.outcomes:
+            if value is not None and outcome_of(value) is None and outcome_word(value) not in self.outcomes:
                 yield outcome_word(value)
 
 
@@ -168,9 +173,13 @@ def checked_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def is_outcome(value: Any) -> bool:
-    """Whether a value says how a run ended without a mapping."""
-    return isinstance(value, bool) or value in (0, 1) or (isinstance(value, str) and value.lower() in set(Outcome))
+def outcome_of(value: Any) -> Outcome | None:
+    """Return how a run ended by a value that needs no mapping, or None for any other."""
+    if isinstance(value, str):
+        return OUTCOME_WORDS.get(value.lower())
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return Outcome.SOLVED if value else Outcome.FAILED
+    return None
 
 
 def outcome_word(value: Any) -> str:

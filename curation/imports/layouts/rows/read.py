@@ -34,6 +34,8 @@ PROMPTS = "prompts without an answer"
 _CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SHAREGPT}
 # Columns that are conversations if they have a list.
 _LISTS = {"conversation": CHAT, "dialogue": CHAT, "contents": GEMINI}
+# A column with a mark for each message.
+_MASKS = "loss_mask"
 _TOOLS = ("tools", "functions", "available_tools")
 _ANSWERS = (
     *("completion", "response", "output", "canonical_solution", "solution", "answer", "correct answer", "target"),
@@ -65,7 +67,8 @@ def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) 
     """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
     if (mapping and mapping.messages) or any(row.get(name) not in EMPTY for name in _CONVERSATIONS):
         return True
-    return _conversation_column(Columns(Fields(row), None)) != ""
+    columns = Columns(Fields(row), None)
+    return _conversation_column(columns) != "" or _is_response(columns)
 
 
 def trained_positions(session: Session, *, unmarked: bool = False) -> list[int]:
@@ -143,6 +146,12 @@ def _conversation_column(columns: Columns) -> str:
     return next(iter(columns.present(_CONVERSATIONS)), "") or next(lists, "")
 
 
+def _is_response(columns: Columns) -> bool:
+    """Whether a row is a call of OpenAI's Responses: items, and the items that answer them."""
+    given, answer = columns.get("input"), columns.get("output")
+    return all(isinstance(items, list) and all(map(is_message, items)) for items in (given, answer))
+
+
 def _before(columns: Columns, name: str) -> _Conversation:
     """Return everything before the answers, or a whole conversation."""
     nested = columns.get("input")
@@ -153,7 +162,7 @@ def _before(columns: Columns, name: str) -> _Conversation:
         layout, read = OPENAI_PREFERENCES, columns.messages(nested["messages"], "input.messages")
     elif name:
         layout = (_CONVERSATIONS | _LISTS)[name]
-        read = columns.messages(columns.take(name, "steps"), name)
+        read = columns.messages(_with_marks(columns, columns.take(name, "steps")), name)
     elif isinstance(nested, list) and all(map(is_message, nested)):
         layout, more = RESPONSES, ("instructions",)
         read = columns.messages(columns.take("input", "steps"), "input")
@@ -170,6 +179,20 @@ def _before(columns: Columns, name: str) -> _Conversation:
     found.add(earlier)
     found.add(read)
     return found
+
+
+def _with_marks(columns: Columns, messages: Any) -> Any:
+    """Return the messages with the marks that a column has for all of them. Raises `RowRefused` for a column with marks
+    of something else, such as tokens."""
+    if _MASKS not in columns:
+        return messages
+    marks = columns.take(_MASKS, "marks of training")
+    if not isinstance(messages, list) or not isinstance(marks, list) or len(marks) != len(messages):
+        raise RowRefused(f"{_MASKS} has not one mark for each message")
+    return [
+        {**message, _MASKS: mark} if is_message(message) else message
+        for message, mark in zip(messages, marks, strict=True)
+    ]
 
 
 def _prompt(columns: Columns) -> Messages:

@@ -1,12 +1,13 @@
 """What a row says about its messages: where they come from, how the run ended, and which agent and model ran."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.rows.mapping import REWARD
+from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
 
@@ -21,8 +22,13 @@ _GROUPS = ("group", "group_id")
 _MODELS = ("model", "model_name", "model_name_or_path")
 _AGENTS = ("agent", "agent_name")
 # True for a run that solved its task. Other values of these columns are something else.
-_SOLVED = ("resolved", "target", "solved", "success", "is_success", "passed", "verified")
-_REWARDS = ("reward", "rewards", "score", "scores")
+_SOLVED = (
+    *("resolved", "target", "solved", "success", "passed", "verified", "correct"),
+    *("is_resolved", "is_solved", "is_success", "is_correct", "task_success"),
+)
+_REWARDS = ("reward", "rewards", "final_reward", "score", "scores")
+# Of tables whose columns are text.
+_TRUE, _FALSE = frozenset(("true", "yes", "1", "1.0")), frozenset(("false", "no", "0", "0.0"))
 _OUTPUTS = ("verifier_output", "eval_logs", "test_output")
 _COSTS = ("cost_usd", "total_cost", "instance_cost")
 
@@ -84,7 +90,21 @@ def _is_metadata(value: object) -> bool:
 
 
 def _truth(value: Any) -> bool | None:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        outcome = OUTCOME_WORDS.get(word)
+        return word in _TRUE or outcome is Outcome.SOLVED if word in _TRUE | _FALSE or outcome else None
     return bool(value) if isinstance(value, bool) or (_is_number(value) and value in (0, 1)) else None
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, which may be text, as a table of text columns has it."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return float(value) if _is_number(value) and math.isfinite(value) else None
 
 
 class _Left:
@@ -128,32 +148,30 @@ class _Left:
         rewards: dict[str, float] = {}
         outcome = self._outcome()
         for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
-            rewards[column] = float(self.take(column, f"reward.{column}"))
+            rewards[column] = float(bool(_truth(self.take(column, f"reward.{column}"))))
             if outcome is Outcome.UNKNOWN:
                 outcome = Outcome.SOLVED if rewards[column] else Outcome.FAILED
         columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
-        for column in self.find(columns, _is_number):
+        for column in self.find(columns, lambda value: _number(value) is not None):
             name = column.removeprefix(REWARD)
-            rewards[name] = float(self.take(column, f"reward.{name}"))
+            rewards[name] = _number(self.take(column, f"reward.{name}")) or 0.0
         for column in self.find(_REWARDS, lambda value: isinstance(value, Mapping)):
             if all(map(_is_number, self._values[column].values())):
                 named = self.take(column, ", ".join(f"reward.{name}" for name in self._values[column]))
                 rewards |= {str(name): float(number) for name, number in named.items()}
         # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
-        if outcome is Outcome.UNKNOWN and rewards.get("reward") in (0.0, 1.0):
-            outcome = Outcome.SOLVED if rewards["reward"] else Outcome.FAILED
+        whole = rewards.get("reward", rewards.get("final_reward"))
+        if outcome is Outcome.UNKNOWN and whole in (0.0, 1.0):
+            outcome = Outcome.SOLVED if whole else Outcome.FAILED
         outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
         output = self.take(outputs[0], "verifier output") if outputs else ""
         return Verdict(outcome, rewards, output, self._exception())
 
     def _outcome(self) -> Outcome:
-        value = self._values.get("outcome")
-        if (is_solved := _truth(value)) is not None:
+        found = outcome_of(self._values.get("outcome"))
+        if found is not None:
             self.take("outcome", "outcome")
-            return Outcome.SOLVED if is_solved else Outcome.FAILED
-        if isinstance(value, str) and value.lower() in set(Outcome):
-            return Outcome(self.take("outcome", "outcome").lower())
-        return Outcome.UNKNOWN
+        return found or Outcome.UNKNOWN
 
     def _exception(self) -> str:
         """Return how the agent ended if it did not submit, such as `exit_cost`. The status is metadata too."""

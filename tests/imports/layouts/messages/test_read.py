@@ -183,6 +183,7 @@ def test_a_session_is_the_same_steps_in_every_format(name: str) -> None:
         ({"role": "assistant", "channel": "aside", "content": ""}, r"messages\.1 has the channel 'aside'"),
         ({"role": "assistant", "content": "x", "train": "yes"}, r"messages\.1 has a mark of training that is neither"),
         ({"role": "assistant", "content": "x", "train_detail": [{}]}, r"messages\.1\.train_detail marks parts"),
+        ({"role": "assistant", "content": "x", "trainable": False}, r"messages\.1\.trainable marks a message in a way"),
         ({"role": "tool", "content": "x", "train": True}, r"messages\.1 is trained on, but it is not an assistant"),
         ("x", r"messages\.1: a message is text without a role"),
         (3, r"messages\.1 is not an object"),

@@ -322,10 +322,28 @@ def test_the_outcome_and_its_surroundings_are_read() -> None:
         ({"reward": 0.4}, Outcome.UNKNOWN),
         ({"reward": 1, "resolved": False}, Outcome.FAILED),
         ({"outcome": "error", "reward": 0}, Outcome.ERROR),
+        ({"outcome": "passed"}, Outcome.SOLVED),
+        # Tables whose columns are text.
+        ({"resolved": "True"}, Outcome.SOLVED),
+        ({"resolved": "no"}, Outcome.FAILED),
+        ({"success": "failed"}, Outcome.FAILED),
+        ({"success": "partly"}, Outcome.UNKNOWN),
+        ({"reward": "0.0"}, Outcome.FAILED),
+        ({"reward": "nan"}, Outcome.UNKNOWN),
+        ({"is_resolved": 1}, Outcome.SOLVED),
+        ({"is_correct": False}, Outcome.FAILED),
+        ({"final_reward": 1.0}, Outcome.SOLVED),
     ],
 )
 def test_outcomes(columns: dict[str, Any], outcome: Outcome) -> None:
     assert read(messages=[USER, AGENT], **columns).verdict.outcome is outcome
+
+
+def test_a_column_of_marks_has_one_for_each_message() -> None:
+    messages = [USER, AGENT, USER, AGENT]
+    assert read(messages=messages, loss_mask=[0, 0, 0, 1]).learned == {1: False, 3: True}
+    with pytest.raises(RowRefused, match="loss_mask has not one mark for each message"):
+        read(messages=messages, loss_mask=[0, 1])
 
 
 def test_one_character_does_not_cost_a_row_and_is_counted() -> None:
@@ -352,6 +370,8 @@ def test_rows_are_counted_by_field_up_to_a_limit_of_fields() -> None:
 
 def test_a_conversation_is_told_from_a_prompt() -> None:
     assert has_conversation({"messages": [USER]}) and has_conversation({"contents": [USER]})
+    assert has_conversation({"input": [USER], "output": [{"type": "message", "role": "assistant", "content": "4"}]})
+    assert not has_conversation({"input": [USER], "output": "4"})
     assert not has_conversation({"contents": "text"}) and not has_conversation({"prompt": [USER]})
 
 
