@@ -4,8 +4,8 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from curation.imports.layouts.session import Json, Step
 from curation.web.text.chat import failure_in
@@ -14,12 +14,12 @@ from curation.web.text.parts import Argument, Form, arguments_of, as_json, form_
 from curation.web.text.transcript import Image
 
 Kind = Literal["reasoning", "message", "call", "output", "subagent"]
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 # Pictures that a browser draws without running anything in them.
 DRAWN = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """One text or picture of a step, named by its argument. `given` is as recorded. A `form` of None is decided by the
     content, and is `plain` for a text that is nothing special."""
 
@@ -60,14 +60,13 @@ class Text:
             return Image(media_type, b"", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """`title` is the function of a call. `extra` is that of an output, or what names a subagent."""
 
     kind: Kind
     texts: Sequence[Text] = ()
     title: str = ""
-    extra: Json = field(default_factory=dict)
+    extra: Mapping[str, Any] = NOTHING
 
     @property
     def seconds(self) -> float | None:

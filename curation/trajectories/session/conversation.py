@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
@@ -157,7 +157,7 @@ class Conversation(Transcript[Exchange]):
         title = found.title if found else str(block.extra.get("trajectory_path") or "")
         return BlockView(block.kind, with_signs(block.title or title), fields, tuple(facts), found)
 
-    def _subagent(self, reference: Json) -> Subagent | None:
+    def _subagent(self, reference: Mapping[str, Any]) -> Subagent | None:
         keys = [key for key in ("trajectory_id", "trajectory_path") if reference.get(key)]
         for number, one in enumerate(self.inner):
             if any(reference[key] == one.get(key) for key in keys):

@@ -7,7 +7,7 @@ terminal step, which is a command and its output. The templates are in `template
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from django.utils.safestring import SafeString
 
@@ -124,8 +124,7 @@ class Step:
         return self.turns.partition(" ")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class StepState:
+class StepState(NamedTuple):
     """The marks of people and of the source on a step of a trajectory. `number` is its `step_id`.
 
     `learn`: a model may learn from it. `why_not` is the reason, `label` a process label. `may_mark`: it is the agent's.
