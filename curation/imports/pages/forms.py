@@ -62,7 +62,7 @@ class ImportForm(ProblemForm):
     file = forms.FileField(
         required=False,
         label="File",
-        help_text="JSON lines or a JSON array (also packed), a ZIP or tar of files, an Inspect log (.eval, .json),"
+        help_text="JSON lines, a JSON array or CSV (also packed), a ZIP or tar of files, an Inspect log (.eval, .json),"
         " traces as JSON, or Parquet.",
     )
     source = forms.CharField(
