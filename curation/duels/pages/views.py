@@ -19,7 +19,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import look_at, reviews_blind
 from curation.samples.models import Bucket
 from curation.web.ids import find, number
-from curation.web.lists.pages import list_context, tabs
+from curation.web.lists.pages import chips, list_context, tabs
 from curation.web.problems import Invalid
 
 
@@ -36,7 +36,7 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
         "tabs": tabs(request.path, params, "bucket", Bucket.choices),
         "opponent_tabs": tabs(request.path, params, "opponent", Opponent.choices),
         "leaves_out_pending": reviews_blind(access),
-        "every_run_url": params.url(request.path, run=None),
+        "chips": chips(request.path, params, params.labels),
     }
     return render(request, "duels/list.html", context)
 

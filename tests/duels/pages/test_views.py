@@ -1,4 +1,5 @@
 import re
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -37,7 +38,21 @@ def test_a_tab_filters_the_list_and_keeps_the_run(client: Client, project: Proje
     assert "the-best" in shown and "the-lost" not in shown and "another-run" not in shown
     assert f'href="/p/acme/duels/?bucket=defeat&amp;run={run.pk}"' in shown
     assert f'href="/p/acme/duels/?bucket=final&amp;run={run.pk}" aria-current="page"' in shown
-    assert '<a class="chip" href="/p/acme/duels/?bucket=final">' in shown
+    assert '<a class="chip__remove" href="/p/acme/duels/?bucket=final"' in shown
+
+
+def test_every_condition_is_a_chip_and_goes_with_those_that_need_it(client: Client, project: Project) -> None:
+    run = make_run(project)
+    make_duel(project, run=run)
+    shown = html(client, f"/p/acme/duels/?run={run.pk}&judge=judge-a&said=parsed&score_min=10")
+    removed = re.findall(r'href="([^"]+)" aria-label="Remove the filter ([^"]+)"', shown)
+    assert [(unescape(url), label) for url, label in removed] == [
+        ("/p/acme/duels/?score_min=10", f"run {run.pk}"),
+        (f"/p/acme/duels/?run={run.pk}&score_min=10", "judge judge-a"),
+        (f"/p/acme/duels/?run={run.pk}&judge=judge-a&score_min=10", "said parsed"),
+        (f"/p/acme/duels/?run={run.pk}&judge=judge-a&said=parsed", "score from 10"),
+    ]
+    assert all(client.get(unescape(url)).status_code == 200 for url, _ in removed)
 
 
 def test_the_list_pages_by_keyset_in_a_fixed_number_of_queries(client: Client, project: Project) -> None:
