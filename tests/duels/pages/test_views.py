@@ -166,3 +166,13 @@ def test_a_control_duel_opens_from_its_list_and_shows_both_sides(
     faulty, sound = (king, challenger) if expected == 1 else (challenger, king)
     assert added in faulty and "the answer with more" in faulty
     assert "the answer itself" in sound and added not in sound
+
+
+def test_the_pages_of_preferences_have_their_words(client: Client, project: Project) -> None:
+    Project.objects.update(settings_json={"data": {"kind": "preferences"}})
+    duel = make_duel(project)
+    assert ">Rejected</a>" in html(client, "/p/acme/duels/")
+    page = html(client, f"/p/acme/duels/{duel.pk}/")
+    section = page[page.index('<div class="figures">') : page.index("<h2>History")]
+    assert ">Chosen<" in section and ">Rejected<" in section and "the chosen first" in section
+    assert ">King<" not in section and ">Challenger<" not in section and "bash block" not in section
