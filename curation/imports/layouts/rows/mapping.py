@@ -10,6 +10,7 @@ from curation.imports.layouts.account import IGNORED, Account
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
 from curation.imports.layouts.session import Json, Outcome
 from curation.imports.sources.rows import RowRefused
 
@@ -133,7 +134,7 @@ class RowMapping(BaseModel):
 
     def _value(self, meaning: str, value: Any, path: str) -> Any:
         if meaning.startswith(REWARD):
-            if not isinstance(value, bool | int | float):
+            if not (isinstance(value, bool | int | float) or is_number_as_text(value)):
                 raise RowRefused(f"{path} is mapped to a reward, but it is not a number")
             return float(value)
         if meaning == "outcome" and outcome_of(value) is None:
@@ -176,7 +177,9 @@ def checked_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def outcome_of(value: Any) -> Outcome | None:
     """Return how a run ended by a value that needs no mapping, or None for any other."""
     if isinstance(value, str):
-        return OUTCOME_WORDS.get(value.lower())
+        if said := OUTCOME_WORDS.get(value.strip().lower()):
+            return said
+        value = float(value) if is_number_as_text(value) else truth_as_text(value)
     if isinstance(value, bool | int | float) and value in (0, 1):
         return Outcome.SOLVED if value else Outcome.FAILED
     return None

@@ -1,12 +1,12 @@
 """What a row says about its messages: where they come from, how the run ended, and which agent and model ran."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
@@ -27,8 +27,6 @@ _SOLVED = (
     *("is_resolved", "is_solved", "is_success", "is_correct", "task_success"),
 )
 _REWARDS = ("reward", "rewards", "final_reward", "score", "scores")
-# Of tables whose columns are text.
-_TRUE, _FALSE = frozenset(("true", "yes", "1", "1.0")), frozenset(("false", "no", "0", "0.0"))
 _OUTPUTS = ("verifier_output", "eval_logs", "test_output")
 _COSTS = ("cost_usd", "total_cost", "instance_cost")
 
@@ -82,7 +80,7 @@ def _is_name(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return not isinstance(value, bool) and (isinstance(value, int | float) or is_number_as_text(value))
 
 
 def _is_metadata(value: object) -> bool:
@@ -90,21 +88,10 @@ def _is_metadata(value: object) -> bool:
 
 
 def _truth(value: Any) -> bool | None:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        outcome = OUTCOME_WORDS.get(word)
-        return word in _TRUE or outcome is Outcome.SOLVED if word in _TRUE | _FALSE or outcome else None
-    return bool(value) if isinstance(value, bool) or (_is_number(value) and value in (0, 1)) else None
-
-
-def _number(value: Any) -> float | None:
-    """Return a number, which may be text, as a table of text columns has it."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    return float(value) if _is_number(value) and math.isfinite(value) else None
+    if isinstance(value, bool) or (_is_number(value) and float(value) in (0, 1)):
+        return bool(float(value))
+    said = OUTCOME_WORDS.get(value.strip().lower()) if isinstance(value, str) else None
+    return truth_as_text(value) if said not in (Outcome.SOLVED, Outcome.FAILED) else said is Outcome.SOLVED
 
 
 class _Left:
@@ -152,9 +139,9 @@ class _Left:
             if outcome is Outcome.UNKNOWN:
                 outcome = Outcome.SOLVED if rewards[column] else Outcome.FAILED
         columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
-        for column in self.find(columns, lambda value: _number(value) is not None):
+        for column in self.find(columns, _is_number):
             name = column.removeprefix(REWARD)
-            rewards[name] = _number(self.take(column, f"reward.{name}")) or 0.0
+            rewards[name] = float(self.take(column, f"reward.{name}"))
         for column in self.find(_REWARDS, lambda value: isinstance(value, Mapping)):
             if all(map(_is_number, self._values[column].values())):
                 named = self.take(column, ", ".join(f"reward.{name}" for name in self._values[column]))
