@@ -123,6 +123,9 @@ def _environment(data: Path, port: int, database: str) -> dict[str, str]:
         # Each installation uses its own database in Redis, or workers would receive each other's messages.
         number = 1 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
         environment["CELERY_BROKER_URL"] = urlsplit(os.environ["TEST_BROKER_URL"])._replace(path=f"/{number}").geturl()
+    if PARTS["bubblewrap"]() is None:
+        # Its sandboxes cost a third of Docker's, which the tests of sandboxes and of the gate use.
+        environment["SANDBOX"] = "bubblewrap"
     return environment | {"WINNOW_DATA": str(data), "PORT": str(port), "WEB_PROCESSES": "2"}
 
 
