@@ -87,8 +87,11 @@ def test_serve_tries_the_port_before_it_makes_anything(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_a_backup_to_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    with closing(sqlite3.connect(tmp_path / "data/winnow.sqlite3")) as copy:
-        connection.connection.backup(copy)
+    made, copy = (
+        sqlite3.connect(path) for path in (connection.settings_dict["NAME"], tmp_path / "data/winnow.sqlite3")
+    )
+    with closing(made), closing(copy):
+        made.backup(copy)
     done = winnow(tmp_path, "backup", "missing/winnow.tar")
     assert f"{tmp_path}/missing is no folder that this user may write to" in done.stderr
     assert "Traceback" not in done.stderr
