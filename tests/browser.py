@@ -25,7 +25,7 @@ def browser() -> "Iterator[Browser]":
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
+            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
         )
         yield started
         started.close()

@@ -1,7 +1,5 @@
 import functools
 import re
-import threading
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from socketserver import BaseServer
@@ -14,6 +12,7 @@ from django.core.management.color import no_style
 from django.core.management.commands.flush import Command as Flush
 from django.core.management.sql import sql_flush
 from django.db import connection, connections
+from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck
@@ -30,6 +29,7 @@ from tests.parts import PARTS, missing
 from tests.postgres import postgres as postgres
 from tests.product import ROOT
 from tests.product import product as product
+from tests.waiting import until_answered
 
 # How long an example takes depends on what else the machine does.
 hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -75,11 +75,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests start first, so that with several processes none is left to the end."""
+    """Long tests start first, then those in a browser, so that with several processes none is left to the end."""
     if config.getoption("--on-servers"):
         config.hook.pytest_deselected(items=[item for item in items if not _on_servers(item)])
         items[:] = filter(_on_servers, items)
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("long", "browser")])
 
 
 def _on_servers(item: pytest.Item) -> bool:
@@ -207,20 +207,26 @@ def live_server(live_server: LiveServer) -> Iterator[LiveServer]:
     next test.
     """
     yield live_server
-    until = time.monotonic() + 20
-    while answering := [thread for thread in threading.enumerate() if "(process_request_thread)" in thread.name]:
-        assert time.monotonic() < until, f"the live server still answers {len(answering)} connections"
-        answering[0].join(0.05)
+    until_answered()
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(
     django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+) -> Iterator[None]:
     """On SQLite the tests use a file, as the product does: threads wait for a file, but fail in memory.
 
-    The file lives as long as the tests, so nothing waits until the disk has it.
+    The file lives as long as the tests, so nothing waits until the disk has it. A database of PostgreSQL is dropped
+    even if a thread that outlived its test still has a session.
     """
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "winnow.sqlite3")
         connection.settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
+
+    def drop(creation: Any, name: str, verbosity: int) -> None:
+        with creation._nodb_cursor() as cursor:
+            cursor.execute(f"DROP DATABASE {connection.ops.quote_name(name)} WITH (FORCE)")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DatabaseCreation, "_destroy_test_db", drop)
+        yield

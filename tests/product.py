@@ -29,7 +29,8 @@ SCOPES = "read,review,run,export,admin"
 
 
 class Product:
-    """A running Winnow with the project `demo`, login `demo` / `demo`; `api` speaks REST with all scopes."""
+    """A running Winnow with the project `demo`, login `demo` / `demo`; `api` speaks REST with all scopes, as does who
+    has its token, `secret`."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -56,7 +57,8 @@ class Product:
                 self.stop()
                 pytest.fail(f"the product did not start:\n{said[-2000:]}", pytrace=False)
             time.sleep(0.2)
-        headers = {"Authorization": f"Bearer {self.token(SCOPES)}"}
+        self.secret = self.token(SCOPES)
+        headers = {"Authorization": f"Bearer {self.secret}"}
         self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
 
     def stop(self) -> None:
@@ -123,6 +125,9 @@ def _environment(data: Path, port: int, database: str) -> dict[str, str]:
         # Each installation uses its own database in Redis, or workers would receive each other's messages.
         number = 1 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
         environment["CELERY_BROKER_URL"] = urlsplit(os.environ["TEST_BROKER_URL"])._replace(path=f"/{number}").geturl()
+    if PARTS["bubblewrap"]() is None:
+        # Its sandboxes cost a third of Docker's, which the tests of sandboxes and of the gate use.
+        environment["SANDBOX"] = "bubblewrap"
     return environment | {"WINNOW_DATA": str(data), "PORT": str(port), "WEB_PROCESSES": "2"}
 
 

@@ -1,5 +1,6 @@
 """Wait for what another process or thread does."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -10,3 +11,8 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"it did not come to that within {seconds:.0f} s"
         time.sleep(0.05)
+
+
+def until_answered() -> None:
+    """Returns when the live server has answered everything that closed tabs have asked of it."""
+    until(lambda: not any("(process_request_thread)" in thread.name for thread in threading.enumerate()))

@@ -29,7 +29,7 @@ def redis_only(redis_address: str, settings: Settings, monkeypatch: pytest.Monke
         "default": {
             "BACKEND": "config.redis_cache.Cache",
             "LOCATION": redis_address,
-            "OPTIONS": {"socket_connect_timeout": 0.3, "socket_timeout": 0.3},
+            "OPTIONS": {"socket_connect_timeout": 1.0, "socket_timeout": 1.0},
         }
     }
 
@@ -43,7 +43,7 @@ def test_rest_and_health_answer_and_only_the_first_request_waits(client: Client)
         answer = client.get("/api/v1/projects", headers=headers)
         assert answer.status_code == 200
         assert int(answer["RateLimit-Remaining"]) > 0
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 15
 
 
 @pytest.mark.django_db

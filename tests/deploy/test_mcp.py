@@ -33,7 +33,8 @@ from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_endpoint, make_project, make_user
 from winnow.mcp import MOST_BYTES, TOOLS, NeedsToken, Site, server_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# A second database changes nothing of a server that asks by REST.
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 Work = Callable[[Client], Awaitable[Any]]
 
 

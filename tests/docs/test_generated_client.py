@@ -19,7 +19,8 @@ from curation.scenarios.bundles.document import EXAMPLE
 from tests.factories import make_bearer, make_endpoint, make_prompt, make_user
 from tests.parts import missing
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# A second database changes nothing of a client.
+pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
 # Its requirements exclude those of LiteLLM, so it has an environment of its own.
 GENERATOR = "openapi-python-client==0.29.1"
 COMMAND = "openapi-python-client"

@@ -1,8 +1,8 @@
 """Samples that are fetched ahead, in Chromium: shown at once, decided in order, given back when they are not used."""
 
 import re
-import time
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -14,6 +14,7 @@ from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
 from tests.e2e.test_review import at, duels, press
 from tests.factories import make_member, make_project
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DECIDES = re.compile(r"/decide/$")
@@ -31,10 +32,7 @@ def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator
 
 
 def fetched(count: int) -> None:
-    until = time.monotonic() + 20
-    while Lease.objects.filter(ahead=True).count() != count:
-        assert time.monotonic() < until, list(Lease.objects.values_list("sample_id", "ahead"))
-        time.sleep(0.05)
+    until(lambda: Lease.objects.filter(ahead=True).count() == count)
 
 
 def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: Page, project: Project) -> None:
@@ -43,18 +41,24 @@ def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: P
     at(tab, samples[0])
     fetched(2)
     tab.wait_for_load_state("networkidle")
+    held, released = list[Route](), Event()
 
-    def late(route: Route) -> None:
-        time.sleep(0.4)
-        route.continue_()
+    def hold(route: Route) -> None:
+        if released.is_set():
+            route.continue_()
+        else:
+            held.append(route)
 
-    tab.route(DECIDES, late)
-    began = time.monotonic()
-    press(tab, "1")
+    tab.route(DECIDES, hold)
+    with tab.expect_request(DECIDES):
+        press(tab, "1")
     at(tab, samples[1])
     press(tab, "2")
     at(tab, samples[2])
-    assert time.monotonic() - began < 0.8, "it waited for the server"
+    assert not Decision.objects.exists(), "it waited for the server"
+    released.set()
+    for route in held:
+        route.continue_()
     expect(tab.locator(".review__last")).to_contain_text(f"Sample {samples[1].pk}: approved right")
     decided = Decision.objects.order_by("id").values_list("sample_id", "preference")
     assert list(decided) == [(samples[0].pk, "left"), (samples[1].pk, "right")]

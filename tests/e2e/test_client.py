@@ -31,7 +31,7 @@ def notebook(name: str) -> str:
 def run(product: Product, script: str, folder: Path, **environment: str) -> str:
     """Run a script as a user with a token, beside an empty folder; return its output."""
     (folder / "script.py").write_text(script)
-    given = {"WINNOW_URL": product.url, "WINNOW_TOKEN": product.token("read,review,run,export,admin"), **environment}
+    given = {"WINNOW_URL": product.url, "WINNOW_TOKEN": product.secret, **environment}
     done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=folder,

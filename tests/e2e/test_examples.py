@@ -1,23 +1,17 @@
-"""The printed examples, taken from the documents and run against a running product."""
+"""The three commands of the README, taken from the document and run against a running product."""
 
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.product import ROOT, Product
 
-pytestmark = pytest.mark.long
+# The pages and the main job start the product on a second database.
+pytestmark = [pytest.mark.long, pytest.mark.embedded]
 BLOCK = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
-PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-CHAT = [
-    {"role": "user", "content": "Fix the rounding of totals in billing/totals.py."},
-    {"role": "assistant", "content": "THOUGHT: I read the file.\n\n```bash\ncat billing/totals.py\n```"},
-]
 
 
 def commands(document: str) -> str:
@@ -32,7 +26,7 @@ def here(product: Product, text: str) -> str:
     return text.replace("localhost:8000", f"localhost:{product.port}")
 
 
-def shell(product: Product, script: str, folder: Path = ROOT) -> str:
+def shell(product: Product, script: str) -> str:
     """`python` is this interpreter."""
     (product.data / "bin").mkdir(exist_ok=True)
     python = product.data / "bin" / "python"
@@ -42,7 +36,7 @@ def shell(product: Product, script: str, folder: Path = ROOT) -> str:
     environment = product.environment | {"PATH": f"{python.parent}:{product.environment['PATH']}"}
     done = subprocess.run(
         ["bash", "-eu", "-c", here(product, script)],
-        cwd=folder,
+        cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
@@ -74,25 +68,3 @@ def test_the_three_commands_work_as_printed(product: Product) -> None:
     rows = sum(file["rows"] for file in export["files"] if file["format"] == "sft-messages")
     # Operators of both rounds do some tasks in the same way.
     assert rows + export["counts"]["excluded"].get("duplicate", 0) == approved
-
-
-@pytest.fixture
-def models(product: Product) -> None:
-    """The models that the script of the document takes for granted."""
-    for name, model in (("small", "king"), ("large", "challenger"), ("a", "judge-careful"), ("b", "judge-brisk")):
-        body: dict[str, Any] = {"name": name, "model": f"scripted/{model}", "family": "scripted"}
-        assert product.api.post("/projects/demo/models", json=body).status_code in (201, 409)
-
-
-def test_the_script_of_the_api_page_runs(product: Product, models: None, tmp_path: Path) -> None:
-    script = next(block for block in PYTHON.findall((ROOT / "docs/api.md").read_text()) if "duel" in block)
-    (tmp_path / "turns.jsonl").write_text(json.dumps({"instance_id": "acme__billing-1", "messages": CHAT}) + "\n")
-    patch = "--- a/billing/totals.py\n+++ b/billing/totals.py\n@@ -1 +1 @@\n-round(x)\n+half_even(x)\n"
-    record = {"instance_id": "acme__billing-1", "repo": "acme/billing", "title": "Round half to even", "patch": patch}
-    (tmp_path / "pr_records.jsonl").write_text(json.dumps(record) + "\n")
-    token = product.token("read,run,export")
-    (tmp_path / "script.py").write_text(here(product, script))
-
-    said = shell(product, f"export TOKEN={token}; python script.py", tmp_path)
-
-    assert re.fullmatch(r"-?\d+(\.\d+)?\s*", said.splitlines()[-1]), said

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.addresses import ELSEWHERE, PAGES, address, full_pages
-from tests.e2e.conftest import OpenTab
 from tests.product import Product
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
@@ -65,7 +64,7 @@ def open_page(tab_page: Page, path: str) -> None:
     if path == "/components/":  # shows busy things on purpose
         return
     # parts that are loaded later: tests of models, charts, the samples' count
-    expect(tab_page.locator('[aria-busy="true"], .skeleton')).to_have_count(0, timeout=15_000)
+    expect(tab_page.locator('[aria-busy="true"], .skeleton')).to_have_count(0)
 
 
 def test_every_page_is_opened_here_or_by_a_test_of_its_own() -> None:
@@ -73,8 +72,7 @@ def test_every_page_is_opened_here_or_by_a_test_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_in_light_dark_and_narrow(open_tab: OpenTab, product: Product, page: str) -> None:
-    tab = open_tab().page
+def test_a_page_in_light_dark_and_narrow(tab: Page, product: Product, page: str) -> None:
     path = address(product, page)
     open_page(tab, path)
     _fits_and_is_named(tab)
@@ -129,7 +127,7 @@ def _its_call_is_answered(tab: Page, product: Product) -> None:
         return
     said = subprocess.run(
         ["bash", "-c", line.replace("curl -s", "curl -s -o /dev/null -w '%{http_code}'", 1)],
-        env={**product.environment, "TOKEN": product.api.headers["Authorization"].removeprefix("Bearer ")},
+        env={**product.environment, "TOKEN": product.secret},
         capture_output=True,
         text=True,
         timeout=30,
@@ -138,22 +136,22 @@ def _its_call_is_answered(tab: Page, product: Product) -> None:
     assert said.stdout == "200", f"{line}: {said.stdout} {said.stderr}"
 
 
-def test_two_exports_are_compared_on_a_page_that_fits(open_tab: OpenTab, product: Product) -> None:
+def test_two_exports_are_compared_on_a_page_that_fits(tab: Page, product: Product) -> None:
     recipe = {"formats": ["sft-messages"], "filter": {"status": "approved"}}
     product.wait(product.api.post("/projects/demo/exports", json={"recipe": recipe}).json())
     after, before = product.get("/projects/demo/exports")["data"][:2]
-    tab = open_tab(width=400).page
+    tab.set_viewport_size({"width": 400, "height": 800})
     open_page(tab, f"/p/demo/exports/{after['id']}/compare/?with={before['id']}")
     _fits_and_is_named(tab)
 
 
-def test_two_models_are_compared_on_a_page_that_fits(open_tab: OpenTab, product: Product) -> None:
-    tab = open_tab(width=400).page
+def test_two_models_are_compared_on_a_page_that_fits(tab: Page) -> None:
+    tab.set_viewport_size({"width": 400, "height": 800})
     open_page(tab, "/p/demo/evaluations/leaderboard/")
     tab.get_by_role("link", name="Compare", exact=True).first.click()
     expect(tab.locator("h1")).to_contain_text("scripted-tuned-cli")
     tab.locator(".chart").scroll_into_view_if_needed()
-    expect(tab.locator(".chart[data-state=ready]")).to_have_count(1, timeout=15_000)
+    expect(tab.locator(".chart[data-state=ready]")).to_have_count(1)
     _fits_and_is_named(tab)
     tab.locator("table[data-rows=row] a").last.click()
     expect(tab.locator("#panel-body")).to_contain_text("Differences as a shell reads them")

@@ -14,6 +14,7 @@ from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory, set_history
 from tests.review.rows import access_of, sample_of
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # Messages of the console about a refusal and a lost connection.
@@ -177,6 +178,12 @@ def refused(tab: Page) -> bool:
     return tab.locator('.toast[data-toast="keys"]').count() > 0
 
 
+def shown(tab: Page, samples: list[Sample]) -> int:
+    """The place of the sample on the page. It is shown before the server has written the decisions before it."""
+    pk = tab.locator("#review").get_attribute("data-sample")
+    return [str(sample.pk) for sample in samples].index(pk) if pk else len(samples)
+
+
 SLOWED = """() => {
     const send = XMLHttpRequest.prototype.send;
     XMLHttpRequest.prototype.send = function (...args) {
@@ -200,7 +207,8 @@ def test_a_burst_decides_as_meant_or_is_refused_in_words(tab: Page, project: Pro
         press(tab, "a")
         tab.wait_for_timeout(30)
         told.append(refused(tab))
-    expect(tab.locator("html[data-keys-wait]")).to_have_count(0, timeout=15_000)
+    expect(tab.locator("html[data-keys-wait]")).to_have_count(0)
+    until(lambda: Decision.objects.count() == shown(tab, samples))
     lines = list(Decision.objects.order_by("id").values_list("sample_id", "action", "preference"))
     assert [pk for pk, _, _ in lines] == [sample.pk for sample in samples[: len(lines)]]
     assert {action for _, action, _ in lines} == {"approve"}

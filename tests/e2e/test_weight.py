@@ -36,7 +36,7 @@ def test_a_page_with_charts_is_light_when_nothing_is_cached(
     assert not [name for name in loaded if PLOTLY in name]
     for chart in tab.locator(".chart").all():
         chart.scroll_into_view_if_needed()
-    expect(tab.locator(".chart[data-state=ready]")).to_have_count(tab.locator(".chart").count(), timeout=15_000)
+    expect(tab.locator(".chart[data-state=ready]")).to_have_count(tab.locator(".chart").count())
     tab.wait_for_load_state("networkidle")
     assert len([name for name in loaded if PLOTLY in name]) == 1
     assert 0 < sum(loaded.values()) <= MOST_BYTES, loaded.most_common(50)

@@ -121,17 +121,23 @@ def as_run(command: str) -> str:
     return command
 
 
+@pytest.fixture(scope="module")
+def reviewers(product: Product) -> None:
+    product.manage("shell", "-c", USERS)
+
+
 @pytest.mark.parametrize("document", sorted({block.document for block in blocks() if commands(block)}))
-def test_the_commands_of_a_document_run_as_printed(product: Product, document: str, tmp_path: Path) -> None:
+def test_the_commands_of_a_document_run_as_printed(
+    product: Product, reviewers: None, document: str, tmp_path: Path
+) -> None:
     lines = [line for block in blocks() if block.document == document for line in commands(block) if not reason(line)]
     if not lines:
         return
-    product.manage("shell", "-c", USERS)
     (tmp_path / "dpo.train.jsonl").write_text(json.dumps(ROW) + "\n")
     environment = product.environment | {
         "HOST": product.url.removeprefix("http://"),
         "PYTHONPATH": str(ROOT),
-        "TOKEN": product.token("read,review,run,export,admin"),
+        "TOKEN": product.secret,
     }
     script = "set -euo pipefail\n" + "\n".join(map(as_run, lines))
     done = subprocess.run(
@@ -152,7 +158,7 @@ def test_the_scripts_of_the_api_run(product: Product, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script.replace("http://localhost:8000", product.url)],
         cwd=tmp_path,
-        env=product.environment | {"TOKEN": product.token("read,review,run,export,admin")},
+        env=product.environment | {"TOKEN": product.secret},
         capture_output=True,
         text=True,
         timeout=280,

@@ -22,7 +22,7 @@ class TestTime:
             "cd /srv; sleep 300 & (sleep 301; echo x) | sh -c 'sleep 302; cat'; echo never", timeout=0.5
         )
         assert (result.timed_out, result.exit_code, result.left, result.output) == (True, 137, False, "")
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         assert session.exec("pgrep -c sleep").output == "0\n"
         assert session.cwd() == "/home/agent"
         assert works(session)

@@ -228,7 +228,7 @@ class TestHostileText:
     def test_a_command(self, session: Session, command: str) -> None:
         began = time.monotonic()
         session.exec(f"exit 0\n{command}")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         assert said(session, "echo on") == "on\n"
 
     @pytest.mark.parametrize("value", [r"\a", "''a", r'"\\"'], ids=["escapes", "quotes", "double quotes"])
@@ -238,7 +238,7 @@ class TestHostileText:
         session.exec(
             f"{{ printf 'export LONG='; yes {shlex.quote(value)} | head -n {count} | tr -d '\\n'; echo; }} >&7"
         )
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         assert said(session, "echo ${#LONG}") == f"{count}\n"
 
 

@@ -18,7 +18,7 @@ from tests.imports.intake.test_otlp import user as user
 
 pytestmark = pytest.mark.django_db
 PROTOBUF = "application/x-protobuf"
-MANY = 2_000_000
+MANY = 800_000
 
 
 def message(number: int, *bodies: bytes) -> bytes:
@@ -38,7 +38,7 @@ BOMBS = {
     "empty lists": ("application/json", b'{"resourceSpans":[' + b"[]," * MANY + b"[]]}"),
     "empty objects": ("application/json", b'{"resourceSpans":[' + b"{}," * MANY + b"{}]}"),
     "towers": ("application/json", b'{"resourceSpans":[' + (b"[" * 900 + b"]" * 900 + b",") * 4_000 + b"[]]}"),
-    "numbers": ("application/json", b'{"resourceSpans":[{"x":[' + b"1," * MANY + b"1]}]}"),
+    "numbers": ("application/json", b'{"resourceSpans":[{"x":[' + b"1," * 3 * MANY + b"1]}]}"),
     "empty resources": (PROTOBUF, b"\x0a\x00" * MANY),
     "empty scopes": (PROTOBUF, message(1, b"\x12\x00" * MANY)),
     "empty spans": (PROTOBUF, message(1, message(2, b"\x12\x00" * MANY))),
@@ -50,8 +50,9 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize(
+    ("name", "encoding"), [*((name, "gzip") for name in BOMBS), ("empty lists", "deflate"), ("empty spans", "deflate")]
+)
 def test_a_bomb_is_refused_at_once(name: str, encoding: str) -> None:
     kind, body = BOMBS[name]
     packed = gzip.compress(body, 1) if encoding == "gzip" else zlib.compress(body, 1)

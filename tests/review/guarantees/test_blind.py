@@ -1,20 +1,19 @@
 """A reviewer cannot tell a sample that an audit drew from another one."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings
-from django.test import Client
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 from pytest_django.live_server_helper import LiveServer
 
 from curation.guarantees.models import Draw
 from curation.projects.models import Project
 from curation.review.models import Lease
 from curation.samples.models import Sample
+from tests.e2e.conftest import tab_of
 from tests.review.guarantees.auditing import LOOKS, Caller
+from tests.waiting import until_answered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # Every element with its classes and the names of its attributes, and the words that no sample has of its own.
@@ -65,35 +64,25 @@ def test_the_share_for_audits_mixes_them_with_other_samples(curator: Caller, rev
     assert 0 < sum(pk in drawn for pk in taken) < LOOKS
 
 
-@pytest.fixture
-def tab(browser: Browser, live_server: LiveServer, reviewer: Caller) -> Iterator[Page]:
-    client = Client()
-    client.force_login(reviewer.user)
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, base_url=live_server.url)
-    session = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-    yield context.new_page()
-    context.close()
-
-
 @pytest.mark.browser
-def test_the_queue_shows_a_drawn_sample_as_any_other(tab: Page, curator: Caller, reviewer: Caller) -> None:
+def test_the_queue_shows_a_drawn_sample_as_any_other(
+    browser: Browser, live_server: LiveServer, curator: Caller, reviewer: Caller
+) -> None:
     curator.draw()
     shown: dict[bool, list[Any]] = {}
     for value in (1.0, 0.0):
-        tab.goto("about:blank")  # the page before has fetched the next samples ahead
         share(reviewer.project, value)
         Lease.objects.all().delete()
         if not value:  # the first in the queue that is not drawn
             others = Sample.objects.filter(draws=None).order_by("pk").values_list("pk", flat=True)
             Sample.objects.filter(pk=others[0]).update(priority=-1000.0)
-        tab.goto("/p/billing/queue/")
-        tab.wait_for_selector("#review[data-sample]")
-        tab.wait_for_load_state("networkidle")
-        pk = tab.get_attribute("#review", "data-sample")
-        is_drawn = Draw.objects.filter(sample=int(pk or 0)).exists()
-        shown[is_drawn] = [tab.evaluate(SHAPE), tab.evaluate(WORDS), tab.url]
-        assert not re.search("audit|guarantee", tab.content(), re.IGNORECASE)
-        responses = tab.evaluate("performance.getEntriesByType('resource').map(e => new URL(e.name).pathname)")
-        assert not any("audit" in path or "guarantee" in path for path in responses)
+        with tab_of(browser, live_server, reviewer.user) as tab:
+            tab.goto("/p/billing/queue/", wait_until="networkidle")
+            pk = tab.get_attribute("#review[data-sample]", "data-sample")
+            is_drawn = Draw.objects.filter(sample=int(pk or 0)).exists()
+            shown[is_drawn] = [tab.evaluate(SHAPE), tab.evaluate(WORDS), tab.url]
+            assert not re.search("audit|guarantee", tab.content(), re.IGNORECASE)
+            responses = tab.evaluate("performance.getEntriesByType('resource').map(e => new URL(e.name).pathname)")
+            assert not any("audit" in path or "guarantee" in path for path in responses)
+        until_answered()  # the page has fetched the next samples ahead, and given them back
     assert shown[True] == shown[False]

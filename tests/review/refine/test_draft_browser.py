@@ -31,7 +31,7 @@ def test_a_suggestion_from_the_button_to_the_story(page: Page, project: Project,
     expect(page.locator("#suggestion")).to_contain_text("Waiting for a worker to ask teacher")
     with ThreadPoolExecutor(1) as worker:  # this thread has Playwright's loop
         worker.submit(lambda: end(Run.objects.latest("pk"))).result()
-    expect(page.locator("#suggestion ins")).to_contain_text(["first", "IMPROVED"], timeout=10_000)
+    expect(page.locator("#suggestion ins")).to_contain_text(["first", "IMPROVED"])
     expect(page.locator(".suggestion__text")).to_be_in_viewport(ratio=1)  # the foot of the editor covers nothing of it
     foot, text = page.locator(".editor__foot").bounding_box(), page.locator(".suggestion__text").bounding_box()
     assert foot and text and text["y"] + text["height"] <= foot["y"]

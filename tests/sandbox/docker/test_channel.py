@@ -51,7 +51,7 @@ class TestReceiving:
         began = time.monotonic()
         with pytest.raises(SandboxFailed, match="does not respond"):
             channel.receive(began + 0.1)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
 
     def test_nobody_reads_what_is_sent(self, ends: tuple[AttachedChannel, socket.socket]) -> None:
         channel, _ = ends

@@ -110,8 +110,8 @@ class TestNothingStays:
             client.remove_container(container, force=True)
         began = time.monotonic()
         with pytest.raises(SandboxFailed, match="has ended"):
-            session.exec("sleep 30", timeout=30)
-        assert time.monotonic() - began < 10
+            session.exec("sleep 120", timeout=120)
+        assert time.monotonic() - began < 60
         session.close()
 
     def test_no_file_stays_open(self, own: DockerBackend) -> None:

@@ -23,7 +23,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HARBOR_COMMAND", REAL)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_trial_is_lost_and_none_is_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARBOR_COMMAND", f"{sys.executable} {SCRIPTED}")
     make_task(tmp_path, "sum", seconds=[0.5])

@@ -51,9 +51,9 @@ def test_control_sequences_and_markup_are_made_visible() -> None:
 
 def test_a_long_session_opens_with_its_ends_and_a_gap() -> None:
     turns = make_turns(*(f"echo {n}" for n in range(3000)))
-    began = time.perf_counter()
+    began = time.thread_time()
     opening = session(turns).opening()
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
     gap = opening.parts[1].gap
     assert gap and gap.long and len(steps_of(opening)) + gap.count == 3002
     assert numbers(opening)[0] == 0 and numbers(opening)[-1] == 3001
