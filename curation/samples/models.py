@@ -63,7 +63,7 @@ LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 def flag_names(bits: int) -> list[str]:
     """The words behind the bits, in the order of `Flag`."""
-    return [flag.label for flag in Flag if bits & flag.value]
+    return [flag.label for flag in Flag if bits & flag.value] if bits else []
 
 
 def flag_bits(names: list[str] | tuple[str, ...]) -> int:

@@ -21,8 +21,6 @@ from curation.samples.models import Sample
 from tests.factories import make_project, make_user
 
 FEW, MANY = 16_000, 128_000
-# Pages about all samples of the project: their own reads grow with it, by up to 70 ms at a million rows.
-WHOLE_PROJECT = {"agreement-page", "assignment-list", "prediction-page", "suggestion-list", "threshold-page"}
 PAGES = sorted(
     {entry[2] for _, entries in GROUPS for entry in entries}
     | {name for pages in SECTIONS.values() for name, _ in pages}
@@ -78,7 +76,7 @@ def _blocks(sql: str) -> int:
 
 
 def work_by_page(client: Client, project: Project) -> dict[str, int]:
-    paths = {name: reverse(name, args=[project.slug]) for name in PAGES if name not in WHOLE_PROJECT}
+    paths = {name: reverse(name, args=[project.slug]) for name in PAGES}
     paths["REST samples"] = f"/api/v1/projects/{project.slug}/samples"
     work = {}
     for name, path in paths.items():
@@ -127,8 +125,8 @@ def test_the_count_of_the_sidebar_does_not_depend_on_the_order_in_which_indexes_
         open_count(project, make_user("bob").pk)
     counts = [query["sql"] for query in captured if "opinions" in query["sql"] and "COUNT" in query["sql"]]
     with connection.cursor() as cursor:
-        plans = [cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()[0][-1] for sql in counts]
-    assert plans == ["SEARCH samples_sample USING INDEX sample_opinions (project_id=? AND opinions>?)"]
+        plans = [row[-1] for sql in counts for row in cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
+    assert "SEARCH V0 USING INDEX sample_opinions (project_id=? AND opinions>?)" in plans
 
 
 def analyze() -> None:
