@@ -228,6 +228,8 @@ class Sample(models.Model):
             # Those that wait for more people, or for somebody who adjudicates. By the number too: among indexes that
             # are all searched by the project alone, SQLite takes the one that was made last.
             models.Index(fields=["project", "opinions"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
+            # Whether any is assigned: without statistics PostgreSQL would look for one among all undecided samples.
+            models.Index(fields=["project", "status"], name="sample_assigned", condition=models.Q(assigned=True)),
         ]
 
     def __str__(self) -> str:

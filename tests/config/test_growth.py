@@ -18,6 +18,7 @@ from config.shell import GROUPS, SECTIONS
 from curation.projects.models import Project, Role
 from curation.review.queue.take import open_count
 from curation.samples.models import Sample
+from curation.web.text.figures import COUNTED_UP_TO
 from tests.factories import make_project, make_user
 
 FEW, MANY = 16_000, 128_000
@@ -127,6 +128,18 @@ def test_the_count_of_the_sidebar_does_not_depend_on_the_order_in_which_indexes_
     with connection.cursor() as cursor:
         plans = [row[-1] for sql in counts for row in cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
     assert "SEARCH V0 USING INDEX sample_opinions (project_id=? AND opinions>?)" in plans
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is tested without statistics above")
+def test_the_count_of_the_sidebar_stops_at_its_limit_without_statistics() -> None:
+    """A planner that knows no sizes takes every index of undecided samples for equally good."""
+    project = make_project(user=make_user("ada"))
+    Sample.objects.bulk_create(Sample(project=project, priority=float(n)) for n in range(1_000))
+    grow(project, MANY)
+    reviewer = make_user("bob").pk
+    with counted_work() as count:
+        assert open_count(project, reviewer) == COUNTED_UP_TO
+        assert count() < 1.5 * COUNTED_UP_TO
 
 
 def analyze() -> None:

@@ -72,7 +72,10 @@ def _open_counts(project: int, reviewer: int) -> QuerySet[Project, tuple[int, in
     rows = Sample.objects.filter(project=project, status=Status.PENDING).order_by()
     waiting = _waiting_for_others(project, reviewer).alias(free=Unindexed(F("assigned"))).filter(free__in=[False])
     return Project.objects.filter(pk=project).values_list(
-        RowCount(rows.filter(**UNASSIGNED)[:COUNTED_UP_TO]), RowCount(waiting), Exists(rows.filter(**ASSIGNED))
+        RowCount(rows.filter(**UNASSIGNED)[:COUNTED_UP_TO]),
+        RowCount(waiting),
+        # Twice: the partial index of assigned samples needs the first, and SQLite's index of the queue the second.
+        Exists(rows.filter(assigned=True, **ASSIGNED)),
     )
 
 
