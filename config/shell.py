@@ -3,6 +3,7 @@
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 from django.contrib.auth.models import User
@@ -156,7 +157,7 @@ def shell(request: HttpRequest) -> Context:
             "section_tabs": _section(request, access),
             "more_pages": _more_pages(access),
             "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(_url_name(request))) else None,
-            "search_url": reverse("sample-list", args=[access.project.slug]),
+            "search_url": _page_of("sample-list", access.project.slug),
         }
     return context
 
@@ -167,7 +168,7 @@ def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:
 
 
 def _item(request: HttpRequest, access: Access, key: str, label: str, view: str, goto: str) -> NavItem:
-    url = reverse(view, args=[access.project.slug])
+    url = _page_of(view, access.project.slug)
     if entry := ENTRY_OF.get(_url_name(request) or ""):
         active = key == entry
     else:
@@ -177,7 +178,7 @@ def _item(request: HttpRequest, access: Access, key: str, label: str, view: str,
     count, count_url = None, ""
     if key == "queue":
         count = open_count(access.project, access.user.pk)
-        count_url = reverse("queue-count", args=[access.project.slug])
+        count_url = _page_of("queue-count", access.project.slug)
     return NavItem(key, label, url, goto, count, count_url, active)
 
 
@@ -185,7 +186,7 @@ def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
     """Links to the pages beside this one, if it is one of a section's own pages."""
     here = _url_name(request)
     pages = next((pages for pages in SECTIONS.values() if here in {name for name, _ in pages}), ())
-    links = [(label, reverse(name, args=[access.project.slug])) for name, label in pages if len(pages) > 1]
+    links = [(label, _page_of(name, access.project.slug)) for name, label in pages if len(pages) > 1]
     return tuple(Tab(label, url, url == request.path) for label, url in open_to(access, links))
 
 
@@ -194,8 +195,14 @@ def _more_pages(access: Access) -> list[Tab]:
     pages = [page for section in SECTIONS.values() for page in section[1:]]
     pages += [(view, f"Settings: {label}") for _, label, view, _ in SETTINGS[1:]]
     pages += [("import-new", "Import"), ("run-new", "New run"), ("export-new", "New export")]
-    links = [(label, reverse(view, args=[access.project.slug])) for view, label in pages]
+    links = [(label, _page_of(view, access.project.slug)) for view, label in pages]
     return [Tab(label, url, False) for label, url in open_to(access, links)]
+
+
+@lru_cache(maxsize=4096)
+def _page_of(view: str, slug: str) -> str:
+    """The URL of a project's page: a page has links to sixty of them."""
+    return reverse(view, args=[slug])
 
 
 def _url_name(request: HttpRequest) -> str | None:

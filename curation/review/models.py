@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 from curation.guarantees.models import Guarantee
 from curation.projects.models import Blocker, Project
 from curation.runs.models import LIVE, Call, DependsOnRun, ItemState, Run
+from curation.samples.list.clauses import Unindexed
 from curation.samples.models import Flag, Sample, Status, flag_names
 from curation.web.text.figures import counted
 
@@ -86,6 +87,11 @@ class Pick(models.TextChoices):
 
 
 class DecisionQuerySet(models.QuerySet["Decision"]):
+    def of(self, project: Project) -> "DecisionQuerySet":
+        """The decisions on samples of the project. They are read before the samples: a database without statistics
+        would search each of a million samples for its decisions."""
+        return self.alias(project=Unindexed(models.F("sample__project"))).filter(project=project.pk)
+
     def not_undone(self) -> "DecisionQuerySet":
         """Without `undone_by=None`: until it is analyzed, SQLite reads that by the column's index, and so nearly every
         decision there is (in the queue 0.75 s instead of 0.01 s at 20,000 decisions)."""

@@ -185,15 +185,23 @@ def look(access: Access, sample: Sample | None) -> None:
 
 def look_at(access: Access, ids: Iterable[int | None]) -> None:
     """Note that a curator or admin sees the hidden facts of the pending ones of these samples: a row for each that is
-    new to them, and one entry in the audit log. A list without a new one costs one query."""
+    new to them, and one entry in the audit log."""
     shown = [pk for pk in ids if pk is not None]
-    if not shown or access.role not in (Role.CURATOR, Role.ADMIN):
+    if shown and access.role in (Role.CURATOR, Role.ADMIN):
+        # By the ids alone: with a condition on the status a database may read every pending sample of the project.
+        look_at_rows(access, Sample.objects.filter(pk__in=IdList(shown)).only("pk", "status", "opinions"))
+
+
+def look_at_rows(access: Access, shown: Iterable[Sample]) -> None:
+    """`look_at` of samples that are read already."""
+    if access.role not in (Role.CURATOR, Role.ADMIN):
         return
-    # By the ids alone: with a condition on the status a database may read every pending sample of the project.
-    seen = Sample.objects.filter(pk__in=IdList(shown)).only("pk", "status", "opinions")
-    known = set(Look.objects.filter(sample_id__in=IdList(shown), user=access.user).values_list("sample_id", flat=True))
     blind = access.project.settings.review.blind
-    pending = (sample for sample in seen if sample.status == Status.PENDING and (blind or sample.opinions))
+    pending = [sample for sample in shown if sample.status == Status.PENDING and (blind or sample.opinions)]
+    if not pending:
+        return
+    looks = Look.objects.filter(sample_id__in=IdList([sample.pk for sample in pending]), user=access.user)
+    known = set(looks.values_list("sample_id", flat=True))
     new = sorted((sample for sample in pending if sample.pk not in known), key=attrgetter("pk"))
     if not new:
         return

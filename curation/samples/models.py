@@ -63,7 +63,7 @@ LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 def flag_names(bits: int) -> list[str]:
     """The words behind the bits, in the order of `Flag`."""
-    return [flag.label for flag in Flag if bits & flag.value]
+    return [flag.label for flag in Flag if bits & flag.value] if bits else []
 
 
 def flag_bits(names: list[str] | tuple[str, ...]) -> int:
@@ -228,6 +228,8 @@ class Sample(models.Model):
             # Those that wait for more people, or for somebody who adjudicates. By the number too: among indexes that
             # are all searched by the project alone, SQLite takes the one that was made last.
             models.Index(fields=["project", "opinions"], name="sample_opinions", condition=models.Q(opinions__gt=0)),
+            # Whether any is assigned: without statistics PostgreSQL would look for one among all undecided samples.
+            models.Index(fields=["project", "status"], name="sample_assigned", condition=models.Q(assigned=True)),
         ]
 
     def __str__(self) -> str:

@@ -1,13 +1,14 @@
 """Small parts that stand many times on a page, as template tags. Including a template takes longer than a query."""
 
 from datetime import datetime
+from functools import cache
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from curation.web.lists.pages import Control
+from curation.web.text.escape import format_html, format_html_join
 
 register = template.Library()
 NOTHING = SafeString('<span class="muted">–</span>')
@@ -72,6 +73,7 @@ def _further_values(control: Control) -> SafeString:
 
 
 @register.simple_tag
+@cache
 def icon(name: str, size: str = "") -> SafeString:
     """Return an icon of `static/icons.svg`. `size`: `s`, `l`, or none."""
     classes = f"icon icon--{size}" if size else "icon"

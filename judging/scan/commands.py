@@ -19,7 +19,7 @@ def _option(programs: str, options: str, name: str) -> str:
 
 # After user and colon, or user and percent sign.
 _USER = re.compile(
-    r"\b(?:curl|wget|http|https|xh)\b[^\n|;&]{0,200}?\s(?:-[a-zA-Z]{0,6}[uUa]|--user|--proxy-user|--auth)[\s=]{0,3}(?P<quote>[\"'])?"
+    r"\b(?:curl|wget|http|https|xh|etcdctl)\b[^\n|;&]{0,200}?\s(?:-[a-zA-Z]{0,6}[uUa]|--user|--proxy-user|--auth)[\s=]{0,3}(?P<quote>[\"'])?"
     r"(?P<user>[^\s:\"'$<>]{1,100}):(?P<value>(?(quote)[^\"'\n]{3,200}|[^\s\"'|;&<>]{3,200}))"
     r"|\b(?:smbclient|rpcclient|net|cadaver|lftp)\b[^\n|;&]{0,200}?\s(?:-U|--user|-u)[\s=]{0,3}[\"']?"
     r"[^\s%,\"'$<>]{1,100}[%,](?P<after>[^\s\"'|;&<>]{3,200})"
@@ -45,12 +45,22 @@ _OPTIONS = re.compile(
             _option(r"ldapsearch|ldapmodify|ldapadd|ldapwhoami", r"-w\s+", "l"),
             _option(r"zip|unzip", r"-P\s*", "p"),
             _option(r"useradd|usermod|adduser", r"-\w*p\s+|--password[=\s]", "u"),
-            _option(r"sqlcmd|bcp|osql|ipmitool|isql", r"-P\s*", "t"),
+            _option(r"sqlcmd|bcp|osql|ipmitool|isql|mssql-cli", r"-P\s*", "t"),
+            _option(r"pscp|plink|psftp", r"-pw\s+", "plink"),
+            _option(r"ldappasswd", r"-s\s+", "ldappasswd"),
+            _option(r"snmpwalk|snmpget|snmpset|snmpbulkwalk", r"-A\s+|-X\s+", "snmp"),
+            _option(r"nmcli", r"(?:password|wifi-sec\.psk)\s+", "nmcli"),
+            rf"\bmysqladmin\b{_BETWEEN}password\s+{_WORD.format('admin')}",
+            rf"\brabbitmqctl\s+(?:add_user|change_password)\s+\S{{1,100}}\s+{_WORD.format('rabbit')}",
+            rf"\bnet\s+use\s+\S{{1,200}}\s+{_WORD.format('share')}(?=\s+/user:)",
+            rf"\baws\s+configure\s+set\s+aws_(?:secret_access_key|session_token)\s+{_WORD.format('aws')}",
+            rf"\bcryptsetup\b[^\n|;&<]{{0,200}}<<<\s*{_WORD.format('disk')}",
             rf"\bopenssl\s+passwd\s+(?:-\w+\s+(?:(?<=-salt\s)\S+\s+)?)*{_WORD.format('x')}",
             rf"\bwpa_passphrase\s+\S+\s+{_WORD.format('y')}",
             rf"\bnet\s+user\s+[\w.-]{{1,60}}\s+{_WORD.format('d')}",
             rf"\bConvertTo-SecureString\s+(?:-String\s+)?{_WORD.format('f')}",
-            r"\b(?i:with\s+(?:encrypted\s+)?password|identified\s+by)\s+'(?P<sql>[^'\n]{3,200})'",
+            r"\b(?i:(?:with|user\s+\S{1,80}|role\s+\S{1,80})\s+(?:encrypted\s+)?password|identified\s+by)\s+"
+            r"'(?P<sql>[^'\n]{3,200})'",
             _option(r"openssl", r"(?:-passin|-passout|-pass)\s+pass:|-k\s+", "o"),
             _option(r"keytool", r"-(?:storepass|keypass)\s+", "k"),
             _option(r"htpasswd", r"-\w*b\w*\s+\S+\s+\S+\s+", "h"),
@@ -103,6 +113,7 @@ COMMANDS = (
         "POSTGRES_PASSWORD",
         "SSHPASS",
     ),
+    *("etcdctl", "plink", "pscp", "psftp", "snmp", "nmcli", "rabbitmqctl", "net use", "aws configure", "cryptsetup"),
     *("useradd", "usermod", "adduser", "sqlplus", "sqlcmd", "bcp ", "osql", "isql", "ipmitool", "wpa_passphrase"),
     *("net user", "ConvertTo-Sec", "PASSWORD '", "password '", "IDENTIFIED BY", "identified by"),
     *("REDISCLI_AUTH", "LDAPPASSWD", "SQLCMDPASSWORD", "_PASSPHRASE", "C_PASSWORD", "_ROOT_PASSWORD"),

@@ -297,6 +297,62 @@ def _codes(text: str) -> Iterator[_Part]:
             yield _Part(*match.span(), decoded)
 
 
+# One code of a character in a call: `chr(103) + chr(104)`, `CHAR(103) || CHAR(104)`.
+_CALL = r"(?i:chr|char|chrw)\(\s?(?:0x[0-9a-fA-F]{2}|\d{2,3})\s?\)"
+_CALLS = re.compile(rf"{_CALL}(?:\s{{0,8}}(?:\+|\.|&|\|\|)\s{{0,8}}{_CALL}){{7,4000}}")
+_CODE = re.compile(r"0x[0-9a-fA-F]{2}|\d{2,3}")
+
+
+def _calls(text: str) -> Iterator[_Part]:
+    for match in _CALLS.finditer(text):
+        codes = [int(code, 0) if "x" in code else int(code) for code in _CODE.findall(match[0])]
+        if max(codes) < 0x80 and (decoded := _readable(bytes(codes))) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+_BITS = re.compile(r"[01](?<![\w.].)[01]{7}(?:[ \t,]{1,2}[01]{8}){7,4000}(?!\w)")
+
+
+def _bits(text: str) -> Iterator[_Part]:
+    """Yield bytes that are written as eight bits each."""
+    for match in _BITS.finditer(text):
+        data = bytes(int(bits, 2) for bits in re.findall(r"[01]{8}", match[0]))
+        if (decoded := _readable(data)) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+_QUOTED = re.compile(r"(?:=[0-9A-F]{2}){8,4000}")
+
+
+def _quoted(text: str) -> Iterator[_Part]:
+    """Yield runs of quoted-printable characters, as mail has them."""
+    for match in _QUOTED.finditer(text):
+        if (decoded := _readable(bytes.fromhex(match[0].replace("=", "")))) is not None:
+            yield _Part(*match.span(), decoded)
+
+
+_UUENCODED = re.compile(r"(?m:^begin [0-7]{3,4} [^\n]{1,200}\n)(?P<lines>(?:[!-M][ -`]{1,84}\n){1,4000})")
+
+
+def _uuencoded(text: str) -> Iterator[_Part]:
+    for match in _UUENCODED.finditer(text):
+        try:
+            data = b"".join(binascii.a2b_uu(line) for line in match["lines"].splitlines())
+        except binascii.Error:  # a line of another length
+            continue
+        if (decoded := _readable(_unpacked(data))) is not None:
+            yield _Part(*match.span("lines"), decoded)
+
+
+# A text that reverses something; nearly any word is the reverse of another.
+_REVERSES = re.compile(r"\|\s?rev\b|\brev\s?<<<|\[::-1\]|\breversed\(|\.reverse\(|\bstrrev\(|\bREVERSE\(")
+
+
+def _reversed(text: str) -> Iterator[_Part]:
+    if _REVERSES.search(text):
+        yield from _found(_ROTATED, text, lambda match: match[0][::-1])
+
+
 _MARKS = ("85", "13", "<~", "N-ZA-M", "n-za-m")
 _ROT13 = frozenset(("rot13", "rot_13", "rot-13", "rot 13", "n-za-m"))
 _NAMED = re.compile(r"[abz]85|ascii-?85|base-?85|rot[-_ ]?13|N-ZA-M|<~", re.IGNORECASE)
@@ -370,15 +426,20 @@ DECODERS: tuple[Decoder, ...] = (
     Decoder(_each(_PERCENT, lambda match: unquote(match[0], errors="replace")), ("%",)),
     Decoder(_each(_ENTITY, lambda match: html.unescape(match[0])), ("&",)),
     Decoder(_each(_CONTINUED, lambda _: ""), ("^\n", "`\n", "^\r", "`\r")),
+    Decoder(_quoted, ("=",)),
     Decoder(_each(_SOFT, lambda match: "=" if match[0] == "=3D" else ""), ("=3D",)),
     Decoder(_joined, ('"', "'", "`")),
     Decoder(_variables, ("$", "}{")),
     Decoder(_each(_UNSEEN, _seen), needs=is_not_ascii),
     Decoder(_lookalikes, needs=is_not_ascii),
+    Decoder(_uuencoded, ("begin ",)),
     Decoder(_base64_blocks, needs=run_of(WORD + "+/_-", 16)),
     Decoder(_base32_blocks, needs=run_of(CAPITALS + DIGITS, 24)),
     Decoder(_hex_blocks, needs=run_of(HEX, 18, " :")),
     Decoder(_dumps, needs=run_of(HEX, 8, " :")),
     Decoder(_codes, needs=run_of(HEX + "x", 32, f",{string.whitespace}\x1c\x1d\x1e\x1f")),
+    Decoder(_calls, ("chr(", "char(", "chrw("), lower=True),
+    Decoder(_bits, needs=run_of("01", 64, " \t,")),
     Decoder(_named_encodings, _MARKS),
+    Decoder(_reversed, ("rev", "[::-1]", "REVERSE(")),
 )

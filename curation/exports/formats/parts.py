@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.messages.write import messages_of
@@ -13,6 +13,7 @@ from curation.imports.layouts.rows.read import read_row, trained_positions
 from curation.imports.layouts.session import Ending, Session, Step
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message, message_text
+from judging.scan.scan import texts_of
 
 Use = Literal["context", "learned", "rejected"]
 
@@ -34,10 +35,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The messages before the answers, and the answers of each side. A conversation has no sides."""
+    """The messages before the answers, and the answers of each side. A conversation has no sides. `beside` are the
+    texts of fields that no message has, such as answers in a column of another name."""
 
     prompt: Sequence[Part]
     sides: Sequence[Sequence[Part]]
+    beside: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[Part]:
         yield from self.prompt
@@ -45,20 +48,30 @@ class Parts:
             yield from side
 
     def conversations(self) -> list[list[tuple[str, str]]]:
-        """Return role and text of the messages of each side, then the reasoning by itself."""
+        """Return role and text of the messages of each side, then the reasoning, and the other texts, by themselves."""
         found = [[(part.role, part.text) for part in (*self.prompt, *side)] for side in self.sides or [()]]
         thought = [("reasoning", part.reasoning) for part in self if part.reasoning]
-        return [*found, thought] if thought else found
+        return [*found, *filter(None, (thought, [("metadata", text) for text in self.beside]))]
 
 
 def parts_of(row: Mapping[str, Any]) -> Parts:
     """Return the messages of a row. Raises `RowRefused`: an unread text cannot be called clean."""
     is_document = atif.fits(row)
-    session = atif.read(row).sessions[0] if is_document else read_row(row)[0]
-    parts = Parts(_conversation(session, unmarked=is_document), [_side(ending) for ending in session.endings])
+    session, ignored = (atif.read(row).sessions[0], {}) if is_document else _read(row)
+    sides = [_side(ending) for ending in session.endings]
+    # A text with a blank is more than an id or a label.
+    beside = tuple(text for text in texts_of([session.metadata, ignored]) if " " in text.strip())
+    parts = Parts(_conversation(session, unmarked=is_document), sides, beside)
     if not any(part.text.strip() for part in parts):
         raise RowRefused(f"no message with a text; the row has the columns {', '.join(list(row)[:12])}")
     return parts
+
+
+def _read(row: Mapping[str, Any]) -> tuple[Session, Mapping[str, Any]]:
+    """Return the session of a row, and the columns that no part of it has."""
+    session, account = read_row(row)
+    fields = {entry["field"] for entry in account.entries() if entry["becomes"].startswith(IGNORED)}
+    return session, {name: value for name, value in row.items() if name in fields}
 
 
 def parts_of_messages(messages: Sequence[Mapping[str, Any]]) -> list[Part]:

@@ -34,8 +34,11 @@ TRIED_AGAIN = frozenset(
         *("malformed_model_output", "malformed_tool_use", "other", "unknown", "finish_reason_unspecified"),
     }
 )
-# Where the forms of answers other than OpenAI's have the reason.
-PLACES = ("stop_reason", "stopReason", "finish_reason", "finishReason", "done_reason")
+# The provider's own reasons that count where a gateway in between says `stop`.
+UNSAID = (CUT_OFF | TRIED_AGAIN | {word for word, end in KNOWN.items() if end in ("length", "content_filter")}) - {""}
+# Where the forms of answers have the reason. OpenAI's comes first: beside it vLLM writes the stop string, or the number
+# of the token, as `stop_reason`.
+PLACES = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason")
 LISTS = ("choices", "candidates")
 
 
@@ -44,10 +47,22 @@ def end_of(document: JsonValue) -> str:
     is no whole answer."""
     if not isinstance(document, dict):
         return ""
-    if document.get("error") or document.get("object") == "error":
-        raise RefusedAnswer.of(document.get("error") or document)
+    if failure := document.get("error") or _failure_beside(document):
+        raise RefusedAnswer.of(failure)
+    if document.get("object") == "error":
+        raise RefusedAnswer.of(document)
     part = _part(document)
     return "" if part is None else _end_of(part)
+
+
+def _failure_beside(document: dict[str, JsonValue]) -> JsonValue:
+    """A failure beside choices that look whole: a list of errors, or MiniMax's status."""
+    errors, status = document.get("errors"), document.get("base_resp")
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    if document.get("choices") and isinstance(status, dict) and status.get("status_code"):
+        return {"message": status.get("status_msg"), "code": status["status_code"]}
+    return None
 
 
 def end_of_event(event: JsonValue) -> str:
@@ -77,12 +92,12 @@ def _part(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
 
 def _end_of(part: dict[str, JsonValue]) -> str:
     message = part.get("message")
-    if part.get("error"):
-        raise RefusedAnswer.of(part["error"])
+    if failure := part.get("error") or (isinstance(message, dict) and message.get("error")):
+        raise RefusedAnswer.of(failure)
     if isinstance(message, dict) and (refusal := message.get("refusal")):
         raise RefusedAnswer(200, f"the model refused to answer: {refusal}")
     reason, native = _reason(part), part.get("native_finish_reason")
-    if isinstance(native, str) and native.strip().lower() in CUT_OFF | TRIED_AGAIN - {""}:
+    if isinstance(native, str) and native.strip().lower() in UNSAID:
         reason = native
     if "done" in part and not reason:
         reason = "done"  # older versions of Ollama give none

@@ -75,5 +75,5 @@ def decided_samples(project: Project, params: PredictParams) -> Sequence[Decided
 def _rows(project: Project, params: PredictParams) -> DecisionQuerySet:
     """The decisions that stand, but for those on samples that an audit drew, which tests the prediction, and those
     that a guarantee made, at which nobody looked."""
-    rows = Decision.objects.standing(*DECIDING).filter(sample__project=project, sample__draws=None, guarantee=None)
+    rows = Decision.objects.of(project).standing(*DECIDING).filter(sample__draws=None, guarantee=None)
     return rows if params.decisions == "all" else rows.filter(batch="")

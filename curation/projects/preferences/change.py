@@ -9,6 +9,7 @@ from curation.projects.audit import record
 from curation.projects.models import Preferences
 from curation.projects.preferences.keys import checked_keys
 from curation.web.lists.tables import Density, TableLayout
+from curation.web.prepared import Prepared
 from curation.web.problems import FieldError, Invalid
 
 MOST_TABLES = 60
@@ -16,7 +17,11 @@ MOST_TABLES = 60
 
 def preferences_of(user: User) -> Preferences:
     """Return the user's row; an unsaved one with the defaults where there is none."""
-    return Preferences.objects.filter(user=user).first() or Preferences(user=user)
+    return _of_user.first(user=user.pk) or Preferences(user=user)
+
+
+# Every page has them.
+_of_user = Prepared(lambda user: Preferences.objects.filter(user=user), user=int)
 
 
 @transaction.atomic

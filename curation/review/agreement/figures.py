@@ -68,7 +68,7 @@ def units_of(project: Project) -> list[Unit]:
     """
     before = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
     looked = Look.objects.filter(**before)
-    rows = Decision.objects.filter(sample__project=project, round__gt=0, action__in=DECIDING, batch="")
+    rows = Decision.objects.of(project).filter(round__gt=0, action__in=DECIDING, batch="")
     rows = rows.exclude(Exists(looked)).order_by("id")
     columns = ("sample_id", "round", "settles", "undone_by", "sample__bucket", "reviewer__username")
     first: dict[int, dict[int, dict[str, Opinion]]] = defaultdict(lambda: defaultdict(dict))

@@ -25,7 +25,7 @@ from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
-from curation.web.text.figures import counted
+from curation.web.text.figures import COUNTED_UP_TO, counted
 
 OF_A_LIST = {"sort", "limit", "cursor", "count", "columns"}
 
@@ -126,6 +126,7 @@ def _page(
     params = AssignmentList.from_query(request.GET, ignore={"query"})
     page = params.rows(access)
     parts_by = parts_of(page.rows)
+    undecided = Sample.objects.of(access.project).filter(status=Status.PENDING)
     context = {
         **list_context(
             request,
@@ -139,7 +140,7 @@ def _page(
         "form": form,
         "target": target,
         "query": wanted.to_query(),
-        "undecided": wanted.apply(Sample.objects.of(access.project)).filter(status=Status.PENDING).order_by().count(),
+        "undecided": wanted.apply(undecided).order_by()[:COUNTED_UP_TO].count(),
     }
     return render(request, "review/assignments/list.html", context, status=(target or form).status)
 

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from django.db.models import F
 from pydantic import Field
 
 from curation.projects.access import Access
 from curation.review.models import Action, Decision, DecisionQuerySet
-from curation.samples.list.clauses import Unindexed
 from curation.web.lists.filters import Words, ids_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
@@ -33,6 +31,5 @@ class FlagList(ListParams):
 
 def flags_of(access: Access) -> DecisionQuerySet:
     """Return the project's flags that are not undone. They are few, so they are found by their own index."""
-    rows = Decision.objects.alias(project=Unindexed(F("sample__project")))
-    flags: DecisionQuerySet = rows.filter(project=access.project.pk, action=Action.FLAG).not_undone()
+    flags: DecisionQuerySet = Decision.objects.of(access.project).filter(action=Action.FLAG).not_undone()
     return flags

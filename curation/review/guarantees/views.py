@@ -22,7 +22,7 @@ from curation.review.guarantees.resource import (
     several_audits,
 )
 from curation.review.guarantees.schemas import AuditIn, GuaranteeIn
-from curation.review.queue.take import COUNTED_UP_TO, open_count
+from curation.review.queue.take import open_count
 from curation.samples.list.filters import SampleFilter
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
@@ -56,7 +56,6 @@ def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
         "form": form,
         "audits": rows[:SHOWN],
         "pending": pending,
-        "more_pending": pending >= COUNTED_UP_TO,
         "share": access.project.settings.review.audit_share,
         "api_path": f"/api/v1/audits/{chosen.pk}" if chosen else f"/api/v1/projects/{slug}/audits",
     }

@@ -20,11 +20,11 @@ from curation.samples.list.clauses import HasOpinions, Unindexed
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.samples.scores.order import PREDICTED
-from curation.web.prepared import Prepared
+from curation.web.prepared import Prepared, RowCount
+from curation.web.text.figures import COUNTED_UP_TO
 
 # Django writes `assigned=False` as NOT, for which SQLite sorts all undecided samples instead of reading an index.
 ASSIGNED, UNASSIGNED = {"assigned__in": [True]}, {"assigned__in": [False]}
-COUNTED_UP_TO = 10_000
 # Another reviewer can take a sample between finding and claiming it; then the next one is tried.
 ROUNDS = 200
 
@@ -51,17 +51,32 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
     rows = Sample.objects.of(project).filter(status=Status.PENDING).order_by()
     if reviewer is None:
         return rows[:COUNTED_UP_TO].count()
-    free, assigned = rows.filter(**UNASSIGNED), rows.filter(**ASSIGNED)
-    count = free[:COUNTED_UP_TO].count()
-    if count:
-        waiting = _waiting_for_others(project, reviewer)
-        count -= waiting.alias(free=Unindexed(F("assigned"))).filter(free__in=[False]).count()
-    if assigned.exists():
-        assigned = undecided_by(assigned, reviewer)
+    found = _counts.first(project=project.pk, reviewer=reviewer)
+    if found is None:
+        return 0
+    free, waiting, has_assigned = found
+    if free == COUNTED_UP_TO and waiting:
+        free = rows.filter(**UNASSIGNED)[: COUNTED_UP_TO + waiting].count()
+    count: int = free and free - waiting
+    if has_assigned:
+        assigned = undecided_by(rows.filter(**ASSIGNED), reviewer)
         mine = assigned.filter(is_assigned_to(reviewer))[:COUNTED_UP_TO].count()
         others = left_by_others(assigned.exclude(is_assigned_to(reviewer)), project, reviewer)
         count += mine + others[:COUNTED_UP_TO].count()
     return min(count, COUNTED_UP_TO)
+
+
+def _open_counts(project: int, reviewer: int) -> QuerySet[Project, tuple[int, int, bool]]:
+    """The undecided samples that nobody was assigned, those of them that wait for others, and whether some are
+    assigned."""
+    rows = Sample.objects.filter(project=project, status=Status.PENDING).order_by()
+    waiting = _waiting_for_others(project, reviewer).alias(free=Unindexed(F("assigned"))).filter(free__in=[False])
+    return Project.objects.filter(pk=project).values_list(
+        RowCount(rows.filter(**UNASSIGNED)[:COUNTED_UP_TO]),
+        RowCount(waiting),
+        # Twice: the partial index of assigned samples needs the first, and SQLite's index of the queue the second.
+        Exists(rows.filter(assigned=True, **ASSIGNED)),
+    )
 
 
 def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
@@ -72,13 +87,13 @@ def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
     return decided.values("pk").union(waiting.values("pk"), all=True).count()
 
 
-def _waiting_for_others(project: Project, reviewer: int) -> SampleQuerySet:
+def _waiting_for_others(project: Project | int, reviewer: int) -> SampleQuerySet:
     """The undecided samples of several people that no longer need the reviewer.
 
     The partial index of samples with opinions finds these few rows. The status is read from the rows: every page counts
     them, and the index by status holds every undecided sample of the project.
     """
-    several = Sample.objects.of(project).order_by().filter(HasOpinions(F("opinions")))
+    several = Sample.objects.filter(project=project).order_by().filter(HasOpinions(F("opinions")))
     pending: SampleQuerySet = several.alias(state=Unindexed(F("status"))).filter(state=Status.PENDING)
     return pending.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)))
 
@@ -235,6 +250,8 @@ def _own_opinions(reviewer: int) -> QuerySet[Decision]:
     return own.not_undone()
 
 
+# Every page shows the count.
+_counts = Prepared(_open_counts, project=int, reviewer=int)
 _next_assigned = Prepared(
     lambda project, reviewer: (
         undecided_by(_free(assigned_to(project, reviewer)), reviewer)

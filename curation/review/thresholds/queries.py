@@ -58,7 +58,7 @@ def decided_cells(
     A bulk decision follows a filter, often one by score, and an imported one was made elsewhere. Approvals under a
     guarantee are nobody's decisions.
     """
-    rows = Decision.objects.standing(*DECIDING).filter(sample__project=project, guarantee=None)
+    rows = Decision.objects.of(project).standing(*DECIDING).filter(guarantee=None)
     rows = rows.filter(sample__duel__counting__isnull=False)
     if lowest is not None:
         rows = rows.filter(sample__duel__score_key__gte=lowest)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from curation.projects.access import Access, enter
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at, refuse_hidden, shown_flags
+from curation.samples.blind import hides, look_at_rows, refuse_hidden, shown_flags
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import in_review, sample_page, source_url
 from curation.samples.list.saved_views import router as saved_views_router
@@ -101,7 +101,7 @@ def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> 
     access = enter(request, slug, Scope.READ)
     refuse_hidden(access, params)
     page = sample_page(access.project, params)
-    look_at(access, [row.pk for row in page.rows])
+    look_at_rows(access, page.rows)
     holders = in_review(page.rows)
     return page.response(lambda sample: sample_out(sample, access, in_review_by=holders.get(sample.pk)))
 
@@ -123,7 +123,7 @@ def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
     access, _ = enter_sample(request, sample_id, Scope.READ)
     rows = Sample.objects.of(access.project).for_list()
     found = similar_samples(rows, sample_id)
-    look_at(access, [alike.sample.pk for alike in found])
+    look_at_rows(access, [alike.sample for alike in found])
     holders = in_review([alike.sample for alike in found])
     data = [
         {

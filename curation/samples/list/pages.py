@@ -12,7 +12,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import (
     hidden_fields,
     hides,
-    look_at,
+    look_at_rows,
     refuse_hidden,
     shown_flag_words,
     shown_flags,
@@ -90,7 +90,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         params = SamplePageParams.from_query(given)
         refuse_hidden(access, params)
         rows, newer, older = _rows(access, params)
-        look_at(access, [row.pk for row in rows])
+        look_at_rows(access, rows)
     except Problem as refused:
         problem = refused
     hidden = hidden_fields(access, params.status)

@@ -2,12 +2,12 @@
 
 from django import template
 from django.template.defaultfilters import floatformat
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from curation.samples.list.pages import Row
-from curation.samples.models import Sample
+from curation.samples.models import Sample, Status
 from curation.web.components import NOTHING, badge, time
+from curation.web.text.escape import format_html, format_html_join
 from curation.web.text.figures import percent
 
 register = template.Library()
@@ -67,7 +67,7 @@ def _bucket(sample: Sample) -> SafeString:
 
 def _status(row: Row, *, may_adjudicate: bool) -> SafeString:
     sample = row.sample
-    badges = [badge(sample.get_status_display(), tone=sample.status_tone)]
+    badges = [badge(Status(sample.status).label, tone=sample.status_tone)]
     if may_adjudicate and sample.disputed:
         badges.append(badge("disputed", tone="attention"))
     if row.in_review_by:

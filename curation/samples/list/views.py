@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at, refuse_hidden, refuse_hidden_query
+from curation.samples.blind import hides, look_at_rows, refuse_hidden, refuse_hidden_query
 from curation.samples.list.confirm_bulk import confirm_bulk
 from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import SavedViewIn, saved_views
@@ -58,7 +58,7 @@ def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     """The samples most like this one, for its page."""
     found = similar_samples(Sample.objects.of(access.project), str(pk))
     shown = [(alike, hides(access, alike.sample)) for alike in found]
-    look_at(access, [alike.sample.pk for alike in found])
+    look_at_rows(access, [alike.sample for alike in found])
     return render(request, "samples/_similar.html", {"pk": pk, "shown": shown})
 
 

@@ -10,6 +10,8 @@ from django import template
 
 register = template.Library()
 SIGNIFICANT = 3
+# Rows that a page counts at most: counting a million takes longer than all else of a page.
+COUNTED_UP_TO = 10_000
 # The last digit of amounts in the database. A database's sum of such amounts may have others.
 STORED = Decimal("0.00000001")
 
@@ -30,6 +32,12 @@ def number(value: object, decimals: int = 0) -> str:
     if not isinstance(value, int | float):
         return "–"
     return f"{round(value, decimals) + 0.0:,.{decimals}f}"
+
+
+@register.filter
+def capped(count: int) -> str:
+    """Return a count that stops at `COUNTED_UP_TO`: "9,999", or "10,000+" for so many or more."""
+    return f"{count:,}" if count < COUNTED_UP_TO else f"{COUNTED_UP_TO:,}+"
 
 
 @register.filter

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from pygments.lexer import Lexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES
 
+from curation.web.text.escape import escaped, format_html, format_html_join
 from judging.answers.blocks import SHELL_LANGUAGES, fenced_blocks
 
 # Terminal sequences (CSI, OSC), other C0 and C1 controls, and characters that reorder or hide text.
@@ -66,10 +66,10 @@ def visible(text: str) -> SafeString:
     parts: list[SafeString] = []
     position = 0
     for match in _CONTROL.finditer(text):
-        parts.append(conditional_escape(text[position : match.start()]))
+        parts.append(escaped(text[position : match.start()]))
         parts.append(format_html('<span class="control">{}</span>', "".join(map(_sign, match.group()))))
         position = match.end()
-    parts.append(conditional_escape(text[position:]))
+    parts.append(escaped(text[position:]))
     return joined(parts)
 
 

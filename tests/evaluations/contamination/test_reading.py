@@ -60,6 +60,11 @@ LAYOUTS: dict[str, Callable[[Given], Given]] = {
         "non_preferred_output": row["messages"][1:],
     },
     "pair of text": lambda row: {"prompt": asked(row), "chosen": "aws x y z", "rejected": told(row)},
+    "a text in a column of another name": lambda row: {"prompt": "Continue.", "said": f"{asked(row)}\n{told(row)}"},
+    "a list in a column of another name": lambda row: {
+        "prompt": "Continue.",
+        "replies": [{"role": "assistant", "text": f"{asked(row)}\n{told(row)}"}],
+    },
     "ends in a tool call": lambda row: {
         "messages": [
             *row["messages"],

@@ -105,6 +105,10 @@ ROWS: dict[str, tuple[dict[str, Any], list[list[tuple[str, str]]]]] = {
         {"messages": [USER, {**AGENT, "reasoning_content": "Think."}]},
         [[ASKED, TOLD], [("reasoning", "Think.")]],
     ),
+    "answers in a column of another name": (
+        {"prompt": "Ask.", "responses": ["Tell all.", "Tell"], "scores": [1, 0], "reply_to": "Ask again.", "id": "x"},
+        [[ASKED], [("metadata", "Ask again."), ("metadata", "Tell all.")]],
+    ),
     "GSM8K": ({"question": "Ask.", "answer": "Tell."}, [[ASKED, TOLD]]),
     "MMLU": ({"question": "Ask.", "choices": ["a", "b"], "answer": 1}, [[("user", "Ask.\na\nb"), ("assistant", "1")]]),
     "MATH": ({"problem": "Ask.", "solution": "Tell.", "answer": "4"}, [[ASKED, TOLD], [ASKED, ("assistant", "4")]]),

@@ -4,6 +4,7 @@ Each case is a text and the part of it that a finding must touch. Keys are put t
 """
 
 import base64
+import binascii
 import codecs
 import gzip
 import random
@@ -60,7 +61,19 @@ _LOOKS = KEY.replace("h", "\u04bb", 1)
 _TAGS = "".join(chr(ord(c) + 0xE0000) for c in KEY)
 _HALF = f"{KEY[:12]}\u200b{KEY[12:20]}\u2060{KEY[20:]}"
 
+_CALLED = " + ".join(f"chr({ord(c)})" for c in KEY)
+_BITS = " ".join(f"{ord(c):08b}" for c in KEY)
+_QUOTED = "".join(f"={ord(c):02X}" for c in KEY)
+_UU = binascii.b2a_uu(KEY.encode()).decode()
+
 ENCODED = [
+    (f"k = {_CALLED}", _CALLED),
+    (f"SELECT {_CALLED.replace(' + ', ' || ').replace('chr', 'CHAR')}", "CHAR(103)"),
+    (_BITS, _BITS),
+    (f"X-Token: {_QUOTED}", _QUOTED),
+    (f"begin 644 token\n{_UU}`\nend\n", _UU[:20]),
+    (f"echo {KEY[::-1]} | rev", KEY[::-1]),
+    (f'k = "{KEY[::-1]}"[::-1]', KEY[::-1]),
     (f"echo {_B64} | base64 -d", _B64),
     (f"data:\n  token: {_B64}\n", _B64),
     (f'{{"secret": "{_TWICE}"}}', _TWICE),
@@ -115,6 +128,17 @@ ENCODED = [
     (f"key {KEY[:9]}\U000e0100{KEY[9:]}", KEY[9:]),
 ]
 COMMANDS = [
+    ("plink -ssh -pw Gr33nTea9 ops@10.0.0.3 uptime", "Gr33nTea9"),
+    ("mysqladmin -u root password Gr33nTea9", "Gr33nTea9"),
+    ("rabbitmqctl change_password ops Gr33nTea9", "Gr33nTea9"),
+    ("ALTER USER app PASSWORD 'Gr33nTea9';", "Gr33nTea9"),
+    ("etcdctl --user root:Gr33nTea9 get /", "Gr33nTea9"),
+    ("ldappasswd -D cn=admin -s Gr33nTea9 uid=ops", "Gr33nTea9"),
+    ("snmpwalk -v3 -u ops -A Gr33nTea9 host", "Gr33nTea9"),
+    ("nmcli dev wifi connect Office password Gr33nTea9", "Gr33nTea9"),
+    ("aws configure set aws_secret_access_key Gr33nTea9Gr33nTea9", "Gr33nTea9Gr33nTea9"),
+    ("cryptsetup open /dev/sdb1 data <<< Gr33nTea9", "Gr33nTea9"),
+    (r"net use \\\\files\\share Gr33nTea9 /user:ops", "Gr33nTea9"),
     ("curl -u deploy:Tr0ub4dor https://api.acme-corp.io/v1", "Tr0ub4dor"),
     ("curl --user 'ops:Gr33n Tea9' https://x.acme-corp.io", "Tea9"),
     ("machine api.acme-corp.io login ops password Gr33nTea9", "Gr33nTea9"),
@@ -209,6 +233,14 @@ CONTROL = [
 
 # Nothing is found in these.
 HARMLESS = [
+    "git log --format=%h | rev | cut -c 1-20 | rev  # shortens_the_names_of_releases",
+    "items.sort(key=internationalization_of_settings)[::-1]",
+    "flags = 01000001 01000010 01000011",
+    "nmcli connection modify Office wifi-sec.key-mgmt wpa-psk",
+    "aws configure set region eu-west-1",
+    "rabbitmqctl list_users",
+    "ALTER USER app PASSWORD NULL;",
+    "chr(65) + chr(66)",
     # words and hashes that look encoded
     "commit 3f786850e387550fdab836ed7e6dc881de23001b",
     "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

@@ -42,6 +42,39 @@ def read(content: bytes | dict[str, Any], kind: str = JSON, *, status: int = 200
     return asyncio.run(answer())
 
 
+@pytest.mark.parametrize("reason", ["</s>", "\nUser:", 128009])
+def test_the_stop_string_of_vllm_is_no_reason(reason: object) -> None:
+    document = whole("stop")
+    document["choices"][0]["stop_reason"] = reason
+    assert read(document)[2].end == "stop"
+
+
+@pytest.mark.parametrize(("native", "end"), [("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("STOP", "stop")])
+def test_the_end_that_a_gateway_calls_stop_is_the_providers(native: str, end: str) -> None:
+    document = whole("stop")
+    document["choices"][0]["native_finish_reason"] = native
+    assert read(document)[2].end == end
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"errors": [{"message": "the upstream died"}]},
+        {"base_resp": {"status_code": 1027, "status_msg": "output is sensitive"}},
+    ],
+)
+def test_a_failure_beside_a_whole_choice_is_no_answer(more: dict[str, Any]) -> None:
+    with pytest.raises(RefusedAnswer):
+        read(whole("stop", **more))
+
+
+def test_a_failure_in_the_message_is_no_answer() -> None:
+    document = whole("stop")
+    document["choices"][0]["message"]["error"] = {"message": "the upstream died"}
+    with pytest.raises(RefusedAnswer, match="the upstream died"):
+        read(document)
+
+
 def text_of(document: Any) -> str:
     return str(document["choices"][0]["message"]["content"])
 
