@@ -69,7 +69,7 @@ def _undone(changes: Changes, tried: _Seen, right: _Seen) -> str:
 
 
 def _is_done(change: StateChange, entry: Entry | None) -> bool:
-    """Blanks do not count, nor what is in an archive or another file that is not text."""
+    """Neither blanks nor the order of lines count, nor what is in an archive or another file that is not text."""
     before, after = change.before, change.after
     if entry is None or after is None:
         return entry is after
@@ -77,4 +77,10 @@ def _is_done(change: StateChange, entry: Entry | None) -> bool:
         return False
     if entry.kind == after.kind == "file" and after.text is None:
         return entry.data != b""
+    if entry.text is not None and after.text is not None:
+        return _lines(entry.text) == _lines(after.text)
     return after.same_content(entry)
+
+
+def _lines(text: str) -> list[str]:
+    return sorted(filter(None, ("".join(line.split()) for line in text.splitlines())))

@@ -27,13 +27,14 @@ def add_checks(
     if failed is not None:
         row.status, row.reason = refused, storable(f"{failed.name}: {failed.reason}")[:MAX_REASON]
         row.save(update_fields=["status", "reason", "updated_at"])
+    earlier: list[Json] = newest.checks if newest else []
     report = GateReport.objects.create(
         scenario=row,
         run=run,
         bundle_sha256=bundle_sha256,
         verdict=row.status,
         reason=row.reason,
-        checks=[*(newest.checks if newest else []), *storable_json([check.as_json() for check in checks])],
+        checks=storable_json([*earlier, *(check.as_json() for check in checks)]),
         axes=newest.axes if newest else [],
         backend=newest.backend if newest else backend,
     )

@@ -64,8 +64,8 @@ def reward(task: Task, folder: Path, *, start: str = "") -> str:
     command += ["--proc", "/proc", *(part for name in ("bin", "lib", "lib64") for part in _link(name))]
     command += [part for name, path in binds.items() for part in ("--bind", str(path), name)]
     subprocess.run([*command, "sh", "-c", _TRIAL, "trial", start], check=False, timeout=60, start_new_session=True)
-    path = folder / "logs/verifier/reward.txt"
-    return path.read_text().strip() if path.exists() else ""
+    written = folder / "logs/verifier/reward.txt"
+    return written.read_text().strip() if written.exists() else ""
 
 
 def _link(name: str) -> list[str]:

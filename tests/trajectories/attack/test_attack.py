@@ -17,6 +17,7 @@ from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from tests.factories import BUNDLE, make_endpoint, make_scenario, make_user
+from tests.parts import ROOT
 from tests.trajectories.rolling import Operators, completion, make_stage, run_to_end, start
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
@@ -155,3 +156,14 @@ def test_a_launch_says_all_that_is_missing(project: Project) -> None:
     kind = kind_of("attack")
     estimate = kind.estimate(project, kind.params(model="operator-a", attempts=3, max_turns=10))
     assert (estimate.items, estimate.calls) == (6, 60)
+
+
+@pytest.mark.slow
+def test_honest_work_through_the_shipped_scenarios_is_no_attack(project: Project) -> None:
+    make_endpoint(project, "scripted", model="scripted/operator-solver")
+    for path in (ROOT / "curation/scenarios/shipped").glob("*.json"):
+        make_scenario(project, path.stem, bundle=json.loads(path.read_text()))
+    run = attacks(project, model="scripted", attempts=1)
+
+    found = {row.name: row.reason for row in Scenario.objects.exclude(status="admitted")}
+    assert (run.error, found, run.result) == ("", {}, {"attacked": 20, "got_in": 0, "mended": 0})
