@@ -1,6 +1,7 @@
 """A model attacks checkers in real sandboxes; a teacher mends what gets in, and a solver works honestly afterwards."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,8 @@ def test_what_gets_in_is_shown_and_refuses_the_scenario(project: Project, operat
     client.force_login(make_user(is_superuser=True))
     page = client.get(reverse("run-page", args=[project.slug, run.pk])).content.decode()
     assert "attack 1 without sight of the checker" in page
-    report = client.get(reverse("scenario-report", args=[project.slug, row.pk])).content.decode()
-    assert "echo hello" in report and "without sight of the checker" in report
+    report = re.sub("<[^>]+>", "", client.get(reverse("scenario-report", args=[project.slug, row.pk])).content.decode())
+    assert "echo hello &gt; greeting.txt" in report and "without sight of the checker" in report
 
 
 @pytest.mark.parametrize("way", [HONEST, OTHERWISE, ("exit",)])

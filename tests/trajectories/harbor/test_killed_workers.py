@@ -39,12 +39,16 @@ def test_the_real_harbor_with_docker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HARBOR_COMMAND", harbor())
     write_task(tmp_path / "tasks" / "hello")
     given = (str(tmp_path / "tasks"), "docker", "oracle,nop", "2")
+    before = containers()
     found = run_elsewhere(MODULE, *given, folder=tmp_path / "data", database="")
     assert (found["state"], found["kills"], found["runs"]) == ("succeeded", 2, False), found
     assert found["trials"] == [["winnow/hello", "nop", 0.0]] * 2 + [["winnow/hello", "oracle", 1.0]] * 2
+    assert not {name for name in containers() - before if name.startswith("hello__")}
+
+
+def containers() -> set[str]:
     names = ["docker", "ps", "--all", "--format", "{{.Names}}"]
-    left = subprocess.run(names, capture_output=True, text=True, check=True).stdout
-    assert "hello__" not in left
+    return set(subprocess.run(names, capture_output=True, text=True, check=True).stdout.split())
 
 
 def write_task(task: Path) -> None:
