@@ -1,4 +1,4 @@
-"""Play an attack that the checker rewarded again, beside the reference, and compare what they leave."""
+"""Play an attack that the checker rewarded again, beside the reference, and compare the states after both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def _undone(changes: Changes, tried: _Seen, right: _Seen) -> str:
 
 
 def _is_done(change: StateChange, entry: Entry | None) -> bool:
-    """Neither blanks nor the order of lines count, nor what is in an archive or another file that is not text."""
+    """Neither blanks nor the order of lines count, nor the content of an archive or another file that is not text."""
     before, after = change.before, change.after
     if entry is None or after is None:
         return entry is after

@@ -14,6 +14,7 @@ from curation.llm.client.completion import Request
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
 from curation.runs.models import Item
+from curation.scenarios.gate.run_section import gate_section
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
@@ -125,6 +126,10 @@ def test_a_repair_is_attacked_again_and_admits_honest_work(project: Project, ope
 
     row.refresh_from_db()
     assert (run.state, row.status, row.version, row.reason) == ("succeeded", "admitted", 2, "")
+    shown = gate_section(run)
+    assert [(one.status, one.count) for one in shown["verdicts"]] == [("admitted", 1)]  # type: ignore[attr-defined]
+    (refused,) = shown["refusals"]  # type: ignore[misc]
+    assert refused.url.endswith(f"report/?report={GateReport.objects.get(run=run, verdict='rejected').pk}")
     assert run.result == {"attacked": 1, "got_in": 1, "mended": 1}
     checks = GateReport.objects.newest_of([row])[row.pk].checks
     assert [check["name"] for check in checks][-2:] == [
