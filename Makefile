@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help install install-dev consumers demo test check bench soak pictures newest-litellm lock client-schemas image up pin-images
+.PHONY: help install install-dev consumers harbor demo test check bench soak pictures newest-litellm lock client-schemas image up pin-images
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -70,7 +70,10 @@ check: install-dev ## Lint, types, imports, migrations, deployment settings, fil
 bench: install-dev ## Measure throughput against the machine's limits (SMALL=1: only whether each benchmark works)
 	@exec $(BIN)/python -m benchmarks $(if $(filter-out 0,$(SMALL)),--small)
 
-soak: consumers ## The long tests: kills, restarted servers, images, compose, trainers, the newest LiteLLM
+harbor: install-dev ## Install Harbor for the tests that run it (470 MB; needs Python 3.12 and Docker)
+	@exec .ci/harbor
+
+soak: consumers harbor ## The long tests: kills, restarted servers, images, compose, trainers, Harbor, the newest LiteLLM
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	@exec .ci/newest-litellm
 
@@ -85,6 +88,8 @@ lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hash
 		extras=; [ $$name = dev ] || extras="requirements/agents.in requirements/live.in requirements/mcp.in requirements/oidc.in requirements/postgres.in requirements/predict.in requirements/s3.in"; \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in $$extras --output-file requirements/$$name.txt; done
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.12 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate requirements/harbor.in --output-file requirements/harbor.txt
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
 		--no-emit-index-url --no-header --no-annotate requirements/telemetry.in --output-file requirements/telemetry.txt
 

@@ -1,4 +1,5 @@
-# The commands of a checker that read what the supervisor knows; records_for_checker appends that as data.
+# The commands of a checker that read what was recorded, which is appended as data: by records_for_checker, or by the
+# test script of an exported Harbor task.
 #
 # asked [-x] PROGRAM [ARGUMENT ...]   succeeds if the agent ran this program of the scenario with these arguments first;
 #                                     with -x, these alone. Without a word it lists the runs.
@@ -17,8 +18,8 @@ exit($command eq 'asked' ? !asked(@ARGV) : !unchanged(@ARGV));
 
 sub asked {
     my @wanted = @_;
-    if (!$is_recorded) {    # then no answer is right: the checker ends here, and the supervisor knows why
-        print {*STDERR} "asked: this kernel lets nobody record which programs run\n";
+    if (!$is_recorded) {    # then no answer is right: the checker ends here, without a verdict
+        print {*STDERR} "asked: this machine lets nobody record which programs run\n";
         kill 9, 0;    # its process group, which is the checker's
     }
     my $is_exact = @wanted && $wanted[0] eq '-x' && shift @wanted;

@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+# The machines of Harbor's tasks begin from it: it has Perl and Python.
+HARBOR_IMAGE = os.environ.get("TEST_HARBOR_IMAGE", "winnow-test-harbor")
 
 
 def in_ci() -> bool:
@@ -39,6 +42,17 @@ def chromium() -> str | None:
     if named:
         return named
     return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+
+
+def harbor() -> str:
+    """The command of Harbor: `TEST_HARBOR` of the environment, else the one that `make harbor` installs. Without it or
+    its image the running test is skipped, in CI too: Harbor needs a newer Python than Winnow."""
+    command = os.environ.get("TEST_HARBOR") or str(ROOT / ".venv/harbor/bin/harbor")
+    if shutil.which(command) is None:
+        pytest.skip("no Harbor: `make harbor` installs it (it needs Python 3.12), or TEST_HARBOR names its command")
+    if not _runs("docker", "image", "inspect", HARBOR_IMAGE):
+        pytest.skip(f"no Docker image {HARBOR_IMAGE}: `make harbor` makes it, or TEST_HARBOR_IMAGE names another")
+    return command
 
 
 def _runs(*command: str) -> bool:

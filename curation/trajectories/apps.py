@@ -11,8 +11,17 @@ class TrajectoriesConfig(AppConfig):
     def ready(self) -> None:
         from curation.projects.instructions.texts import register
         from curation.runs import kinds
-        from curation.trajectories.kinds import HarborRun, PairsRun, ProbeRun, ReplayRun, RolloutRun, ShortenRun
+        from curation.trajectories.kinds import (
+            AttackRun,
+            HarborRun,
+            PairsRun,
+            ProbeRun,
+            ReplayRun,
+            RolloutRun,
+            ShortenRun,
+        )
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
         register("operator_tools", FOLDER / "operator_tools.txt", "Operator: work in a terminal by tools")
-        kinds.register(RolloutRun(), HarborRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())
+        register("attacker", FOLDER / "attacker.txt", "Attacker: be rewarded without doing the task")
+        kinds.register(RolloutRun(), AttackRun(), HarborRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())

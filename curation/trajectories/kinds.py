@@ -1,4 +1,4 @@
-"""The run kinds `rollout`, `harbor`, `replay`, `probe`, `shorten` and `pairs`."""
+"""The run kinds `rollout`, `attack`, `harbor`, `replay`, `probe`, `shorten` and `pairs`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,6 +12,8 @@ from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
 from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.gate.run_section import TEMPLATE, gate_section
+from curation.trajectories.attack.stage import attack_figures, attack_stages, episodes_of
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.harbor.estimate import estimated
 from curation.trajectories.harbor.plan import HarborParams, check_plan
@@ -20,6 +22,7 @@ from curation.trajectories.pages.harbor_section import harbor_section
 from curation.trajectories.pages.run_section import pairs_section, probe_section, replay_section, rollout_section
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
+    AttackParams,
     PairParams,
     ProbeParams,
     ReplayParams,
@@ -95,6 +98,59 @@ def estimate_episodes(project: Project, params: EpisodeParams, episodes: int) ->
     tokens_in = calls * OPENING_TOKENS + episodes * TURN_TOKENS * turns * (turns - 1) // 2
     tokens_out = calls * REPLY_TOKENS
     return Estimate.of_calls(target, items=episodes, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+class AttackRun(Kind[AttackParams]):
+    name = "attack"
+    title = "Attack: a model tries to be rewarded without the work"
+    pipeline = Pipeline.SCENARIOS
+    summary = "A model attacks the checkers of admitted scenarios. A teacher mends what gets in."
+    filter = ScenarioFilter
+    params = AttackParams
+    section_template = TEMPLATE
+    tells_of_samples = False
+
+    def stages(self, params: AttackParams) -> Sequence[Stage]:
+        return attack_stages(params)
+
+    def check(self, project: Project, params: AttackParams) -> None:
+        with all_checks() as check:
+            for name in ("model", "teacher", "solver"):
+                if name == "model" or getattr(params, name):
+                    with check():
+                        targets_named(project, [getattr(params, name)], name)
+            with check():
+                if bool(params.teacher) != bool(params.solver):
+                    missing = "solver" if params.teacher else "teacher"
+                    detail = "A repair needs both: a teacher that mends, and a solver that works honestly afterwards."
+                    raise Invalid(detail, errors=[FieldError(f"params.{missing}", detail)])
+            with check():
+                if not matching_scenarios(project, params.filter).exists():
+                    detail = "No admitted scenario matches: only scenarios that passed the gate are attacked."
+                    raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
+            with check():
+                require_sandbox()
+
+    def estimate(self, project: Project, params: AttackParams) -> Estimate:
+        """All attempts, and no repair: how many get in is what the run finds out."""
+        scenarios = matching_scenarios(project, params.filter).count()
+        episodes = scenarios * params.attempts * len(params.sights)
+        note = f"At most {counted(episodes, 'attack')}; a scenario's end with the first that gets in."
+        more = (
+            " Repairs, honest work and the attacks after it come on top." if params.teacher and params.repairs else ""
+        )
+        attacks = estimate_episodes(project, episodes_of(params, params.model), episodes)
+        return Estimate.total([attacks], note + more)
+
+    def finish(self, run: Run, params: AttackParams) -> Json:
+        return attack_figures(run)
+
+    def conclude(self, run: Run) -> str:
+        got_in, attacked, mended = (run.result[name] for name in ("got_in", "attacked", "mended"))
+        return f"Attacks got into {got_in:,} of {counted(attacked, 'scenario')}; {mended:,} mended and admitted again."
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        return gate_section(run)
 
 
 class HarborRun(Kind[HarborParams]):

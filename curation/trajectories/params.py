@@ -34,6 +34,33 @@ class RolloutParams(Strict):
     filter: dict[str, Any] = {}
 
 
+class AttackParams(Strict):
+    """`model` attacks the checkers of the admitted scenarios that `filter` selects. What gets in goes to `teacher`, the
+    gate proves the repair, and `solver` must be rewarded for honest work. Without a teacher nothing is mended.
+
+    Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
+    """
+
+    model: str
+    teacher: Annotated[str, Field(description="The model that mends checkers. Empty: none is mended.")] = ""
+    solver: Annotated[str, Field(description="The model that works honestly through mended scenarios.")] = ""
+    sight: Annotated[
+        Literal["both", "without", "with"], Field(description="Whether the attacker is shown the checker.")
+    ] = "both"
+    attempts: Annotated[int, Field(ge=1, le=64, description="Attacks on each scenario, until one gets in.")] = 3
+    repairs: Annotated[int, Field(ge=0, le=5, description="How often a scenario goes to the teacher.")] = 2
+    samples: Annotated[int, Field(ge=1, le=64, description="Episodes of the solver, until one is rewarded.")] = 3
+    repeats: Annotated[int, Field(ge=0, le=20)] = 2
+    max_turns: Annotated[int, Field(ge=1, le=200)] = 30
+    command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
+    episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0
+    filter: dict[str, Any] = {}
+
+    @property
+    def sights(self) -> tuple[str, ...]:
+        return ("without", "with") if self.sight == "both" else (self.sight,)
+
+
 class ReplayParams(Strict):
     """`filter` selects trajectories."""
 

@@ -63,7 +63,7 @@ class Subject:
         return any(path == mark or path.startswith(f"{mark}/") for mark in self.scratch)
 
 
-class _Base(NamedTuple):
+class Base(NamedTuple):
     """The reference's run: the states before and after it, and the changes that count as its result."""
 
     before: State
@@ -102,7 +102,7 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
         if result.left:
             break
     ended = snapshot_in(session)
-    base = _base(rooms, reference, subject, before, ended.paths)
+    base = base_of(rooms, reference, subject, before, ended.paths)
     changes = base.changes if ended.paths else None
     shown = _left_alone(base, subject)
     found = [finding.check for finding in subject.findings if finding.path not in base.changes]
@@ -126,7 +126,7 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     return Experiments([shown, *found, stable, *_reports(tried, again), *first, *claims], changes)
 
 
-def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> _Base:
+def base_of(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> Base:
     changes = changes_between(before, after)
     traces = find_traces(rooms, reference.commands, changes, subject.told)
     named = set(_named_paths(rooms.task.checker))
@@ -136,10 +136,10 @@ def _base(rooms: Rooms, reference: Reference, subject: Subject, before: State, a
         if path not in traces.paths and not subject.is_scratch(path) and (not is_temporary(path) or path in named)
     }
     alone = sorted(changes.keys() - counted.keys())
-    return _Base(before, after, counted, traces, reference, alone)
+    return Base(before, after, counted, traces, reference, alone)
 
 
-def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iterator[Attempt]:
+def _attempts(rooms: Rooms, subject: Subject, base: Base, state: State) -> Iterator[Attempt]:
     stuffing = _stuffing(rooms, base)
     most = max(1, MAX_LINES // max(1, len(base.changes)))
     chmods = bool(_CHMODS.search(base.reference.text))
@@ -168,7 +168,7 @@ def _attempts(rooms: Rooms, subject: Subject, base: _Base, state: State) -> Iter
             yield attempt
 
 
-def _is_left_alone(path: str, subject: Subject, base: _Base) -> bool:
+def _is_left_alone(path: str, subject: Subject, base: Base) -> bool:
     return subject.is_scratch(path) or path in base.traces.paths
 
 
@@ -178,7 +178,7 @@ def _served(rooms: Rooms, subject: Subject) -> str:
     return "\n".join(f"{file.path}\n{file.content.decode(errors='replace')}" for file in programs)
 
 
-def _sources(session: Session, rooms: Rooms, base: _Base, state: State) -> list[str]:
+def _sources(session: Session, rooms: Rooms, base: Base, state: State) -> list[str]:
     """Fixtures, untouched by the reference, whose content the verdict depends on."""
     texts = {file.path for file in rooms.task.setup.fixtures if not file.content.startswith(b"#!")}
     paths = [
@@ -189,7 +189,7 @@ def _sources(session: Session, rooms: Rooms, base: _Base, state: State) -> list[
     return [entry.attempt.path for entry in tried if not entry.passed][:MAX_SOURCES]
 
 
-def _changed_first(rooms: Rooms, reference: Reference, source: str, base: _Base) -> Iterator[Check]:
+def _changed_first(rooms: Rooms, reference: Reference, source: str, base: Base) -> Iterator[Check]:
     """Whether the checker passes when the agent first changes the file that it reads, and then solves the rest."""
     entry = base.before.get(source)
     text = entry.text if entry else None
@@ -211,7 +211,7 @@ def _changed_first(rooms: Rooms, reference: Reference, source: str, base: _Base)
             return
 
 
-def _claims(rooms: Rooms, subject: Subject, base: _Base) -> Iterator[Check]:
+def _claims(rooms: Rooms, subject: Subject, base: Base) -> Iterator[Check]:
     """Attempts without the reference, on untouched fixtures: pretences, programs that do nothing, claims in words."""
     stuffing = _stuffing(rooms, base)
     attempts = list(pretended(base.changes, _more_names(rooms, base), stuffing, asked=False))
@@ -244,7 +244,7 @@ def _claims(rooms: Rooms, subject: Subject, base: _Base) -> Iterator[Check]:
     yield Check("claims in words", not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
-def _forgeries(base: _Base) -> list[Attempt]:
+def _forgeries(base: Base) -> list[Attempt]:
     """The provider's traces written by hand: alone, and with all results; and the results without them."""
     traces: dict[str, Entry | None] = {
         path: base.after[path] for path in sorted(base.traces.paths & base.after.keys()) if can_make(base.after[path])
@@ -287,7 +287,7 @@ def _reports(tried: list[Tried], again: Callable[[Attempt], Played]) -> Iterator
         yield report_on(f"cheats on {path}" if path else "pretences after asking", entries, again)
 
 
-def _left_alone(base: _Base, subject: Subject) -> Check:
+def _left_alone(base: Base, subject: Subject) -> Check:
     """Return the check that lists the result paths and the ignored paths, for people."""
     lines = [ReportLine(f"# result: {path}") for path in base.changes]
     for path in base.left_alone:
@@ -297,7 +297,7 @@ def _left_alone(base: _Base, subject: Subject) -> Check:
     return Check("what the reference changed", True, "", tuple(lines))
 
 
-def _stuffing(rooms: Rooms, base: _Base) -> str:
+def _stuffing(rooms: Rooms, base: Base) -> str:
     """Everything that an agent could read or guess: fixtures, the provider's output, the checker's own words."""
     setup = rooms.task.setup
     fixtures = [file.content.decode() for file in setup.fixtures if _is_text(file.content)]
@@ -305,7 +305,7 @@ def _stuffing(rooms: Rooms, base: _Base) -> str:
     return stuffed([*literals_of(rooms.task.checker), *base.traces.said, setup.motd, setup.banner, *fixtures, names])
 
 
-def _more_names(rooms: Rooms, base: _Base) -> list[str]:
+def _more_names(rooms: Rooms, base: Base) -> list[str]:
     """Paths that the checker or directives name and that are not there, before or after."""
     texts = [
         rooms.task.checker,

@@ -98,7 +98,7 @@ def test_without_a_record_a_checker_that_asks_gives_no_verdict(
 ) -> None:
     text = session.supervisor_text().replace("$listener = listen_for_programs();", "$listener = undef;")
     monkeypatch.setattr(session, "supervisor_text", lambda: text)
-    with pytest.raises(SandboxFailed, match="this kernel lets nobody record which programs run"):
+    with pytest.raises(SandboxFailed, match="this machine lets nobody record which programs run"):
         checked(opened, "todo next", checker=question)
 
 

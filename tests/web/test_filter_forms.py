@@ -25,6 +25,7 @@ LISTS = {
     "refine": ("samples", {"bucket", "score_min"}),
     "gate": ("scenarios", {"solved_by", "authored_by"}),
     "rollout": ("scenarios", {"solved_by", "authored_by"}),
+    "attack": ("scenarios", {"solved_by", "authored_by"}),
     "harbor": ("scenarios", {"solved_by", "authored_by"}),
     "replay": ("trajectories", {"outcome", "replay"}),
     "probe": ("trajectories", {"outcome", "replay"}),

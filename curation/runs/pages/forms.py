@@ -23,10 +23,11 @@ from curation.web.text.quotes import quoted
 
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = (
-    *("tasks", "agents", "models", "model", "king_model", "challenger_model", "judges", "samples", "filter", "source"),
+    *("tasks", "agents", "models", "model", "teacher", "solver", "king_model", "challenger_model", "judges"),
+    *("samples", "filter", "source"),
     *("since", "until"),
 )
-ONE_MODEL = ("model", "king_model", "challenger_model")
+ONE_MODEL = ("model", "teacher", "solver", "king_model", "challenger_model")
 MANY_MODELS = ("judges", "models")
 LONG = {"rows": 28, "class": "mono", "spellcheck": "false"}
 HELP = {

@@ -21,6 +21,7 @@ CHOICES: dict[str, dict[object, str]] = {
     "known": {"audited": "Drawn by audits", "decided": "All that people decided"},
     "of": {"failures": "Failures", "new": "Unlike anything reviewed so far"},
     "steps": {"divergences": "Where solved and failed rollouts part", "all": "Every step"},
+    "sight": {"both": "Without the checker's text, then with it", "without": "Without it", "with": "With it"},
     "advantage": {"any": "Also where no probe knows", "likely": "Likely better", "proven": "Proven better"},
     "strategy": {"first_divergence": "The first action that differs", "whole_trajectory": "Whole trajectories"},
 }

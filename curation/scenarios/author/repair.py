@@ -13,7 +13,7 @@ from curation.scenarios.author.reply import Order, first_messages, refused_messa
 from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, Written, ask_for_bundle, authored_in
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.claims.evidence import Finding
-from curation.scenarios.gate.stage import GateStage
+from curation.scenarios.gate.stage import GateStage, Scenarios
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Stale
@@ -36,15 +36,15 @@ class RepairStage:
     lasting: ClassVar = True
     mends: ClassVar = True
 
-    def __init__(self, params: AuthorParams, number: int) -> None:
-        self._params = params
+    def __init__(self, params: AuthorParams, number: int, scenarios: Scenarios = authored_in) -> None:
+        self._params, self._scenarios = params, scenarios
         self.name = f"repair-{number}"
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        refused = authored_in(run).filter(status__in=REFUSED).order_by("id")
+        refused = self._scenarios(run).filter(status__in=REFUSED).order_by("id")
         for scenario_id in refused.values_list("pk", flat=True).iterator(2000):
             yield PlannedItem(str(scenario_id), scenario_id)
 
@@ -52,7 +52,7 @@ class RepairStage:
         target, taxonomy = run_target(run, self._params.model), taxonomy_of(run.settings)
         instructions = run_instructions(run, INSTRUCTIONS)
         ids = [item.target_id for item in items if item.target_id is not None]
-        rows = list(authored_in(run).filter(status__in=REFUSED, pk__in=ids).with_bundle())
+        rows = list(self._scenarios(run).filter(status__in=REFUSED, pk__in=ids).with_bundle())
         reports = GateReport.objects.newest_of(rows)
         jobs = {
             row.pk: RepairJob(
@@ -120,7 +120,7 @@ def _write(run: Run, scenario: Scenario, written: Written) -> Write:
                 bundle=mended,
                 user=run.created_by,
                 scenario=scenario,
-                run=run,
+                run=run if scenario.run_id == run.pk else None,
                 seen_version=scenario.version,
             )
         except Stale:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Count
+from django.db.models import Count, Max
 from django.urls import reverse
 
 from curation.runs.models import Run
@@ -28,9 +28,10 @@ class Refusal:
 
 
 def gate_section(run: Run) -> dict[str, object]:
-    """Context of `TEMPLATE`: counts by verdict, and the reasons of the latest that were rejected or held."""
+    """Context of `TEMPLATE`: scenarios by their last verdict in the run, and the latest reasons for a refusal."""
     reports = GateReport.objects.filter(run=run)
-    counts = dict(reports.order_by().values_list("verdict").annotate(n=Count("id")))
+    last = reports.order_by().values("scenario").annotate(last=Max("id")).values("last")
+    counts = dict(reports.filter(pk__in=last).order_by().values_list("verdict").annotate(n=Count("id")))
     refused = reports.filter(verdict__in=(Status.REJECTED, Status.HELD)).select_related("scenario").order_by("-id")
     slug = run.project.slug
     return {
@@ -38,12 +39,12 @@ def gate_section(run: Run) -> dict[str, object]:
         "refusals": [
             Refusal(
                 name=with_signs(row.scenario.name),
-                url=reverse("scenario-page", args=[slug, row.scenario_id]),
+                url=f"{reverse('scenario-report', args=[slug, row.scenario_id])}?report={row.pk}",
                 reason=with_signs(row.reason),
                 status=Status(row.verdict),
             )
             for row in refused[:SHOWN]
         ],
-        "refused": counts.get(Status.REJECTED.value, 0) + counts.get(Status.HELD.value, 0),
+        "refused": refused.count(),
         "scenarios_url": reverse("scenario-list", args=[slug]),
     }

@@ -57,11 +57,13 @@ class Played(NamedTuple):
     functions: list[Json]
 
 
-def plan_of(run: Run, params: EpisodeParams, rooms: Backend) -> RolloutPlan:
+def plan_of(run: Run, params: EpisodeParams, rooms: Backend, *, instructions: str = "") -> RolloutPlan:
+    """`instructions` names others than the operator's."""
     given = run.settings.generation
     target = run_target(run, params.model)
     calls = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
-    return RolloutPlan(target, run_instructions(run, OPERATORS[params.tools]), calls, rooms, params)
+    texts = run_instructions(run, instructions or OPERATORS[params.tools])
+    return RolloutPlan(target, texts, calls, rooms, params)
 
 
 async def play(

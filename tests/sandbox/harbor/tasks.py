@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from sandbox.harbor.tasks import TaskFile
+from tests.parts import HARBOR_IMAGE
 
 TOML = """\
 schema_version = "1.4"
@@ -22,7 +23,7 @@ timeout_sec = 60.0
 cpus = 1
 memory_mb = 256
 """
-DOCKERFILE = "FROM ubuntu:24.04\nWORKDIR /app\n"
+DOCKERFILE = f"FROM {HARBOR_IMAGE}\nWORKDIR /app\n"
 
 
 def verdict(condition: str) -> str:

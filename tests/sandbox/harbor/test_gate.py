@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from sandbox.gate.report import GateVerdict
+from sandbox.harbor.command import Harbor
 from sandbox.harbor.gate import run_harbor_gate
 from sandbox.harbor.tasks import Task, TaskFile, read_task
-from sandbox.harbor.trials import Ended, LintFinding
+from sandbox.harbor.trials import Ended, LintFinding, LocalRunner
+from tests.parts import harbor
 from tests.sandbox.harbor.cases import CHEATABLE, SOUND, Case
 from tests.sandbox.harbor.room import Room
 from tests.sandbox.harbor.tasks import TOML, task_files, verdict
@@ -44,6 +46,21 @@ def test_a_sound_task_is_admitted(case: Case, tmp_path: Path) -> None:
 
     assert (found.admitted, found.reason) == (True, "")
     assert {"lint", "oracle 2", "nop 2", "a reward that the agent writes"} <= {check.name for check in found.checks}
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", [pytest.param(one, id=one.name) for one in (*CHEATABLE, *SOUND)])
+def test_the_real_harbor_finds_the_same(case: Case, tmp_path: Path) -> None:
+    from curation.scenarios.gate.harbor import findings_in
+
+    runner = LocalRunner(Harbor.of(harbor()), tmp_path, concurrent=3)
+    task = case.task()
+    found = run_harbor_gate(task=task, runner=runner, folder=tmp_path, repeats=2, findings=findings_in(task))
+
+    failed = [check.name for check in found.checks if not check.passed]
+    assert case.check in failed if case.check else found.admitted, found.reason
 
 
 class TestHarborsOwnAnswers:

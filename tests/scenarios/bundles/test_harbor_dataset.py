@@ -2,9 +2,6 @@
 
 import io
 import json
-import os
-import shutil
-import subprocess
 import tomllib
 import zipfile
 from io import StringIO
@@ -15,7 +12,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from curation.projects.models import Project
+from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.harbor import parse_scenario
+from curation.scenarios.bundles.harbor_dataset import HarborDataset
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import Scenario
 from sandbox.harbor.command import Harbor
@@ -23,10 +22,11 @@ from sandbox.harbor.export import registry
 from sandbox.harbor.tasks import TaskFile, read_task
 from sandbox.harbor.trials import LocalRunner
 from tests.factories import make_project, make_scenario, make_user
-from tests.parts import missing
+from tests.parts import HARBOR_IMAGE, ROOT, harbor
 from tests.scenarios.harbor import harbor_document
 
 pytestmark = pytest.mark.django_db
+SHIPPED = ROOT / "curation/scenarios/shipped"
 
 
 @pytest.fixture
@@ -50,11 +50,19 @@ def make_set(project: Project) -> None:
             "expected_terminal": "panic",
         },
     )
-    make_scenario(project, "records", bundle={"checker": "asked todo"})
+    make_scenario(project, "records", bundle={"checker": "asked todo", "reference_solution": "todo\nexit"})
+    compiled = {"path": "/usr/local/bin/tool", "mode": "755", "content": "no first line"}
+    make_scenario(project, "compiled", bundle={"checker": "asked tool", "fixtures": [compiled]})
     make_scenario(project, "draft", status="draft")
     document = parse_scenario(harbor_document("given"))
     save_scenario(project=project, bundle=document, user=None)
     Scenario.objects.filter(family="harbor").update(status="admitted")
+
+
+def make_shipped(project: Project) -> None:
+    for path in SHIPPED.glob("*.json"):
+        save_scenario(project=project, bundle=parse_bundle(json.loads(path.read_text())), user=None)
+    Scenario.objects.filter(family="shell").exclude(name="draft").update(status="admitted")
 
 
 def test_both_families_leave_with_their_provenance(project: Project, client: Client) -> None:
@@ -64,9 +72,9 @@ def test_both_families_leave_with_their_provenance(project: Project, client: Cli
 
     (listed,) = json.loads(packed.read("registry.json"))
     tasks = {task["name"]: task["path"] for task in listed["tasks"]}
-    assert [name.split("-", 1)[-1] for name in tasks] == ["greeting", "blocked", "acme/given"]
-    reason = "its checker uses `asked`, and Harbor has no record of the programs that ran"
-    assert json.loads(packed.read("skipped.json")) == {"records": reason}
+    assert [name.split("-", 1)[-1] for name in tasks] == ["greeting", "blocked", "records", "acme/given"]
+    reason = "its checker uses `asked`, and nothing records the runs of /usr/local/bin/tool, which has no `#!`"
+    assert json.loads(packed.read("skipped.json")) == {"compiled": reason}
     for path in tasks.values():
         names = [name for name in packed.namelist() if name.startswith(f"{path}/")]
         task = read_task({name[len(path) + 1 :]: TaskFile(packed.read(name)) for name in names})
@@ -90,9 +98,9 @@ def test_the_command_names_what_it_leaves_out(project: Project, tmp_path: Path) 
     arguments = ["export", str(tmp_path / "set"), "--as", "harbor", "--project", "shell"]
     call_command("bundles", *arguments, stdout=out, stderr=err)
 
-    assert "3 tasks in" in out.getvalue()
-    assert "records: left out: its checker uses `asked`" in err.getvalue()
-    assert len(list(tmp_path.glob("set/tasks/*/task.toml"))) == 3
+    assert "4 tasks in" in out.getvalue()
+    assert "compiled: left out: its checker uses `asked`" in err.getvalue()
+    assert len(list(tmp_path.glob("set/tasks/*/task.toml"))) == 4
 
 
 def test_a_registry_is_what_harbor_reads() -> None:
@@ -106,24 +114,29 @@ def test_a_registry_is_what_harbor_reads() -> None:
     ]
 
 
+def test_every_shipped_scenario_leaves(project: Project) -> None:
+    make_shipped(project)
+    leaving = HarborDataset(project, Scenario.objects.of(project))
+    tasks = sum(path.endswith("/task.toml") for path, _, _ in leaving.files())
+
+    assert (tasks, leaving.skipped) == (20, {})
+
+
 @pytest.mark.docker
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_harbor_confirms_them(project: Project, tmp_path: Path) -> None:
-    """It needs the command of Harbor in `TEST_HARBOR`, and an image with Perl in `TEST_HARBOR_IMAGE`."""
-    command, image = os.environ.get("TEST_HARBOR", ""), os.environ.get("TEST_HARBOR_IMAGE", "ubuntu:24.04")
-    if not command or shutil.which(command) is None:
-        missing("no Harbor: name its command in TEST_HARBOR (it needs Python 3.12 or newer)")
-    docker = shutil.which("docker")
-    if docker is None or subprocess.run([docker, "image", "inspect", image], capture_output=True).returncode:
-        missing(f"no Docker image {image}: name one in TEST_HARBOR_IMAGE")
+    command = harbor()
     make_set(project)
-    call_command("bundles", "export", str(tmp_path / "set"), "--as", "harbor", "--image", image, "--project", "shell")
+    make_shipped(project)
+    folder = str(tmp_path / "set")
+    call_command("bundles", "export", folder, "--as", "harbor", "--image", HARBOR_IMAGE, "--project", "shell")
     folders = {
         tomllib.loads(path.read_text())["task"]["name"]: path.parent for path in tmp_path.glob("set/tasks/*/*.toml")
     }
+    assert len(folders) == 24
 
-    ended = LocalRunner(Harbor.of(command), tmp_path, concurrent=2).run(folders, ["oracle", "nop"], 1)
+    ended = LocalRunner(Harbor.of(command), tmp_path, concurrent=3).run(folders, ["oracle", "nop"], 1)
 
     rewards = {(one.task, one.agent): one.reward for one in ended}
     assert rewards == {(name, agent): float(agent == "oracle") for name in folders for agent in ("oracle", "nop")}

@@ -1,17 +1,15 @@
 """A worker that is killed twice while it watches a job: no trial is lost, none is there twice. Also with Harbor."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.parts import harbor
 from tests.runs.elsewhere import run_elsewhere
+from tests.sandbox.harbor.tasks import DOCKERFILE
 from tests.sandbox.harbor.test_command import SCRIPTED, make_task
-
-REAL = os.environ.get("TEST_HARBOR_COMMAND", "")
-
 
 MODULE = "tests.trajectories.harbor.killed_workers"
 
@@ -20,7 +18,6 @@ MODULE = "tests.trajectories.harbor.killed_workers"
 def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HARBOR_PROVIDERS", "elsewhere; docker")
     monkeypatch.setenv("IMPORT_FOLDERS", str(tmp_path))
-    monkeypatch.setenv("HARBOR_COMMAND", REAL)
 
 
 @pytest.mark.slow
@@ -37,16 +34,21 @@ def test_no_trial_is_lost_and_none_is_there_twice(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.slow
 @pytest.mark.docker
-@pytest.mark.skipif(not REAL, reason="TEST_HARBOR_COMMAND names no Harbor, which needs Python 3.12")
-def test_the_real_harbor_with_docker(tmp_path: Path) -> None:
+@pytest.mark.timeout(600)
+def test_the_real_harbor_with_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARBOR_COMMAND", harbor())
     write_task(tmp_path / "tasks" / "hello")
     given = (str(tmp_path / "tasks"), "docker", "oracle,nop", "2")
+    before = containers()
     found = run_elsewhere(MODULE, *given, folder=tmp_path / "data", database="")
     assert (found["state"], found["kills"], found["runs"]) == ("succeeded", 2, False), found
     assert found["trials"] == [["winnow/hello", "nop", 0.0]] * 2 + [["winnow/hello", "oracle", 1.0]] * 2
+    assert not {name for name in containers() - before if name.startswith("hello__")}
+
+
+def containers() -> set[str]:
     names = ["docker", "ps", "--all", "--format", "{{.Names}}"]
-    left = subprocess.run(names, capture_output=True, text=True, check=True).stdout
-    assert "hello__" not in left
+    return set(subprocess.run(names, capture_output=True, text=True, check=True).stdout.split())
 
 
 def write_task(task: Path) -> None:
@@ -58,7 +60,7 @@ def write_task(task: Path) -> None:
             "build_timeout_sec = 120.0\ncpus = 1\nmemory_mb = 256\n"
         ),
         "instruction.md": "Write hello to /app/hello.txt.\n",
-        "environment/Dockerfile": "FROM ubuntu:24.04\nWORKDIR /app\n",
+        "environment/Dockerfile": DOCKERFILE,
         "solution/solve.sh": "#!/bin/bash\necho hello > /app/hello.txt\n",
         "tests/test.sh": (
             "#!/bin/bash\nmkdir -p /logs/verifier\n"

@@ -1,0 +1,237 @@
+"""Stages `attack-n` and `solve-n`: a model attacks the checkers of scenarios, and another one works honestly through
+those that the teacher mended. Both add to the reports of the gate."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from django.conf import settings
+
+from curation.llm.client.completion import Target
+from curation.runs.calls.record import reused_result
+from curation.runs.calls.targets import run_target
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
+from curation.runs.models import Item, ItemState, Run
+from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
+from curation.scenarios.author.params import AuthorParams
+from curation.scenarios.author.repair import RepairStage
+from curation.scenarios.bundles.document import Bundle, stored_bundle
+from curation.scenarios.gate.add_checks import add_checks
+from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
+from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
+from curation.trajectories.params import AttackParams, RolloutParams, matching_scenarios
+from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
+from sandbox.agent.action import Ending
+from sandbox.agent.episode import Episode
+from sandbox.errors import SandboxFailed
+from sandbox.gate.attack import Attack, replay_attack
+from sandbox.gate.play import Rooms
+from sandbox.gate.report import Check, ReportLine
+from sandbox.protocol import Backend
+
+CHUNK = 2000
+SIGHTS = {"without": "without sight of the checker", "with": "with sight of the checker"}
+GONE = "its scenario was deleted, or is no longer admitted"
+
+
+@dataclass(frozen=True, slots=True)
+class AttackJob:
+    plan: RolloutPlan
+    scenario: Scenario
+    bundle: Bundle
+
+
+class _EpisodeStage:
+    """One item per scenario, whose episodes come one after the other until one decides."""
+
+    queue = "rollout"
+    lasting: ClassVar = True
+    instructions: ClassVar = ""
+
+    def __init__(self, params: AttackParams, model: str) -> None:
+        self._params, self._model = params, model
+        self.most_open = settings.SANDBOX_SESSIONS
+        self._backend: Backend | None = None
+
+    def targets(self, run: Run) -> Sequence[Target]:
+        """Called once per shard: without a working sandbox the run ends here and says what to install."""
+        self._backend = backend()
+        return [run_target(run, self._model)]
+
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, AttackJob]:
+        given, rooms = episodes_of(self._params, self._model), self._backend or backend()
+        plan = plan_of(run, given, rooms, instructions=self.instructions)
+        ids = {item.target_id for item in items if item.target_id is not None}
+        found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
+        return {
+            item.pk: AttackJob(plan, row, stored_bundle(row.text.bundle))
+            for item in items
+            if (row := found.get(item.target_id or 0)) is not None
+        }
+
+
+class AttackStage(_EpisodeStage):
+    """`number` counts from 1; a later one attacks the scenarios that were mended before it."""
+
+    instructions: ClassVar = "attacker"
+
+    def __init__(self, params: AttackParams, number: int) -> None:
+        super().__init__(params, params.model)
+        self.name, self._number = f"attack-{number}", number
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        if self._number == 1:
+            rows = matching_scenarios(run.project, self._params.filter)
+        else:
+            rows = mended_in(run, self._number - 1).for_rollout()
+        return _planned(rows)
+
+    async def work(self, context: LlmContext, item: Item, job: AttackJob | None) -> Write:
+        if job is None:
+            raise ItemSkipped(GONE)
+        instructions = job.plan.instructions
+        checks: list[Check] = []
+        reused: list[int] = []
+        for sight in self._params.sights:
+            shown = f"\nThe checker\n```sh\n{job.bundle.checker}\n```\n" if sight == "with" else ""
+            plan = replace(job.plan, instructions=replace(instructions, text=instructions.text + shown))
+            checks.append(await self._attacked(context, item, replace(job, plan=plan), sight, reused))
+
+        def write() -> Json:
+            found = _add(context.run, job, checks, Status.REJECTED)
+            return {"got_in": sum(not check.passed for check in checks), **found, **reused_result(reused)}
+
+        return write
+
+    async def _attacked(self, context: LlmContext, item: Item, job: AttackJob, sight: str, reused: list[int]) -> Check:
+        """Attack until one attempt gets in. Later rounds have attempts of their own."""
+        most = self._params.attempts
+        for number in range(1, most + 1):
+            index = (self._number - 1) * most + number - 1
+            episode, calls, _ = await play(context, item, job.plan, job.bundle, index=index)
+            reused += calls
+            if episode.error:
+                raise ItemFailed(f"infrastructure: {episode.error}")
+            if episode.keep and (attack := await _replayed(item, job, episode)) and attack.undone:
+                return Check(f"attack {number} {SIGHTS[sight]}", False, attack.undone, attack.lines)
+        return Check(f"{most} {'attack' if most == 1 else 'attacks'} {SIGHTS[sight]}", True)
+
+
+class SolveStage(_EpisodeStage):
+    """A mended scenario that no episode solves is held: its checker may refuse honest work."""
+
+    def __init__(self, params: AttackParams, number: int) -> None:
+        super().__init__(params, params.solver)
+        self.name, self._number = f"solve-{number}", number
+
+    def plan(self, run: Run) -> Iterable[PlannedItem]:
+        return _planned(mended_in(run, self._number).for_rollout())
+
+    async def work(self, context: LlmContext, item: Item, job: AttackJob | None) -> Write:
+        if job is None:
+            raise ItemSkipped(GONE)
+        reused: list[int] = []
+        for index in range(self._params.samples):
+            episode, calls, _ = await play(context, item, job.plan, job.bundle, index=index)
+            reused += calls
+            if episode.error:
+                raise ItemFailed(f"infrastructure: {episode.error}")
+            if episode.keep:
+                break
+        reason = "" if episode.keep else f"{self._params.solver} does the work and is not rewarded, or cannot do it"
+        check = Check("honest work after the repair", episode.keep, reason, _lines_of(episode))
+
+        def write() -> Json:
+            found = _add(context.run, job, [check], Status.HELD)
+            return {"solved": episode.keep, **found, **reused_result(reused)}
+
+        return write
+
+
+def attack_stages(params: AttackParams) -> Sequence[Stage]:
+    """Attack; and as often as the parameters say: repair, gate, honest work, and attack again."""
+    stages: list[Stage] = [AttackStage(params, 1)]
+    for number in range(1, params.repairs + 1 if params.teacher else 1):
+        repair = RepairStage(AuthorParams(model=params.teacher), number, scenarios=_attacked_in)
+        gate = GateStage(repeats=params.repeats, again=False, scenarios=_drafts_of(number))
+        gate.name = f"gate-{number}"
+        stages += [repair, gate, SolveStage(params, number), AttackStage(params, number + 1)]
+    return stages
+
+
+def mended_in(run: Run, number: int) -> ScenarioQuerySet:
+    """The scenarios that the teacher changed in this round."""
+    items = Item.objects.filter(run=run, stage=f"repair-{number}", state=ItemState.DONE, result__repaired=True)
+    return Scenario.objects.of(run.project).filter(pk__in=items.values("target_id"))
+
+
+def attack_figures(run: Run) -> Json:
+    """Count the scenarios that were attacked, that an attack got into, and that are admitted now."""
+    items = Item.objects.filter(run=run, stage__startswith="attack-", state=ItemState.DONE)
+    got_in = items.filter(result__got_in__gt=0).values("target_id").distinct()
+    confirmed = Item.objects.filter(run=run, stage__startswith="solve-", state=ItemState.DONE, result__solved=True)
+    mended = Scenario.objects.filter(pk__in=confirmed.values("target_id"), status=Status.ADMITTED)
+    return {"attacked": items.filter(stage="attack-1").count(), "got_in": got_in.count(), "mended": mended.count()}
+
+
+def episodes_of(params: AttackParams, model: str) -> RolloutParams:
+    given = params.model_dump(include={"max_turns", "command_timeout", "episode_timeout"})
+    return RolloutParams(model=model, **given)
+
+
+def _attacked_in(run: Run) -> ScenarioQuerySet:
+    items = Item.objects.filter(run=run, stage="attack-1", state=ItemState.DONE)
+    return Scenario.objects.of(run.project).filter(pk__in=items.values("target_id"))
+
+
+def _drafts_of(number: int) -> Callable[[Run], ScenarioQuerySet]:
+    return lambda run: mended_in(run, number).filter(status=Status.DRAFT)
+
+
+def _planned(rows: ScenarioQuerySet) -> Iterable[PlannedItem]:
+    for scenario_id in rows.order_by("id").values_list("pk", flat=True).iterator(CHUNK):
+        yield PlannedItem(str(scenario_id), scenario_id)
+
+
+def _add(run: Run, job: AttackJob, checks: Sequence[Check], refused: Status) -> Json:
+    return add_checks(
+        scenario_id=job.scenario.pk,
+        bundle_sha256=job.scenario.bundle_sha256,
+        run=run,
+        checks=checks,
+        refused=refused,
+        backend=job.plan.backend.name,
+    )
+
+
+async def _replayed(item: Item, job: AttackJob, episode: Episode) -> Attack | None:
+    """The rewarded episode, played again in new sandboxes."""
+    stopped = threading.Event()
+
+    def checkpoint() -> None:
+        if stopped.is_set():
+            raise SandboxFailed("the attack was stopped")
+
+    def work() -> Attack | None:
+        rooms = Rooms(task_of(job.bundle, labels=labels_of(item)), job.plan.backend.session, checkpoint)
+        ending = Ending(episode.terminal, episode.panic_reason)
+        return replay_attack(rooms, reference_of(job.bundle), subject_of(job.bundle), episode.commands, ending)
+
+    try:
+        return await in_session_thread(work)
+    except SandboxFailed as failed:
+        raise ItemFailed(f"the sandbox failed, so nothing is known of the attack: {failed}") from failed
+    finally:
+        stopped.set()
+
+
+def _lines_of(episode: Episode) -> tuple[ReportLine, ...]:
+    lines: list[ReportLine] = []
+    for turn in episode.turns:
+        if turn.kind == "action":
+            lines.append(ReportLine(turn.text))
+        elif turn.kind == "output":
+            shown = turn.text.removesuffix(turn.prompt)
+            lines[-1] = ReportLine(lines[-1].command, shown, turn.exit_code, turn.seconds)
+    return tuple(lines)
