@@ -96,7 +96,6 @@ class DocumentReader:
             yield from islice(self._folder.read(group), done, None)
 
     def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
-        """Yield the documents of a file that is opened by its content."""
         if source.files is None and source.rows is not None:
             self._folder.note(name, "rows")
             yield from self._folder.rows(name, source.rows.rows(Position(done)))

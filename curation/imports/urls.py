@@ -1,5 +1,3 @@
-"""Addresses of the imports pages."""
-
 from django.urls import path
 
 from curation.imports.pages import views

@@ -1,5 +1,3 @@
-"""Requests and responses of the review calls."""
-
 from typing import Annotated, Literal
 
 from django.http import HttpRequest

@@ -122,7 +122,6 @@ def _plain(kind: Any) -> Any:
 
 
 def field_of(info: FieldInfo, value: Any) -> forms.Field:
-    """Return the form field of a schema's field, with `value` in it."""
     shown: dict[str, Any] = {"label": info.title or None, "help_text": quoted(info.description or ""), "initial": value}
     if own := next((deepcopy(one) for one in info.metadata if isinstance(one, forms.Field)), None):
         own.__dict__ |= {name: own.__dict__[name] or shown[name] for name in shown}

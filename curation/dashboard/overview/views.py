@@ -42,8 +42,6 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A count with its label, tone and the list it opens."""
-
     label: str
     tone: str
     count: int
@@ -163,7 +161,6 @@ def components(request: HttpRequest) -> HttpResponse:
 
 
 def _model_charts(stats: Stats) -> list[tuple[str, str]]:
-    """The charts of models that have something to show, with their titles."""
     days = stats.calls_by_day
     charts = [
         ("cost", "Cost per day", any(Decimal(day["cost"]) for day in days)),

@@ -91,8 +91,6 @@ class JudgeJob:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reply of a judge."""
-
     answered: Answered
     verdict: ParsedVerdict | Unparsed
 

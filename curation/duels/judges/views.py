@@ -1,5 +1,3 @@
-"""The page of judges."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,5 +1,3 @@
-"""Filters and sort orders of the lists of duels and verdicts."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 

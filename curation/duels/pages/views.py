@@ -1,5 +1,3 @@
-"""Pages of duels: the list and one duel."""
-
 import orjson
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -44,7 +42,6 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
-    """The panels that scored duels, and which of them counts."""
     context = {
         "panels": [
             (use, orjson.dumps({"panel": {"counting": use.row.digest}}).decode()) for use in panels_of(access.project)
@@ -75,7 +72,6 @@ def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 @require_POST
 @project_page(Scope.RUN)
 def trajectory_prompts(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """Make prompts of one step of a trajectory, or of all."""
     step = request.POST.get("step", "")
     try:
         run = start_prompts(access=access, trajectory=pk, steps=[number(step) or 0] if step else [])

@@ -1,5 +1,3 @@
-"""Pages of prompts: list, one prompt with its history and record, exclusions."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render

@@ -46,8 +46,6 @@ _LEAK, _READ, _UNREAD, _FLIP, _INFRA, _INJECTION = (
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A duel with the score that its panel gave it, and the verdicts that made it."""
-
     duel: DuelFacts
     score: DuelScore
     bucket: str

@@ -17,8 +17,6 @@ from judging.statistics.readings import JudgedDuel
 
 @dataclass(frozen=True, slots=True)
 class OnControls:
-    """`count` control duels that the judges read, each judge's figures on them, and pairs that are wrong together."""
-
     count: int
     figures: Mapping[str, ControlFigures]
     pairs: tuple[JointErrors, ...]

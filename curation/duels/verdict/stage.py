@@ -144,7 +144,6 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
 
 
 def _verdict(run: Run, panel: Panel, figures: _Figures | None, controls: Mapping[str, ControlFigures]) -> Json:
-    """Return the verdict on one pair; None for a run without duels."""
     challenger, opponent = figures.pair if figures else (None, None)
     figures = figures or _Figures((REFERENCE, REFERENCE))
     settings = gate_settings(run, min_judges=panel.min_judges)

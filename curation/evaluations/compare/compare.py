@@ -89,7 +89,6 @@ class MetricChange:
 
     @property
     def interval(self) -> str:
-        """The 95 % interval of the change in words."""
         unit, found = self.metric.unit, self.change.interval
         return f"{unit.change(found.low)} … {unit.change(found.high)}"
 
@@ -188,7 +187,6 @@ def changes(pairs: Sequence[Pair], metrics: Sequence[Metric], *, margin: float) 
 
 
 def correct(family: Sequence[MetricChange]) -> list[MetricChange]:
-    """Return the changes corrected for their number, in their order."""
     ps = holm([change.change.p for change in family])
     equal = holm([change.change.equivalence for change in family])
     return [

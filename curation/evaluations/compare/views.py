@@ -1,5 +1,3 @@
-"""Pages that compare models: two of them, the leaderboard, the pinned baseline."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render

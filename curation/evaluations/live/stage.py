@@ -307,7 +307,6 @@ def check_address(address: str) -> None:
 
 
 def command_in(reply: str, family: CommandFamily) -> str | None:
-    """The command in a reply by the family's rule, or None."""
     found = extract(reply, family)
     if family.rule == "line":
         return found if score_command(reply, found, family).xtr else None

@@ -1,5 +1,3 @@
-"""Pages of live episodes: a launch, the list of episodes, one episode with its steps."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST

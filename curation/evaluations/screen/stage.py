@@ -24,8 +24,6 @@ FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 @dataclass(frozen=True, slots=True)
 class ScreenJob:
-    """One row for one model."""
-
     evaluation_id: int
     by_id: int
     row_id: int

@@ -1,5 +1,3 @@
-"""Pages of evaluations: the list, a launch, one evaluation, the log of its answers, one answer."""
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode

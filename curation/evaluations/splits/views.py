@@ -1,5 +1,3 @@
-"""Pages of held-out splits: the list, and one split with its rows and its contamination."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse

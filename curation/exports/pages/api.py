@@ -1,5 +1,3 @@
-"""REST calls of exports. Reading needs the scope `read`, starting an export the scope `export`."""
-
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase

@@ -1,5 +1,3 @@
-"""The form of a recipe."""
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast

@@ -1,5 +1,3 @@
-"""Request and response schemas of the exports REST calls."""
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime

@@ -1,5 +1,3 @@
-"""Pages of exports: list, form with preview, one export, comparison, saved recipes."""
-
 from collections.abc import Mapping
 from urllib.parse import urlencode
 

@@ -1,5 +1,3 @@
-"""Pages of provenance: the rows of an export, one row with every call behind it, and where a call went."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse

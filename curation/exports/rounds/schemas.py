@@ -1,5 +1,3 @@
-"""Rounds as the REST API answers them."""
-
 from datetime import datetime
 from typing import Any
 

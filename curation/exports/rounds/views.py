@@ -1,5 +1,3 @@
-"""The page of rounds, and its forms."""
-
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict

@@ -27,8 +27,6 @@ NO_VALUES: Mapping[int, float] = MappingProxyType({})
 
 
 class RejectedAnswer(NamedTuple):
-    """An answer that a person rejected: its sample, and the message that it is."""
-
     sample_id: int
     text: str
     message: Message

@@ -145,7 +145,6 @@ class ExportFilter:
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
 
     def metadata_columns(self) -> Columns:
-        """Return the columns of `metadata: true`, none without it."""
         return {} if self._labels is None else {**METADATA, **self._labels.types()}
 
     def accepted(self, chunk: Sequence[FrozenSample]) -> list[FrozenSample]:
@@ -182,7 +181,6 @@ class ExportFilter:
             data.keep_clean()
 
     def _rejected_answers(self, accepted: Sequence[FrozenSample]) -> dict[int, list[RejectedAnswer]]:
-        """Return the rejected answers to the prompts of some samples that may leave themselves, by sample."""
         turns = [sample.sample_id for sample in accepted if sample.kind != _TRAJECTORY and not sample.is_rejected]
         rivals = rejected_rivals(turns)
         ids = sorted({pk for found in rivals.values() for pk in found})

@@ -112,7 +112,6 @@ class Screen:
 
 
 def _by_speaker(messages: Sequence[Mapping[str, object]]) -> tuple[list[object], list[object]]:
-    """Return the messages of assistants, and the others."""
     is_said = [message.get("role") == "assistant" for message in messages]
     return [m for m, said in zip(messages, is_said, strict=True) if said], [
         m for m, said in zip(messages, is_said, strict=True) if not said

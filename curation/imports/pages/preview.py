@@ -94,7 +94,6 @@ def check_readable(params: ImportParams) -> None:
 
 @contextmanager
 def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[SourceRow | BadRow]]]:
-    """The reader of the source, whether it is complete, and its first rows."""
     try:
         with _opened(params) as (source, whole):
             reader = _reader(params, source)

@@ -303,7 +303,6 @@ def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError
 
 
 def _forbidden(error: BaseException) -> ForbiddenAddress | None:
-    """The refused address that is the cause of an error."""
     return next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddress)), None)
 
 

@@ -90,7 +90,6 @@ def _style_of(api_base: str) -> str:
 
 
 def _key_headers(style: str, key: str) -> dict[str, str]:
-    """Return the headers in which the server wants its key."""
     match style:
         case "azure":
             return {"api-key": key}

@@ -49,7 +49,6 @@ def prediction_page(request: HttpRequest, access: Access) -> HttpResponse:
 @require_GET
 @project_page(Scope.READ)
 def sample_prediction(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The prediction of one sample with its reasons, for its page."""
     sample = sample_of(access, pk)
     look(access, sample)
     found = Prediction.objects.filter(sample=sample).select_related("model").first()

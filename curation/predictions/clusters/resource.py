@@ -1,5 +1,3 @@
-"""Clusters: their REST calls and their page."""
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, ClassVar

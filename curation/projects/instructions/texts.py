@@ -39,7 +39,6 @@ class Shipped:
     check: Callable[[str], object] | None
 
     def text(self, data: Data) -> str:
-        """The shipped text for a kind of data."""
         own = (self.path.with_suffix(f".{variant}.txt") for variant in data.variants)
         return shipped_text(next((path for path in own if path.exists()), self.path))
 

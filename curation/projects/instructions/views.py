@@ -1,5 +1,3 @@
-"""Pages of the instructions to models: the text in force, its versions, a way back."""
-
 from dataclasses import dataclass
 
 from django.contrib import messages

@@ -1,5 +1,3 @@
-"""Pages of a project's members and its audit log."""
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse

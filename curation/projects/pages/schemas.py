@@ -1,5 +1,3 @@
-"""Request bodies and responses of the projects' REST calls."""
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar, Literal

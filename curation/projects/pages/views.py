@@ -1,5 +1,3 @@
-"""Pages of projects: your projects, a new project, and a project's general settings and rules."""
-
 from collections.abc import Sequence
 
 import orjson
@@ -105,7 +103,6 @@ def guidelines_preview(request: HttpRequest, access: Access) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @project_page(Scope.READ)
 def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
-    """All settings of `ProjectSettings` in one form."""
     project = access.project
     form = SettingsForm(project, request.POST or None, initial={"version": project.version})
     if request.method == "POST":

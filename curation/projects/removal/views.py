@@ -1,5 +1,3 @@
-"""Pages: archive, unarchive and delete a project, the progress of a deletion, and the server's audit log."""
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse

@@ -42,7 +42,6 @@ class Dependent:
     """An app's part in a change of settings. Each method does nothing unless it is overridden."""
 
     def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
-        """Return the names in the settings that do not exist."""
         return []
 
     def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[Move]:
@@ -56,8 +55,6 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The effect of a change of settings."""
-
     changes: tuple[SettingChange, ...]
     moves: tuple[Move, ...]
 
@@ -70,7 +67,6 @@ def register(dependent: Dependent) -> None:
 
 
 def missing_names(project: Project) -> list[Missing]:
-    """Return the names in the project's settings that do not exist any more."""
     return [missing for one in _dependents for missing in one.missing(project, project.settings)]
 
 

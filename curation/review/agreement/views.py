@@ -1,5 +1,3 @@
-"""Pages: samples to adjudicate, and how far people agree."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render

@@ -68,7 +68,6 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
 
 
 def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Decision:
-    """The decision that one person settled the sample with."""
     holder = holder_of(sample.pk, other_than=access.user)
     if holder is not None:
         raise held_by_other(sample.pk, holder)

@@ -1,5 +1,3 @@
-"""Pages: assignments, targets and pace; asking for a second opinion on the page of a sample."""
-
 from typing import Any
 
 from django import forms
@@ -185,6 +183,5 @@ def second_opinion_withdraw(request: HttpRequest, access: Access, pk: int, assig
 
 
 def _back(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The page that the request was sent from."""
     location, slug = location_of(request.POST), access.project.slug
     return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))

@@ -1,5 +1,3 @@
-"""Undo a whole bulk action."""
-
 from collections import defaultdict
 from dataclasses import dataclass
 

@@ -1,5 +1,3 @@
-"""Bulk decisions from the samples list, and their undo."""
-
 from urllib.parse import urlsplit
 
 from django.contrib import messages

@@ -29,8 +29,6 @@ from judging.messages import message_text
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The new revision, and the sample with its new version."""
-
     revision: Revision
     sample: Sample
 

@@ -1,5 +1,3 @@
-"""Resolve the open flags of a sample."""
-
 from django.db import transaction
 from django.urls import reverse
 

@@ -1,5 +1,3 @@
-"""Pages of review: the queue, the page of one sample, and its panel beside a list."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST

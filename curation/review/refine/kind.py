@@ -1,5 +1,3 @@
-"""The run kinds `refine` and `rejudge`."""
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -181,7 +181,6 @@ def flags_of(text: str) -> int:
 
 
 def records_of(project_id: int, duels: Iterable[Duel]) -> dict[str, PullRequest]:
-    """Return the hidden records of the duels' instances, by instance."""
     instances = {duel.prompt.instance_id for duel in duels} - {""}
     known = PullRequest.objects.filter(project=project_id, instance_id__in=instances).select_related("text")
     return {record.instance_id: record for record in known}

@@ -1,5 +1,3 @@
-"""The filters and orders of the lists of runs, items, events and calls."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 

@@ -1,5 +1,3 @@
-"""Pages of runs: the list, the launch form with its estimate, the page of one that is live until it ends."""
-
 from decimal import Decimal
 from typing import Any
 

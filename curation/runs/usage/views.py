@@ -1,5 +1,3 @@
-"""The page of a model endpoint: costs and times of its calls, by day."""
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlencode

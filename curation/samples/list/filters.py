@@ -197,8 +197,6 @@ class SampleFilter(RowFilter):
 
 
 class SampleList(SampleFilter, ListParams):
-    """The parameters of the list of samples."""
-
     sorts: ClassVar[Sequence[str]] = (
         *("-id", "id", "-score", "score", "-created_at", "created_at", "priority", "-predicted", "predicted"),
     )

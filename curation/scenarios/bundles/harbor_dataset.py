@@ -61,7 +61,6 @@ class HarborDataset:
         yield "skipped.json", _json(self.skipped), 0o644
 
     def write(self, folder: Path) -> int:
-        """Write the data set into a folder and return the number of its tasks."""
         count = 0
         for name, data, mode in self.files():
             path = folder / name

@@ -1,5 +1,3 @@
-"""Pages that change scenarios: write, edit, gate, delete."""
-
 import secrets
 from collections.abc import Sequence
 

@@ -1,5 +1,3 @@
-"""The run kind `gate`."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -91,7 +89,6 @@ class GateRun(Kind[GateParams]):
         return Estimate(items=scenarios, notes=tuple(notes))
 
     def finish(self, run: Run, params: GateParams) -> Json:
-        """Count the run's scenarios by verdict."""
         rows = Item.objects.filter(run=run, stage=GateStage.name, state=ItemState.DONE).order_by()
         counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
         return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted

@@ -250,7 +250,6 @@ def task_of(bundle: Bundle, *, labels: Labels) -> Task:
 
 
 def reference_of(bundle: Bundle) -> Reference:
-    """The reference solution as the gate plays it."""
     found = terminal_of(bundle.reference_solution)
     if found is None:  # only a row that was not saved through `parse_bundle`
         raise ItemFailed("its reference solution does not end in `exit` or `panic`")

@@ -1,5 +1,3 @@
-"""Pages of scenarios: the list, coverage, one scenario, a gate report."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse

@@ -65,7 +65,6 @@ class Progress(BaseModel):
     agents: list[AgentFigures] = []
 
     def add(self, item: Item) -> None:
-        """Count the item of a trial."""
         named, found = (item.data["agent"], item.data["model"]), item.result
         row = next((one for one in self.agents if (one.agent, one.model) == named), None)
         if row is None:

@@ -1,5 +1,3 @@
-"""REST calls of trajectories, replays and pairs."""
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse

@@ -56,7 +56,6 @@ def trajectory_raw(request: HttpRequest, access: Access, pk: str, view: str) -> 
 @require_GET
 @project_page(Scope.READ)
 def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """The siblings, and this trajectory beside one of them."""
     trajectory = trajectory_of(access, pk)
     look(access, trajectory.sample)
     shown = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
@@ -68,7 +67,6 @@ def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpRes
 @require_GET
 @project_page(Scope.READ)
 def trajectory_beside(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """More steps of two trajectories beside each other."""
     trajectory = trajectory_of(access, pk)
     mine = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
     other = find(Trajectory.objects.siblings_of(trajectory).with_text(), request.GET.get("with", ""), "sibling")

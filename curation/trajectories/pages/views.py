@@ -1,5 +1,3 @@
-"""Pages of trajectories: the list, one trajectory, the pairs."""
-
 from collections.abc import Sequence
 from urllib.parse import urlencode
 

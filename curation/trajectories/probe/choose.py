@@ -19,8 +19,6 @@ from sandbox.agent.pairs import Divergence, Side, pair_sides
 
 
 class Place(NamedTuple):
-    """A step of a trajectory."""
-
     trajectory: Trajectory
     at: int
 

@@ -59,7 +59,6 @@ def rows_to_probe(project: Project, params: ProbeParams) -> TrajectoryQuerySet:
 
 
 def _trace_of(trajectory: Trajectory, verdict: ReplayVerdict) -> dict[str, list[str]]:
-    """Return the columns `states` and `keys` of a trace."""
     steps = trajectory.text.steps
     states, keys = [""] * len(steps), [""] * len(steps)
     shown: set[str] = set()
