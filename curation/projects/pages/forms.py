@@ -6,13 +6,11 @@ The settings form is generated from `ProjectSettings`.
 from typing import Any
 
 from django import forms
-from pydantic.fields import FieldInfo
 
 from curation.projects.models import Project, Role, Scope
 from curation.projects.settings.dependents import check_change
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.fields import Section
-from curation.projects.settings.patch import Json, flatten
+from curation.projects.settings.patch import Json, field_at, flatten
 from curation.projects.tokens.issue import check_token
 from curation.web.forms import ProblemForm
 from curation.web.schema_form import field_of
@@ -103,7 +101,7 @@ class SettingsForm(ProblemForm):
         super().__init__(*args, **kwargs)
         self._project, self.before = project, flatten(project.settings)
         for path, value in self.before.items():
-            self.fields[path.replace(".", SEPARATOR)] = field_of(_info(path), value)
+            self.fields[path.replace(".", SEPARATOR)] = field_of(field_at(path), value)
 
     def check(self) -> None:
         check_change(self._project, self.patch())
@@ -127,11 +125,3 @@ class SettingsForm(ProblemForm):
             if isinstance(inner, dict):
                 inner[key] = after
         return patch
-
-
-def _info(path: str) -> FieldInfo:
-    section, key = path.split(".")
-    kind = ProjectSettings.model_fields[section].annotation
-    if not (isinstance(kind, type) and issubclass(kind, Section)):
-        raise TypeError(f"{section} is not a section")
-    return kind.model_fields[key]
