@@ -20,7 +20,7 @@ from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Trajectory
 from curation.trajectories.params import matching_trajectories
 from curation.web.ids import find
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 # The source of the prompts. Their row is the id of the trajectory.
 SOURCE = "trajectories"
@@ -75,8 +75,7 @@ def start_prompts(*, access: Access, trajectory: str, steps: Sequence[int] = ())
     row = find(rows, trajectory, "trajectory")
     _, turn_of = conversation_of(row)
     if other := [step for step in steps if step not in turn_of]:
-        detail = f"Step {other[0]} of trajectory {row.pk} is no answer of its agent."
-        raise Invalid(detail, errors=[FieldError("steps", detail)])
+        raise Invalid.at("steps", f"Step {other[0]} of trajectory {row.pk} is no answer of its agent.")
     params = {"filter": {"id": str(row.pk)}, "steps": list(steps)}
     return launch(project=access.project, kind="prompts", params=params, user=access.user)
 

@@ -162,7 +162,7 @@ def king_by_default(project: Project) -> str:
         reason = (
             f"The endpoint {king.model} of the reigning king was deleted. Name another king_model, or end the reign."
         )
-        raise Invalid(reason, code="king_deleted", errors=[FieldError("params.king_model", reason)])
+        raise Invalid.at("params.king_model", reason, code="king_deleted")
     return king.model
 
 
@@ -183,8 +183,7 @@ def _chosen(run: Run, challenger: str) -> Json:
     verdicts = [v for v in run.result.get("verdicts", ()) if v["challenger"] and _is(v["challenger"], challenger)]
     if not verdicts:
         known = ", ".join(sorted({v["challenger"]["model"] for v in run.result.get("verdicts", ()) if v["challenger"]}))
-        reason = f"Run {run.pk} has no challenger {challenger!r}; it has {known or 'none'}."
-        raise Invalid(reason, errors=[FieldError("challenger", reason)])
+        raise Invalid.at("challenger", f"Run {run.pk} has no challenger {challenger!r}; it has {known or 'none'}.")
     found = [verdict for verdict in verdicts if verdict["accepted"] and verdict["opponent"]["side"] == Side.KING]
     king = reigning(run.project)
     if king is not None and len(found) > 1:
@@ -193,7 +192,7 @@ def _chosen(run: Run, challenger: str) -> Json:
     if len(found) > 1:
         names = ", ".join(f"{v['challenger']['model']} ({v['challenger']['fingerprint'][:16]})" for v in found)
         reason = f"Run {run.pk} accepted several challengers: {names}. Name one by its fingerprint."
-        raise Invalid(reason, errors=[FieldError("challenger", reason)])
+        raise Invalid.at("challenger", reason)
     chosen: Json = (found or verdicts)[0]
     return chosen
 

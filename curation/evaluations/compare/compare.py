@@ -223,8 +223,7 @@ def models_to_compare(
     first = model_of(one, model_before, fallback=model_after or _shared(one, other), path="model_before")
     second = model_of(other, model_after, fallback=first.name if one.pk != other.pk else "", path="model_after")
     if first.pk == second.pk:
-        reason = "A model cannot be compared with itself; name another one in `model_after`."
-        raise Invalid(reason, errors=[FieldError("model_after", reason)])
+        raise Invalid.at("model_after", "A model cannot be compared with itself; name another one in `model_after`.")
     return first, second
 
 

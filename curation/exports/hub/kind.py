@@ -16,7 +16,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.ids import find_param
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -109,8 +109,7 @@ class PushRun(Kind[PushParams]):
             with check():
                 export = find_param(Export.objects.of(project), params.export, "export", "params.export")
                 if not export.ready:
-                    reason = f"Export {export.pk} is not written."
-                    raise Invalid(reason, errors=[FieldError("params.export", reason)])
+                    raise Invalid.at("params.export", f"Export {export.pk} is not written.")
             with check():
                 check_push(project, params.repository)
 

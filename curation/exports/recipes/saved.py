@@ -9,7 +9,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Project
-from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.problems import Invalid, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,5 @@ def resolve_recipe(project: Project, given: Recipe | str) -> Recipe:
         return given
     saved = SavedRecipe.objects.filter(project=project, name=given).first()
     if saved is None:
-        text = f"there is no saved recipe {given!r} in this project"
-        raise Invalid(text, errors=[FieldError("recipe", text)])
+        raise Invalid.at("recipe", f"there is no saved recipe {given!r} in this project")
     return Recipe.model_validate(saved.document)

@@ -27,7 +27,7 @@ from curation.runs.kinds import Fact, ItemFailed, Json, Kind, Pipeline, PlannedI
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -154,8 +154,7 @@ class PullRun(Kind[PullParams]):
                 import_kind(params.kind).read_options(params.read_options(), project)
             with check():
                 if params.since and params.since >= (params.until or timezone.now()):
-                    reason = "`since` must be before `until`, and before now."
-                    raise Invalid(reason, errors=[FieldError("params.since", reason)])
+                    raise Invalid.at("params.since", "`since` must be before `until`, and before now.")
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
         sources = project.settings.intake.sources
@@ -222,11 +221,11 @@ def _pull_next(project: Project, name: str, every: timedelta) -> Run | None:
 def _check_source(project: Project, name: str) -> None:
     text = project.settings.intake.sources.get(name, "")
     if reason := _why_refused(project, text):
-        raise Invalid(reason, errors=[FieldError("params.source", reason)])
+        raise Invalid.at("params.source", reason)
     try:
         refuse_private(TraceSource.of(text).address, IMPORTS)
     except Invalid as problem:
-        raise Invalid(problem.detail, errors=[FieldError("params.source", problem.detail)]) from None
+        raise Invalid.at("params.source", problem.detail) from None
 
 
 def _why_refused(project: Project, text: str) -> str:

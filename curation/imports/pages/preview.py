@@ -21,7 +21,7 @@ from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 from curation.projects.models import Project
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 ROWS = 100
 SHOWN = 3
@@ -102,7 +102,7 @@ def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Sourc
                 rows.pop()  # cut by our limit
             yield reader, whole, rows
     except SourceError as error:
-        raise Invalid(str(error), code="unreadable_source", errors=[FieldError(_field(params), str(error))]) from None
+        raise Invalid.at(_field(params), str(error), code="unreadable_source") from None
 
 
 def _reader(params: ImportParams, source: Opened) -> Reader:

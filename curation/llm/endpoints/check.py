@@ -36,8 +36,7 @@ def check_base_url(api_base: str) -> None:
     """Raise `Invalid` if this is no base URL, or one of a host that Winnow must not call."""
     parts = url_parts(api_base, MODELS)
     if parts.query or parts.fragment:
-        reason = "The base URL must not contain a query or a fragment."
-        raise Invalid(reason, errors=[FieldError("api_base", reason)])
+        raise Invalid.at("api_base", "The base URL must not contain a query or a fragment.")
     refuse_private(api_base, MODELS)
 
 

@@ -18,7 +18,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.projects.settings.data import Data
-from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
+from curation.web.problems import Conflict, Invalid, NotFound, Stale
 from curation.web.text.figures import counted
 
 MAX_CHARACTERS = 100_000
@@ -192,5 +192,5 @@ def usable_text(name: str, text: str, *, place: str = "text") -> str:
         except ValueError as error:
             reason = str(error)
     if reason:
-        raise Invalid(reason, errors=[FieldError(place, reason)])
+        raise Invalid.at(place, reason)
     return own

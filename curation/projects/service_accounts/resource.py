@@ -27,7 +27,7 @@ from curation.projects.settings.pages import settings_context
 from curation.projects.tokens.api import token_response
 from curation.projects.tokens.issue import create_token, revoke_token
 from curation.web.lists.params import ListParams
-from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.problems import Conflict, Invalid
 from curation.web.schema_form import SchemaForm
 from curation.web.schemas import Out, Page, Strict, Username
 
@@ -75,8 +75,7 @@ class ServiceAccounts(Resource[ServiceAccount]):
         access.require(Scope.ADMIN)
         refuse_unknown_role(body.role)
         if not NAME.fullmatch(body.name):
-            detail = "Lower-case letters, digits and hyphens, at most 40."
-            raise Invalid(detail, errors=[FieldError("name", detail)])
+            raise Invalid.at("name", "Lower-case letters, digits and hyphens, at most 40.")
         project, username = access.project, f"{body.name}@{access.project.slug}"
         try:
             with transaction.atomic():
@@ -91,8 +90,7 @@ class ServiceAccounts(Resource[ServiceAccount]):
                 made.save(force_insert=True)
                 self.record(access, "create", made, {"role": body.role, "note": made.note})
         except IntegrityError:
-            detail = f"The name {username} is taken. Choose another one."
-            raise Conflict(detail, code="name_taken", errors=[FieldError("name", detail)]) from None
+            raise Conflict.at("name", f"The name {username} is taken. Choose another one.", code="name_taken") from None
         return made
 
     def delete(self, access: Access, row: ServiceAccount) -> None:

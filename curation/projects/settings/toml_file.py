@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import TypeAdapter, ValidationError
 
 from curation.projects.settings.patch import Json, field_at
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 MAX_BYTES = 256 * 1024
 # The keys of each table and the project's settings that they set.
@@ -95,4 +95,4 @@ def _shown(value: object) -> str:
 
 
 def _refusal(reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError("toml", reason)])
+    return Invalid.at("toml", reason)

@@ -21,7 +21,7 @@ from curation.samples.models import Sample, Status
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -66,10 +66,7 @@ class AssignForm(ProblemForm):
     def shares(self) -> list[Share]:
         given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
         if not any(weight for _, weight in given):
-            raise Invalid(
-                "Give a share to one person at least.",
-                errors=[FieldError("share_0", "Give a share to one person at least.")],
-            )
+            raise Invalid.at("share_0", "Give a share to one person at least.")
         return [Share(username, weight) for username, weight in given if weight]
 
     def of_people(self) -> list[forms.BoundField]:

@@ -17,7 +17,7 @@ from curation.review.workspace.responses import toast
 from curation.samples.list.filters import SampleList
 from curation.web.ids import number
 from curation.web.lists.pages import list_context
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
 
@@ -63,8 +63,7 @@ def _summary(done: BulkDone) -> str:
 def _count(given: str) -> int:
     count = number(given)
     if count is None:
-        text = "`count` must be the number of samples that you confirmed."
-        raise Invalid(text, errors=[FieldError("count", text)])
+        raise Invalid.at("count", "`count` must be the number of samples that you confirmed.")
     return count
 
 

@@ -139,7 +139,7 @@ def _draft(access: Access, sample: Sample, of: str, suggestion: int) -> Suggesti
         text = f"Suggestion {suggestion} is saved as a revision already. Save this text without it."
     else:
         return row
-    raise Invalid(text, errors=[FieldError("suggestion", text)])
+    raise Invalid.at("suggestion", text)
 
 
 def _is_for_several(sample: Sample, access: Access) -> bool:
@@ -183,8 +183,7 @@ def side_to_revise(access: Access, sample: Sample, *, preference: str, page_left
     """The side whose answer a page's preference revises, the challenger's where it names none. While blind it has to
     name a seat: the text that opens, or the refusal of one that is unchanged, would tell which answer is whose."""
     if preference not in (LEFT, RIGHT) and hides_sides(access, sample):
-        text = "An edit belongs to one answer. Pick left or right, then edit it."
-        raise Invalid(text, errors=[FieldError("preference", text)])
+        raise Invalid.at("preference", "An edit belongs to one answer. Pick left or right, then edit it.")
     seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
     return kept_side(pick_of(preference, seats))
 

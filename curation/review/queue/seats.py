@@ -176,4 +176,4 @@ def _hidden(field: str, sample: Sample) -> Invalid:
 
 
 def _wrong(text: str) -> Invalid:
-    return Invalid(text, errors=[FieldError("preference", text)])
+    return Invalid.at("preference", text)

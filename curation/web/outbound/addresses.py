@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from django.conf import settings
 
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -215,4 +215,4 @@ def _entries(allowed: Sequence[str]) -> tuple[frozenset[str], tuple[Network, ...
 
 
 def _refusal(purpose: Purpose, reason: str, kind: type[Invalid] = Invalid, *, code: str = "") -> Invalid:
-    return kind(reason, code=code, errors=[FieldError(purpose.field, reason)])
+    return kind.at(purpose.field, reason, code=code)
