@@ -15,13 +15,7 @@ from judging.scan.commands import find_command_passwords
 from judging.scan.control_text import find_control_text
 from judging.scan.known import find_known_secrets
 from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
-from judging.scan.placeholders import (
-    is_placeholder,
-    is_random,
-    is_sample_address,
-    is_service_user,
-    is_trivial_password,
-)
+from judging.scan.placeholders import is_placeholder, is_random, is_sample_address, is_service_user, is_trivial_password
 
 Kind = Literal["secret", "pii", "control"]
 SECRET: Kind

@@ -66,10 +66,7 @@ class Flaw(StrEnum):
 
 
 # More of it, and less.
-DRESS = {
-    Flaw.MARKDOWN: ("Markdown", "less Markdown"),
-    Flaw.COURTESY: ("courtesies", "fewer courtesies"),
-}
+DRESS = {Flaw.MARKDOWN: ("Markdown", "less Markdown"), Flaw.COURTESY: ("courtesies", "fewer courtesies")}
 Fit = Mapping[str, tuple[float, float]]
 
 

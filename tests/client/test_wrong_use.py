@@ -113,8 +113,7 @@ def test_a_path_can_be_given_as_the_site_gives_it(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "use",
-    [lambda project: project.decide("132", "approve"), lambda project: project.evaluate("tuned", split="1")],
+    "use", [lambda project: project.decide("132", "approve"), lambda project: project.evaluate("tuned", split="1")]
 )
 def test_one_text_is_no_list(use: Callable[[client.Project], object]) -> None:
     """The letters of an id would be the ids of other samples."""

@@ -99,11 +99,7 @@ def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams 
 
 
 def _scored(
-    duel: DuelFacts,
-    found: Readings,
-    panel: Panel,
-    thresholds: Thresholds,
-    known: dict[tuple[object, ...], PanelRules],
+    duel: DuelFacts, found: Readings, panel: Panel, thresholds: Thresholds, known: dict[tuple[object, ...], PanelRules]
 ) -> Scored:
     """`known` are the rules that earlier duels had, since nearly all have the same."""
     asked = {(judge, order) for judge in panel.judges for order in found.orders}

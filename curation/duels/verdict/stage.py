@@ -225,11 +225,7 @@ def _facts(scored: list[Scored]) -> set[JudgeFacts]:
 
 
 def _judges(
-    run: Run,
-    judged: list[JudgedDuel],
-    names: tuple[str, ...],
-    facts: set[JudgeFacts],
-    known: OnControls,
+    run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts], known: OnControls
 ) -> list[Json]:
     """Return each judge's rates, its unusual habits, the cost of its own calls in this run, the instructions of its
     verdicts, and whether it judged its own family."""

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split
-from curation.evaluations.splits.origins import (
-    Origins,
-    origins_of_lines,
-    origins_of_split,
-    task_origin,
-)
+from curation.evaluations.splits.origins import Origins, origins_of_lines, origins_of_split, task_origin
 from curation.evaluations.splits.rows import TASK_COLUMNS, EvalRow, label_of
 from curation.exports.files.write import FROZEN
 from curation.exports.formats.parts import parts_of

@@ -94,10 +94,7 @@ def _wrong_fields(values: EndpointIn, project: Project) -> list[tuple[str, str]]
         if (given := getattr(values, path)) is not None and not 1 <= given <= high
     ]
     return [
-        (
-            "name",
-            "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, first a letter or digit",
-        ),
+        ("name", "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, first a letter or digit"),
         ("model", model),
         ("api_base", base),
         ("api_key_env", key),

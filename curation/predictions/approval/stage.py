@@ -65,11 +65,7 @@ class PredictStage:
 
         def ready() -> Json:
             ApprovalModel.objects.filter(pk=row.pk).update(
-                method=model.method,
-                approved=yes,
-                others=len(decided) - yes,
-                figures=_figures(model),
-                ready=True,
+                method=model.method, approved=yes, others=len(decided) - yes, figures=_figures(model), ready=True
             )
             return {
                 "model": str(row.pk),

@@ -59,12 +59,7 @@ _shipped: dict[str, Shipped] = {}
 
 
 def register(
-    name: str,
-    path: Path,
-    title: str,
-    *,
-    placeholders: Sequence[str] = (),
-    check: Callable[[str], object] | None = None,
+    name: str, path: Path, title: str, *, placeholders: Sequence[str] = (), check: Callable[[str], object] | None = None
 ) -> None:
     """Register a stage's file; called by its app in `ready`. A name has one file."""
     given = Shipped(name, title, path, tuple(placeholders), check)

@@ -55,9 +55,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             project = create_project(
-                user=principal_of(request).user,
-                slug=form.cleaned_data["slug"] or None,
-                name=form.cleaned_data["name"],
+                user=principal_of(request).user, slug=form.cleaned_data["slug"] or None, name=form.cleaned_data["name"]
             )
             messages.success(request, f"Project {project.name} is created. Add a model endpoint next.")
             return redirect("overview", project.slug)

@@ -120,11 +120,7 @@ def post_service_token(request: HttpRequest, slug: str, username: str, body: Tok
     role."""
     account = accounts.one(enter(request, slug, Scope.ADMIN), username)
     made = create_token(
-        principal_of(request),
-        scopes=body.scopes,
-        name=body.name,
-        expires_in_days=body.expires_in_days,
-        service=account,
+        principal_of(request), scopes=body.scopes, name=body.name, expires_in_days=body.expires_in_days, service=account
     )
     return token_response(made)
 

@@ -33,15 +33,7 @@ from tests.duels.running import (
     serve,
     verdict,
 )
-from tests.factories import (
-    make_bearer,
-    make_duel,
-    make_endpoint,
-    make_member,
-    make_panel,
-    make_project,
-    make_user,
-)
+from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_panel, make_project, make_user
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -288,9 +288,7 @@ def test_a_compressed_bomb_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt(
-    provider: str,
-) -> None:
+def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt(provider: str) -> None:
     with serving(delta(content="hi") + END) as other:
         elsewhere = f"http://127.0.0.1:{other.port}"
         with serving(b"", moved=f"{elsewhere}/again?key=1") as served:
