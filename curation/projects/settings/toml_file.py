@@ -1,7 +1,7 @@
 """Read a TOML file with `[judge]`, `[duel]`, `[runs]` and `[taxonomy]` tables as a change of a project's settings."""
 
 import tomllib
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -80,9 +80,9 @@ def _checked(place: str, setting: str, value: object) -> Json:
     """Return the value if it has the type and the range of the setting. The settings' other rules are those of every
     change."""
     info = field_at(setting)
-    adapter: TypeAdapter[Json] = TypeAdapter(Annotated[info.annotation, info])
+    setting_type: Any = Annotated[info.annotation, info]
     try:
-        return adapter.validate_python(value, strict=True)
+        return TypeAdapter[Json](setting_type).validate_python(value, strict=True)
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
         at = "".join(f".{part}" for part in found["loc"] if part != "[key]")
