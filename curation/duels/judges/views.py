@@ -17,7 +17,7 @@ from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
 from judging.controls.faults import Control
 from judging.panel.rubric import in_order
-from judging.statistics.controls import Kappa
+from judging.statistics.judges.controls import Kappa
 
 
 class Cell(NamedTuple):

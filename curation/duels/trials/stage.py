@@ -19,7 +19,7 @@ from curation.runs.models import Item, Run
 from judging.controls.faults import Control
 from judging.panel.parsing import ParsedVerdict
 from judging.panel.scoring import OrderedVerdict, score_duel
-from judging.statistics.trials import Reading
+from judging.statistics.judges.trials import Reading
 
 BEFORE, AFTER = "before", "after"
 

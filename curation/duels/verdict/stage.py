@@ -24,12 +24,12 @@ from curation.web.lists.id_list import IdList
 from curation.web.text.figures import counted
 from judging.panel.scoring import DuelScore
 from judging.statistics.acceptance import GateResult, acceptance
-from judging.statistics.controls import ControlFigures
-from judging.statistics.findings import findings
 from judging.statistics.gate import GateDuel
-from judging.statistics.judges import mean_lengths, summarise
-from judging.statistics.pairs import JointErrors
-from judging.statistics.readings import JudgedDuel, panel_readings
+from judging.statistics.judges.controls import ControlFigures
+from judging.statistics.judges.findings import findings
+from judging.statistics.judges.pairs import JointErrors
+from judging.statistics.judges.readings import JudgedDuel, panel_readings
+from judging.statistics.judges.summary import mean_lengths, summarise
 
 CHUNK = 1000
 MAX_REASONS = 50
