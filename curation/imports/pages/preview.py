@@ -102,7 +102,7 @@ def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Sourc
                 rows.pop()  # cut by our limit
             yield reader, whole, rows
     except SourceError as error:
-        raise Invalid.at(_field(params), str(error), code="unreadable_source") from None
+        raise Invalid.at("file" if params.upload else "source", str(error), code="unreadable_source") from None
 
 
 def _reader(params: ImportParams, source: Opened) -> Reader:
@@ -115,10 +115,6 @@ def _reader(params: ImportParams, source: Opened) -> Reader:
         if documents.has_agent_files():
             return documents
     return rows_of(source)
-
-
-def _field(params: ImportParams) -> str:
-    return "file" if params.upload else "source"
 
 
 def _look(
