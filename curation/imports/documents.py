@@ -15,10 +15,7 @@ from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, 
 # A position is the number of a group of files, times this, and the number of a document in it.
 _INSIDE = 1 << 32
 # Files that are opened by what is in them: tables, logs of Inspect, archives and packed files.
-_OPENED = (
-    *(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst"),
-    *(".tar.gz", ".tar.zst"),
-)
+_OPENED = (*(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst"), *(".tar.gz", ".tar.zst"))
 _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 

@@ -164,8 +164,7 @@ class DecisionOut(Out):
     comment: str = Field(examples=[""])
     preference: NotEmpty = Field(examples=["right"])
     pick: NotEmpty = Field(
-        description="The picked side: candidate (challenger), opponent (king) or draw",
-        examples=["candidate"],
+        description="The picked side: candidate (challenger), opponent (king) or draw", examples=["candidate"]
     )
     reviewer: Username = Field(examples=["demo"])
     seconds: float | None = Field(examples=[12.5])

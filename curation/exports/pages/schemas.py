@@ -32,11 +32,7 @@ class ExportList(ArchivableList):
 
 
 RecipeDocument = Annotated[
-    dict[str, Any],
-    Field(
-        description=", ".join(f"`{name}`" for name in Recipe.model_fields) + ".",
-        examples=[_RECIPE],
-    ),
+    dict[str, Any], Field(description=", ".join(f"`{name}`" for name in Recipe.model_fields) + ".", examples=[_RECIPE])
 ]
 
 

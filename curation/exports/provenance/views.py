@@ -79,9 +79,5 @@ def call_exports(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     found = list(exported_rows(call))
     samples = Sample.objects.filter(pk__in=[line.sample["sample"] for _, lines in found for line in lines])
     refuse_pending(access, samples, f"call {call.pk}")
-    context = {
-        "call": call,
-        "found": found,
-        "api_path": f"/api/v1/calls/{call.pk}/exports",
-    }
+    context = {"call": call, "found": found, "api_path": f"/api/v1/calls/{call.pk}/exports"}
     return render(request, "exports/provenance/call.html", context)

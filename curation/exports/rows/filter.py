@@ -26,24 +26,11 @@ from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel
 from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
-from curation.exports.rows.skip_reasons import (
-    FrozenSample,
-    SkipReason,
-    answer_reason,
-    estimated_tokens,
-    sample_reason,
-)
+from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, estimated_tokens, sample_reason
 from curation.exports.rows.trial import Trial, Tried
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import (
-    Answered,
-    Approval,
-    Decider,
-    Reviewed,
-    kept_side,
-    prompt_sha256,
-)
+from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document

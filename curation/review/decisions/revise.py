@@ -74,11 +74,7 @@ def revise(
             Suggestion.objects.filter(pk=draft.pk).update(revision=revision, outcome=Suggestion.Outcome.SAVED)
             data |= {"suggestion": draft.pk, "call": draft.call_id, "model": draft.model}
         audit.record(
-            actor=access.user,
-            action="sample.revise",
-            subject=str(sample.pk),
-            project=access.project,
-            data=data,
+            actor=access.user, action="sample.revise", subject=str(sample.pk), project=access.project, data=data
         )
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
         notify_mentioned(access=access, text="" if private else note, about=f"sample {sample.pk}", link=link)

@@ -16,10 +16,7 @@ from curation.web.lists.pages import Tab, list_context
 def flag_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = FlagList.from_query(request.GET)
     flags = flags_of(access)
-    counts = {
-        "open": flags.filter(resolution=None).count(),
-        "resolved": flags.filter(resolution__isnull=False).count(),
-    }
+    counts = {"open": flags.filter(resolution=None).count(), "resolved": flags.filter(resolution__isnull=False).count()}
     context = {
         **list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/flags"),
         "tabs": [

@@ -194,10 +194,7 @@ def _messages(job: RefineJob, reminder: str) -> list[dict[str, str]]:
         ("note", job.note),
     ]
     shown = sections([(name, neutralise(text).text) for name, text in parts if text], secret=delimiter_secret())
-    return [
-        {"role": "system", "content": job.instructions.text},
-        {"role": "user", "content": f"{shown}\n\n{reminder}"},
-    ]
+    return [{"role": "system", "content": job.instructions.text}, {"role": "user", "content": f"{shown}\n\n{reminder}"}]
 
 
 def reasons_for(duels: Iterable[Duel], of: str = Pick.CHALLENGER) -> dict[int, str]:

@@ -112,13 +112,7 @@ def _form_response(
             "api_body": "@bundle.json",
         }
     )
-    context = {
-        "scenario": row,
-        "form": form,
-        "version": version,
-        "schema_url": "/api/v1/schemas/bundle.json",
-        **call,
-    }
+    context = {"scenario": row, "form": form, "version": version, "schema_url": "/api/v1/schemas/bundle.json", **call}
     return render(request, "scenarios/editor/form.html", context, status=status)
 
 

@@ -14,16 +14,7 @@ from django.conf import settings
 from django.db import transaction
 
 from curation.llm.client.completion import Target
-from curation.runs.kinds import (
-    ItemFailed,
-    ItemSkipped,
-    Json,
-    LlmContext,
-    PlannedItem,
-    Stage,
-    WorkContext,
-    Write,
-)
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle, terminal_of

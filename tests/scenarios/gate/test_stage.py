@@ -86,10 +86,7 @@ def test_a_rejected_scenario_has_a_reason_and_can_be_repaired(rooms: FakeBackend
     rooms.passes = lambda session: True
     gated(project, repeats=0)
     scenario.refresh_from_db()
-    assert (scenario.status, scenario.reason) == (
-        "rejected",
-        "untouched: the checker passes on the untouched fixtures",
-    )
+    assert (scenario.status, scenario.reason) == ("rejected", "untouched: the checker passes on the untouched fixtures")
     bundle = parse_bundle({**BUNDLE, "name": scenario.name, "title": "Repaired", "axes": {}})
     save_scenario(project=project, bundle=bundle, user=None, scenario=scenario)
     rooms.passes = has_greeting

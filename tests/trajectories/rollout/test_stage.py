@@ -51,11 +51,7 @@ def test_a_solved_rollout_is_recorded_as_the_terminal_showed_it(operators: Opera
     assert (row.outcome, row.keep, row.terminal, row.checker_passed) == ("solved", True, "exit", True)
     assert (row.commands, row.tokens, row.backend, row.model) == (3, 4 * 110, "fake", "operator-a")
     assert row.text.turns == [
-        {
-            "kind": "orientation",
-            "text": "Work is announced by: todo\nagent@host:~$ ",
-            "prompt": "agent@host:~$ ",
-        },
+        {"kind": "orientation", "text": "Work is announced by: todo\nagent@host:~$ ", "prompt": "agent@host:~$ "},
         {"kind": "action", "text": "todo --help"},
         shown("usage: todo\nagent@host:~$ "),
         {"kind": "action", "text": "todo"},
