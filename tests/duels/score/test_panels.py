@@ -19,11 +19,11 @@ from curation.runs.models import Run
 from curation.samples.models import Flag, Sample
 from curation.samples.scores.priority import priority_of
 from judging.panel.buckets import Thresholds, bucket_for
+from tests.driving import end
 from tests.duels.running import (
     JUDGES,
     Models,
     against,
-    end,
     fair,
     first,
     make_arena,

@@ -16,13 +16,13 @@ from curation.samples.models import Flag, Kind, Sample, Status
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed, SandboxUnavailable
+from tests.driving import end
 from tests.factories import make_scenario
 from tests.sandbox.fake import FakeBackend, ran
 from tests.trajectories.rolling import (
     SOLVES,
     Operators,
     completion,
-    end,
     fenced,
     has_greeting,
     make_stage,

@@ -35,7 +35,7 @@ from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
 from curation.webhooks.models import Webhook
 from tests.docs.test_openapi import example_of
-from tests.duels.running import end
+from tests.driving import end
 from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_project, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db
