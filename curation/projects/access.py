@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import get_script_prefix, resolve
+from django.views.decorators.http import require_http_methods
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope, Token
 from curation.web.prepared import Prepared
@@ -114,9 +115,10 @@ _member = Prepared(lambda project, user: Member.objects.filter(project=project, 
 
 
 def project_page(
-    scope: str, *, while_archived: bool = False, refuses: Refusal | None = None
+    scope: str, *methods: str, while_archived: bool = False, refuses: Refusal | None = None
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
-    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument.
+    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument, and
+    one of the `methods`; without any, every method is allowed.
 
     `refuses` is the rule by which the view refuses some people or queries: links that it refuses are not offered.
     """
@@ -128,8 +130,9 @@ def project_page(
             access = enter(request, slug, scope, while_archived=while_archived)
             return view(request, access, *args, **kwargs)
 
-        page.__dict__ |= {"scope": scope, "refuses": refuses}  # decorators around it keep them
-        return page
+        limited = require_http_methods(methods)(page) if methods else page
+        limited.__dict__ |= {"scope": scope, "refuses": refuses}  # decorators around it keep them
+        return limited
 
     return decorate
 

@@ -4,7 +4,6 @@ from typing import NamedTuple
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 
 from curation.duels.judges.charts import accuracy_chart, agreement_chart
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
@@ -44,8 +43,7 @@ _CONTROLS = (
 )
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", refuses=refuse_undecided)
 def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
     query = JudgesQuery.from_query(request.GET)

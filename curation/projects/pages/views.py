@@ -5,7 +5,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Deletion, Invitation, Project, Scope
@@ -63,8 +63,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
     return render(request, "projects/project_new.html", context, status=form.status)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def settings(request: HttpRequest, access: Access) -> HttpResponse:
     """Name and guidelines."""
     project = access.project
@@ -90,16 +89,14 @@ def settings(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/settings/page.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def guidelines_preview(request: HttpRequest, access: Access) -> HttpResponse:
     """The Markdown in the field as HTML; nothing is stored."""
     html = markdown_html(request.POST.get("guidelines", "")[:MAX_GUIDELINES])
     return render(request, "projects/settings/_guidelines.html", {"guidelines": html})
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
     project = access.project
     form = SettingsForm(project, request.POST or None, initial={"version": project.version})
@@ -116,8 +113,7 @@ def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/settings/rules.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the changes of a TOML file; save it with `save` and the version that was compared."""
     project = access.project
@@ -141,8 +137,7 @@ def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/settings/toml.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def settings_change(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the effect of a patch of the settings; save it with `save` and the version that was shown."""
     patch = read_json(request.POST.get("patch", ""))

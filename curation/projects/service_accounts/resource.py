@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
 from ninja import Query, Status
 from pydantic import Field
 
@@ -136,8 +135,7 @@ class ServiceAccountForm(SchemaForm[ServiceAccountIn]):
     schema = ServiceAccountIn
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
     form = ServiceAccountForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -151,8 +149,7 @@ def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 @never_cache
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def service_token(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """The account's tokens. A new token's secret is shown only in the response to its form."""
     account = accounts.one(access, name)
@@ -170,16 +167,14 @@ def service_token(request: HttpRequest, access: Access, name: str) -> HttpRespon
     )
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def service_token_revoke(request: HttpRequest, access: Access, name: str, token_id: str) -> HttpResponse:
     revoke_token(principal_of(request), token_id, service=accounts.one(access, name))
     messages.success(request, "The token is revoked.")
     return redirect("service-token", access.project.slug, name)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def service_account_remove(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     accounts.delete(access, accounts.one(access, name))
     messages.success(request, f"{name} and its tokens are removed.")

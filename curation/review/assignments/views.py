@@ -5,7 +5,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
@@ -89,8 +88,7 @@ class TargetForm(ProblemForm):
         check_target(self._project, **{"username": "", **self.cleaned_data})
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "HEAD", "POST")
 def assignment_list(request: HttpRequest, access: Access) -> HttpResponse:
     """`query` is the query of the samples list whose undecided samples the form assigns."""
     query = QueryDict((request.POST if request.method == "POST" else request.GET).get("query", ""))
@@ -139,8 +137,7 @@ def _page(
     return render(request, "review/assignments/list.html", context, status=(target or form).status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     assignment = find(Assignment.objects.filter(project=access.project), str(pk), "assignment")
     undecided = withdraw_assignment(access=access, assignment=assignment)
@@ -148,8 +145,7 @@ def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpRe
     return redirect("assignment-list", access.project.slug)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def target_set(request: HttpRequest, access: Access) -> HttpResponse:
     """Fields left empty: no target."""
     form = TargetForm(access.project, request.POST)
@@ -162,16 +158,14 @@ def target_set(request: HttpRequest, access: Access) -> HttpResponse:
     return _page(request, access, AssignForm(people), SampleFilter(), people, form)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_second_opinion(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     done = ask_second_opinion(access=access, sample_id=pk, username=request.POST.get("username", ""))
     messages.success(request, f"Asked for a second opinion on sample {pk}: {done.username or 'anybody'}.")
     return _back(request, access, pk)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def second_opinion_withdraw(request: HttpRequest, access: Access, pk: int, assignment: int) -> HttpResponse:
     requests = Assignment.objects.filter(project=access.project, second_opinion=True, samples__sample=pk)
     withdraw_assignment(access=access, assignment=find(requests, str(assignment), "request for a second opinion"))

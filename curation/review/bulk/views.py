@@ -5,7 +5,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, project_page
@@ -22,8 +21,7 @@ from curation.web.problems import Invalid
 DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     """Decide `ids`, or with `all=1` all that match `query` if they are still `count`."""
     action, reason = request.POST.get("action", ""), request.POST.get("reason", "")
@@ -37,16 +35,14 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     return _respond(request, access, _summary(done), tone="good" if done.changed else "borderline", undo_url=undo_url)
 
 
-@require_GET
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET")
 def batch_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = BatchList.from_query(request.GET)
     context = list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/batches")
     return render(request, "review/batches.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_bulk_undo(request: HttpRequest, access: Access, batch: str) -> HttpResponse:
     done = undo_bulk(access=access, batch=batch)
     return _respond(request, access, done.summary, tone="good" if done.restored else "borderline")
