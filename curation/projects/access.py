@@ -1,6 +1,6 @@
 """Rights in a project. Every page and API call of a project passes `enter`; non-members get 404."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Concatenate, ParamSpec
@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import get_script_prefix, resolve
 from django.views.decorators.http import require_http_methods
 
+from curation.projects.audit import record
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope, Token
 from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
@@ -45,6 +46,10 @@ class Access:
     def require(self, scope: str) -> None:
         if scope not in self.scopes:
             raise NotAllowed(f"This needs the scope `{scope}`. Your role in {self.project.slug} is {self.role}.")
+
+    def record(self, action: str, subject: str, data: Mapping[str, object] | None = None) -> None:
+        """Add a change of theirs to the audit log, in its transaction."""
+        record(actor=self.user, project=self.project, action=action, subject=subject, data=data)
 
 
 # Raises `NotAllowed` where a page does not open with this query for this person.

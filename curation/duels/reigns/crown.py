@@ -141,13 +141,7 @@ def end_reign(*, access: Access, reign: Reign, reason: str) -> Reign:
         open_ = Reign.objects.filter(pk=reign.pk, ended_at=None)
         if open_.update(ended_at=timezone.now(), ended_by=access.user, end_reason=reason) != 1:
             raise Conflict(f"The reign of {reign.model} has ended already.", code="wrong_state")
-        record(
-            actor=access.user,
-            project=access.project,
-            action="reign.end",
-            subject=str(reign),
-            data={"model": reign.model, "reason": reason},
-        )
+        access.record("reign.end", str(reign), {"model": reign.model, "reason": reason})
     reign.refresh_from_db()
     return reign
 

@@ -15,7 +15,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.projects.settings.data import Data
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
@@ -131,12 +130,10 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
                 sha256=digest(value),
                 author=access.user,
             )
-            record(
-                actor=access.user,
-                project=access.project,
-                action="instructions.restore" if own is None else "instructions.override",
-                subject=name,
-                data={"version": now.version + 1, "sha256": digest(value)},
+            access.record(
+                "instructions.restore" if own is None else "instructions.override",
+                name,
+                {"version": now.version + 1, "sha256": digest(value)},
             )
     except IntegrityError:
         raise Stale.version(seen_version, now.version + 1) from None

@@ -77,8 +77,7 @@ def revoke_invitation(*, access: Access, invitation_id: str) -> None:
             invitation_id,
             "open invitation",
         )
-        data = {"role": row.role, "username": row.username, "note": row.note}
-        record(actor=access.user, project=access.project, action="invitation.revoke", subject=str(row.pk), data=data)
+        access.record("invitation.revoke", str(row.pk), {"role": row.role, "username": row.username, "note": row.note})
         row.delete()
 
 

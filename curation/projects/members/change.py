@@ -6,7 +6,6 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import Invitation, Member, Project, Role, Scope, ServiceAccount
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotFound
 
@@ -114,4 +113,4 @@ def refuse_unknown_role(role: str) -> None:
 
 
 def _record(access: Access, action: str, username: str, data: dict[str, object]) -> None:
-    record(actor=access.user, project=access.project, action=action, subject=username, data=data)
+    access.record(action, username, data)

@@ -10,7 +10,6 @@ from django.urls import reverse
 from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.notifications.notify import notify_mentioned
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT, clear_draft
 from curation.review.decisions.emit import emit_decided
@@ -73,9 +72,7 @@ def revise(
         if draft is not None:
             Suggestion.objects.filter(pk=draft.pk).update(revision=revision, outcome=Suggestion.Outcome.SAVED)
             data |= {"suggestion": draft.pk, "call": draft.call_id, "model": draft.model}
-        audit.record(
-            actor=access.user, action="sample.revise", subject=str(sample.pk), project=access.project, data=data
-        )
+        access.record("sample.revise", str(sample.pk), data)
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
         notify_mentioned(access=access, text="" if private else note, about=f"sample {sample.pk}", link=link)
     return Revised(revision, sample)
