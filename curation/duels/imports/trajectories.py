@@ -14,7 +14,7 @@ from curation.duels.params import Strict
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.runs.kinds import ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Trajectory
@@ -39,14 +39,11 @@ class PromptParams(Strict):
     filter: dict[str, Any] = Field({}, description="The trajectories, as their list filters them.")
 
 
-class PromptStage:
+class PromptStage(StageOf[PromptParams]):
     """One item for each trajectory."""
 
     name = "prompts"
     queue = "default"
-
-    def __init__(self, params: PromptParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         rows = matching_trajectories(run.project, self._params.filter).order_by("id").values_list("pk", flat=True)

@@ -23,7 +23,19 @@ from curation.imports.row_kinds import import_kind
 from curation.imports.sources.stored import hold_uploads
 from curation.llm.endpoints.keys import rules_of
 from curation.projects.models import Project
-from curation.runs.kinds import Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
+from curation.runs.kinds import (
+    Fact,
+    ItemFailed,
+    Json,
+    Kind,
+    Pipeline,
+    PlannedItem,
+    Preset,
+    Stage,
+    StageOf,
+    WorkContext,
+    Write,
+)
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
@@ -84,12 +96,9 @@ class PullProgress(BaseModel):
     imports: list[int] = []
 
 
-class PullStage:
+class PullStage(StageOf[PullParams]):
     name = NAME
     queue = "default"
-
-    def __init__(self, params: PullParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(key=self._params.source)

@@ -22,7 +22,7 @@ from curation.review.models import Pick, Suggestion
 from curation.review.queue.seats import is_blind
 from curation.review.refine.suggest import RefineJob, flags_of, improve, reasons_for, records_of, text_columns
 from curation.runs.calls.targets import call_params, run_instructions, run_target, targets_named
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run
 from curation.samples.models import Sample
@@ -75,13 +75,10 @@ class SuggestParams(BaseModel):
     reasons: bool = False
 
 
-class SuggestStage:
+class SuggestStage(StageOf[SuggestParams]):
     name = "suggest"
     queue = "llm"
     most_open: ClassVar = 1
-
-    def __init__(self, params: SuggestParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]

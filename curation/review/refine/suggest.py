@@ -20,7 +20,7 @@ from curation.review.refine.params import RefineParams
 from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_instructions, run_target
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample, SampleQuerySet, Status
@@ -67,14 +67,11 @@ def samples_to_refine(samples: SampleQuerySet, given: Json) -> SampleQuerySet:
     return SampleFilter.from_json(given, path="params.filter").apply(samples)
 
 
-class RefineStage:
+class RefineStage(StageOf[RefineParams]):
     name = "refine"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
     lasting: ClassVar = True
-
-    def __init__(self, params: RefineParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]
