@@ -100,7 +100,12 @@ SECTIONS = {
         ("batch-list", "Bulk decisions"),
         ("cluster-list", "Clusters"),
     ),
-    "trajectories": (("trajectory-list", "List"), ("trajectory-tasks", "Tasks"), ("pair-list", "Pairs")),
+    "trajectories": (
+        ("trajectory-list", "List"),
+        ("trajectory-tasks", "Tasks"),
+        ("trajectory-agents", "Agents"),
+        ("pair-list", "Pairs"),
+    ),
     "prompts": (("prompt-list", "List"), ("exclusion-list", "Exclusions")),
     "assigned": (("assignment-list", "Assignments"),),
     "disputed": (("dispute-list", "Disputed"),),

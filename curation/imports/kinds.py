@@ -22,7 +22,7 @@ from curation.projects.audit import record
 from curation.projects.models import Project, Scope
 from curation.projects.settings.patch import merge
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
-from curation.runs.models import Item, ItemState, Run, RunState
+from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import Invalid, Problem
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -259,11 +259,8 @@ def _commit(
 
 
 def recognise_data(run: Run, found: str) -> None:
-    """Set the project's kind of data by its first import, unless it is set."""
+    """Set the project's kind of data by the first import whose rows tell it, unless it is set."""
     if not found or run.project.settings.data.kind:
-        return
-    earlier = Run.objects.filter(project=run.project_id, kind="import", state=RunState.SUCCEEDED).exclude(pk=run.pk)
-    if earlier.exists():
         return
     project = Project.objects.select_for_update().get(pk=run.project_id)
     if project.settings.data.kind:

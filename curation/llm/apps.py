@@ -1,4 +1,7 @@
 from django.apps import AppConfig
+from django.urls import register_converter
+
+from curation.llm.endpoints.address import EndpointName
 
 
 class LlmConfig(AppConfig):
@@ -9,3 +12,4 @@ class LlmConfig(AppConfig):
         from curation.projects.settings.dependents import register
 
         register(NamedEndpoints())
+        register_converter(EndpointName, "endpoint")

@@ -9,6 +9,6 @@ MODELS = "p/<slug:slug>/models"
 urlpatterns = [
     path(f"{MODELS}/", views.model_list, name="model-list"),
     path(f"{MODELS}/new/", views.model_new, name="model-new"),
-    path(f"{MODELS}/<str:name>/edit/", views.model_edit, name="model-edit"),
-    path(f"{MODELS}/<str:name>/delete/", views.model_delete, name="model-delete"),
+    path(f"{MODELS}/<endpoint:name>/edit/", views.model_edit, name="model-edit"),
+    path(f"{MODELS}/<endpoint:name>/delete/", views.model_delete, name="model-delete"),
 ]

@@ -19,6 +19,7 @@ _PAST = {
     "unpin": "unpinned",
     "update": "changed",
 }
+_OF_ITSELF = frozenset({"succeeded", "failed"})
 _NO_PAIRS = frozenset({"fields", "moved"})
 
 
@@ -30,7 +31,9 @@ def said(action: str) -> str:
         return name
     if verb.startswith("bulk_"):
         return f"{_past(verb.removeprefix('bulk_'))} {name}, in bulk"
-    return f"{name} was {verb}" if verb.endswith("ed") else f"{_past(verb)} {name}"
+    if verb.endswith("ed"):
+        return f"{name} {verb}" if verb in _OF_ITSELF else f"{name} was {verb}"
+    return f"{_past(verb)} {name}"
 
 
 def details(action: str, data: Mapping[str, object]) -> list[str]:
@@ -40,7 +43,7 @@ def details(action: str, data: Mapping[str, object]) -> list[str]:
 
 def _lines(data: Mapping[str, object], *, changes: bool, name: str = "") -> Iterator[tuple[str, str]]:
     for key, value in data.items():
-        here = f"{name} {key}".strip().replace("_", " ") if name != "settings" else key
+        here = f"{name} {key}".strip().replace("_", " ") if name not in ("settings", "params") else key
         if value in (None, "", [], {}):
             continue
         if isinstance(value, Mapping):

@@ -148,7 +148,7 @@ class Resource(Generic[M]):
             return self.with_secret(access, row)
         if "get" in self.calls:
             key = str(getattr(row, self.key))
-            response["Location"] = "/api/v1" + re.sub(r"{\w+}", key, self.row_path.replace("{slug}", slug))
+            response["Location"] = "/api/v1" + re.sub(r"{[\w:]+}", key, self.row_path.replace("{slug}", slug))
         return Status(201, self._answer(response, access, row))
 
     def _get(self, request: HttpRequest, response: HttpResponse, key: str, slug: str = "") -> BaseModel:
@@ -218,7 +218,7 @@ class Resource(Generic[M]):
 
 def _view(name: str, path: str, call: Callable[..., Any], types: Mapping[str, Any]) -> Callable[..., Any]:
     """Return a view as django-ninja reads it: by its name and the types of its parameters."""
-    keys = re.findall(r"{(\w+)}", path)
+    keys = re.findall(r"{(?:\w+:)?(\w+)}", path)
 
     def view(request: HttpRequest, response: HttpResponse, **given: Any) -> Any:
         return call(request, response, **{"key" if key in keys and key != "slug" else key: given[key] for key in given})

@@ -14,6 +14,7 @@ from curation.projects.audit_words import details, said
         ("scenario.take_in", "took in scenario"),
         ("pull_request.clear_doubt", "cleared doubt of pull request"),
         ("run.deleted", "run was deleted"),
+        ("run.succeeded", "run succeeded"),
         ("sample.look", "looked at sample"),
     ],
 )

@@ -94,7 +94,7 @@ def test_settings_say_what_does_not_exist_beside_what_is_wrong(client: Client, p
         if value is not None and value is not False and not isinstance(value, dict)
     }
     sent = {name: "\n".join(value) if isinstance(value, list) else value for name, value in sent.items()}
-    sent |= {"panel__judges": "nobody", "panel__attempts": "many", "thresholds__refined": "900"}
+    sent |= {"panel__judges": ["nobody"], "panel__attempts": "many", "thresholds__refined": "900"}
     errors = client.post("/p/acme/settings/rules/", sent).context["form"].errors
     assert "nobody does not exist" in str(errors["panel__judges"])
     assert set(errors) == {"panel__judges", "panel__attempts", "thresholds__refined"}

@@ -25,6 +25,7 @@ def accuracy_chart(judges: Sequence[JudgeView]) -> Figure:
             {
                 "type": "scatter",
                 "mode": "markers",
+                "orientation": "h",
                 "name": name,
                 "x": shares,
                 "y": [judge for judge, _ in found],

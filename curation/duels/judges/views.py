@@ -27,6 +27,7 @@ class Cell(NamedTuple):
     text: str
     url: str
     behind: int | None
+    noun: str = "duel"
 
 
 _PARTS = (
@@ -115,7 +116,9 @@ def _cells(judge: JudgeView, slug: str, run: int, names: Sequence[str]) -> Itera
             yield Cell("Prefers one of two equal answers", percent(figures.get("false_preference"), 1), url, read)
     calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
     made = figures.get("calls")
-    yield Cell("Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0)
+    yield Cell(
+        "Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0, "call"
+    )
 
 
 def _kappa(kappa: Kappa) -> str:

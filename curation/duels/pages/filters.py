@@ -32,6 +32,28 @@ class DuelList(ListParams):
         "created_after": "created_at__gte",
     }
 
+    # Tabs show the bucket and the opponent.
+    labels: ClassVar[Mapping[str, str]] = {
+        "flags": "Flags",
+        "instance_id": "Instance",
+        "panel": "Panel",
+        "run": "Run",
+        "judge": "Judge",
+        "said": "Said",
+        "dimension": "Dimension",
+        "part": "Part of the run",
+        "control": "Control duels",
+        "score_min": "Score from",
+        "score_max": "Score to",
+        "score_below": "Score below",
+        "created_after": "Created from",
+    }
+    # Conditions that mean nothing without another.
+    dependents: ClassVar[Mapping[str, Sequence[str]]] = {
+        "run": ("judge", "said", "dimension", "part"),
+        "judge": ("said", "dimension", "part"),
+    }
+
     bucket: Annotated[Words, one_of(Bucket.values)] = ()
     flags: Annotated[Words, one_of([flag.label for flag in Flag])] = ()
     opponent: Annotated[Words, one_of(Opponent.values)] = ()
@@ -77,6 +99,12 @@ class DuelList(ListParams):
         if self.score_below is not None:
             duels = duels.filter(**{f"{of}score_key__lt": self.score_below})
         return duels
+
+    def url_without(self, path: str, position: int) -> str:
+        name, _ = self.pairs()[position]
+        if name not in self.dependents:
+            return super().url_without(path, position)
+        return self.url(path, **dict.fromkeys((name, *self.dependents[name])))
 
     def order(self) -> str:
         column = super().order()

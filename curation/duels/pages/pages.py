@@ -10,7 +10,8 @@ from curation.duels.models import READ, Answer, Duel, Opponent, Side
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel
-from curation.duels.score.shown import Imported, Shown, imported, of_score, shown, verdicts_of
+from curation.duels.score.shown import Imported, Shown, imported, of_score, opponent_word, shown, verdicts_of
+from curation.projects.settings.data import Data, Words
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.text.figures import counted
@@ -85,18 +86,19 @@ def duel_view(duel: Duel) -> DuelView:
     """Needs `with_texts()`."""
     answer = duel.challenger
     found = shown(duel)
-    judges = judge_views(duel, verdicts_of(duel, found.row), duel.project.settings.data.words)
-    challenger = _answer_view("Challenger", answer, _leak_spans(answer))
+    data = duel.project.settings.data
+    judges = judge_views(duel, verdicts_of(duel, found.row), data.words)
+    challenger = _answer_view(data.words.candidate, answer, _leak_spans(answer), data)
     if duel.control and duel.king is None:
-        opponent, challenger = _control_views(duel)
+        opponent, challenger = _control_views(duel, data)
     elif duel.king is not None:
-        opponent = _answer_view("King", duel.king, ())
+        opponent = _answer_view(data.words.opponent, duel.king, (), data)
     elif duel.opponent == Opponent.NONE:
         opponent = AnswerView("No opponent", "imported without another answer", render_text(""), None, ())
     else:
         opponent = AnswerView("Reference", "", render_text(duel.reference_text), None, ())
     return DuelView(
-        control=_control_words(duel),
+        control=_control_words(duel, data.words),
         opponent=opponent,
         challenger=challenger,
         judges=judges,
@@ -114,19 +116,21 @@ def duel_view(duel: Duel) -> DuelView:
     )
 
 
-def _control_views(duel: Duel) -> tuple[AnswerView, AnswerView]:
+def _control_views(duel: Duel, data: Data) -> tuple[AnswerView, AnswerView]:
     """Both sides of a control duel of one answer, which has a planted fault or a bribe on one side."""
     added = "a bribe for the judge" if duel.control == Control.BRIBE else "a planted fault"
     king, challenger = (
         AnswerView(f"{title} with {added}", "", render_text(text), None, ())
         if duel.planted and text == duel.planted
-        else _answer_view(title, duel.challenger, ())
-        for title, text in zip((Opponent(duel.opponent).label, "Challenger"), sides_of(duel), strict=True)
+        else _answer_view(title, duel.challenger, (), data)
+        for title, text in zip(
+            (opponent_word(duel.opponent, data.words), data.words.candidate), sides_of(duel), strict=True
+        )
     )
     return king, challenger
 
 
-def _control_words(duel: Duel) -> str:
+def _control_words(duel: Duel, words: Words) -> str:
     if duel.control == Control.SAME:
         return "Control duel: both answers are the same, so the right verdict is a draw."
     if duel.control == Control.FAULT:
@@ -134,7 +138,8 @@ def _control_words(duel: Duel) -> str:
     if duel.control == Control.BRIBE:
         return "Control duel: both answers are the same, but one has a bribe for the judge, which must not win by it."
     if duel.control == Control.PEOPLE:
-        outcome = {1: "the challenger", -1: "the king", 0: "a draw"}[duel.expected or 0]
+        named = {1: f"the {words.candidate.lower()}", -1: f"the {words.opponent.lower()}", 0: "a draw"}
+        outcome = named[duel.expected or 0]
         return f"Control duel: people decided for {outcome}."
     return ""
 
@@ -159,7 +164,9 @@ def _leak_check(answer: Answer) -> tuple[str, ...]:
     return ("without a record to check for leaks" if answer.leak_score is None else "not read for leaks in meaning",)
 
 
-def _facts(answer: Answer) -> tuple[str, ...]:
+def _facts(answer: Answer, data: Data) -> tuple[str, ...]:
+    if not data.is_agent:
+        return (counted(answer.tokens, "token"), *_leak_check(answer))
     return (
         "THOUGHT" if answer.has_thought else "no THOUGHT",
         counted(answer.blocks, "bash block"),
@@ -170,5 +177,5 @@ def _facts(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def _answer_view(title: str, answer: Answer, spans: tuple[Span, ...]) -> AnswerView:
-    return AnswerView(title, answer.model, render_text(answer.text.text, spans), answer, _facts(answer))
+def _answer_view(title: str, answer: Answer, spans: tuple[Span, ...], data: Data) -> AnswerView:
+    return AnswerView(title, answer.model, render_text(answer.text.text, spans), answer, _facts(answer, data))

@@ -10,13 +10,13 @@ from curation.duels.pages.filters import DuelList
 from curation.duels.pages.pages import duel_of_run, duel_view
 from curation.duels.pages.queries import look_at_duel, shown_to
 from curation.duels.score.panels import panels_of
-from curation.duels.score.shown import shown
+from curation.duels.score.shown import opponent_word, shown
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import look_at, reviews_blind
 from curation.samples.models import Bucket
 from curation.web.ids import find, number
-from curation.web.lists.pages import list_context, tabs
+from curation.web.lists.pages import chips, list_context, tabs
 from curation.web.problems import Invalid
 
 
@@ -26,13 +26,15 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     rows = shown_to(access, params.rows(access.project).select_related("prompt", "challenger"))
     page = params.page(rows.prefetch_related("scores"))
     look_at(access, [duel.sample_id for duel in page.rows])
+    words = access.project.settings.data.words
+    named = [(opponent, opponent_word(opponent, words)) for opponent in Opponent.values]
     context = {
-        "duels": [(duel, shown(duel)) for duel in page.rows],
+        "duels": [(duel, shown(duel), dict(named)[duel.opponent]) for duel in page.rows],
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/duels"),
         "tabs": tabs(request.path, params, "bucket", Bucket.choices),
-        "opponent_tabs": tabs(request.path, params, "opponent", Opponent.choices),
+        "opponent_tabs": tabs(request.path, params, "opponent", named),
         "leaves_out_pending": reviews_blind(access),
-        "every_run_url": params.url(request.path, run=None),
+        "chips": chips(request.path, params, params.labels),
     }
     return render(request, "duels/list.html", context)
 

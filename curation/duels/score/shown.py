@@ -67,8 +67,11 @@ def verdicts_of(duel: Duel, row: Score | None) -> list[Verdict]:
     return verdicts if row is None else [verdict for verdict in verdicts if verdict.pk in row.verdicts]
 
 
+def opponent_word(opponent: str, words: Words) -> str:
+    return words.opponent if opponent == Opponent.KING else Opponent(opponent).label
+
+
 def seats_of(duel: Duel, order: str, words: Words = OF_TURNS) -> tuple[str, str]:
     """Return the names of the answer shown first and of the second, such as king or reference, and challenger."""
-    opponent = "reference" if duel.opponent == Opponent.REFERENCE else words.opponent.lower()
-    candidate = words.candidate.lower()
+    opponent, candidate = opponent_word(duel.opponent, words).lower(), words.candidate.lower()
     return (opponent, candidate) if order == Order.KING_FIRST else (candidate, opponent)

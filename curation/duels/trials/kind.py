@@ -75,9 +75,10 @@ class TrialRun(Kind[TrialParams]):
         return found
 
     def conclude(self, run: Run) -> str:
-        found = run.result["people"]
+        by, noun = ("people", "decided duel") if run.result["people"]["known"] else ("controls", "control duel")
+        found = run.result[by]
         before, after = (percent(found[name]["accuracy"], 1) for name in ("before", "after"))
-        return f"{before} right before, {after} after, on {counted(found['before']['n'], 'duel')} that people decided."
+        return f"{before} right before, {after} after, on {counted(found['before']['n'], noun)}."
 
     def section(self, run: Run) -> Mapping[str, object]:
         return {"run": run, "result": run.result if "people" in run.result else None, "wrong": wrong_duels(run)}

@@ -99,7 +99,7 @@ def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Quer
 
 
 @router.post(
-    "/projects/{slug}/models/{name}/line-up",
+    "/projects/{slug}/models/{endpoint:name}/line-up",
     response=s.ServedModelsOut,
     summary="Add every model that its server lists",
 )

@@ -20,6 +20,7 @@ SAMPLING = ("count", "seed", "windows", "window_size", "turns_per_row")
 # Options that the form has for the kinds that know them.
 OWN = ("keep_all", "decisions", "trained")
 # What begins the names of the inputs of a mapping: those of a column, a role and a value of the outcome.
+_OF_THE_FILE = frozenset({"file", "upload", "loaded", "source", "kind", "name"})
 COLUMN, ROLE, OUTCOME = "column:", "role:", "outcome:"
 
 
@@ -59,7 +60,7 @@ class ImportForm(ProblemForm):
     file = forms.FileField(
         required=False,
         label="File",
-        help_text="JSON lines or a JSON array (also packed), a ZIP or tar of files, an Inspect log (.eval, .json),"
+        help_text="JSON lines, a JSON array or CSV (also packed), a ZIP or tar of files, an Inspect log (.eval, .json),"
         " traces as JSON, or Parquet.",
     )
     source = forms.CharField(
@@ -105,6 +106,11 @@ class ImportForm(ProblemForm):
         names = SavedMapping.objects.filter(project=project).values_list("name", flat=True)
         mapping = cast(forms.ChoiceField, self.fields["mapping"])
         mapping.choices = [("", "none"), *((name, name) for name in names)]
+
+    @property
+    def has_options(self) -> bool:
+        """Whether a field beside the file's has a value or an error."""
+        return any(self[name].value() or self[name].errors for name in self.fields if name not in _OF_THE_FILE)
 
     def check(self) -> None:
         """The file is read once the form is valid."""

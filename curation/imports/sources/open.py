@@ -3,7 +3,6 @@
 Uploads and fetched files are in storage, paths on the worker; `hf://` and `s3://` Parquet is read in place.
 """
 
-import csv
 import hashlib
 import os
 import re
@@ -15,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import orjson
 from backports import zstd
@@ -25,6 +24,7 @@ from django.core.files.storage import default_storage
 from curation.imports.sources.allowed_sources import duckdb_secret
 from curation.imports.sources.archive import ZipReader
 from curation.imports.sources.array import split_array
+from curation.imports.sources.csv_rows import DELIMITERS, csv_splitter, delimiter_of
 from curation.imports.sources.files import SourceFiles, folder_files, is_tar, one_file, tar_files, zip_files
 from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import Reader, SourceError
@@ -168,20 +168,24 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
         if damage:
             raise SourceError(f"The archive is damaged: {damage}.")
         return Opened(digest, None, tar_files(file))
-    return Opened(digest, _text_reader(file, damage), one_file(name, file))
+    return Opened(digest, _text_reader(file, name, damage), one_file(name, file))
 
 
-def _text_reader(file: BinaryIO, damage: str) -> TextReader:
+def _text_reader(file: BinaryIO, name: str, damage: str) -> TextReader:
     file.seek(0)
     head = file.read(65536)
     if not head and not damage:
         raise SourceError("The file is empty.")
     _refuse_foreign(head)
+    common: dict[str, Any] = {"longest": settings.MAX_LINE_BYTES, "damage": damage}
+    if delimiter := delimiter_of(head, name):
+        return TextReader(file=file, split=csv_splitter(file, delimiter), format=DELIMITERS[delimiter], **common)
+    _refuse_other_text(head)
     begins = head.removeprefix(BOM).lstrip()
-    split, name = (split_array, "JSON array") if begins.startswith(b"[") else (split_lines, "JSON lines")
+    split, format = (split_array, "JSON array") if begins.startswith(b"[") else (split_lines, "JSON lines")
     if begins.startswith(b"{") and not damage and (one := _one_record(file, head)):
-        file, name = BytesIO(one), "one JSON object"
-    return TextReader(file=file, split=split, format=name, longest=settings.MAX_LINE_BYTES, damage=damage)
+        file, format = BytesIO(one), "one JSON object"
+    return TextReader(file=file, split=split, format=format, **common)
 
 
 def _one_record(file: BinaryIO, head: bytes) -> bytes:
@@ -200,7 +204,7 @@ def _one_record(file: BinaryIO, head: bytes) -> bytes:
 
 
 def _refuse_foreign(head: bytes) -> None:
-    """Refuse known foreign formats by name; anything else is read as text and fails line by line."""
+    """Refuse known foreign formats by name."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise SourceError("The file is UTF-16. Save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
@@ -209,31 +213,24 @@ def _refuse_foreign(head: bytes) -> None:
         raise SourceError("The file is compressed with something other than gzip or Zstandard. Unpack it or use gzip.")
     for magic, name in FOREIGN.items():
         if head.startswith(magic) or head.removeprefix(BOM).lstrip().lower().startswith(magic):
-            raise SourceError(f"The file is {name}, which has no rows. Send JSON lines, a JSON array or Parquet.")
-    if delimiter := _delimiter(head):
-        raise SourceError(f"The file is {delimiter}. Convert it to JSON lines or Parquet.")
+            raise SourceError(f"The file is {name}, which has no rows. Send JSON lines, a JSON array, CSV or Parquet.")
     if head.startswith(b"\x1f\x8b") or head.startswith(b"PAR1"):
         raise SourceError("The gzip file contains another compressed file. Send JSON lines or Parquet.")
+
+
+def _refuse_other_text(head: bytes) -> None:
+    """Refuse a file without a line that could be JSON; others fail line by line."""
     lines = head.removeprefix(BOM).splitlines()
     if not any(line.lstrip()[:1] in (b"{", b"[") for line in lines) and any(line.strip() for line in lines):
         if b"\x00" in head:
-            raise SourceError("The file is binary, of an unknown format. Send JSON lines, a JSON array or Parquet.")
+            raise SourceError(
+                "The file is binary, of an unknown format. Send JSON lines, a JSON array, CSV or Parquet."
+            )
         beginning = head.removeprefix(BOM).lstrip()[:SHOWN_BEGINNING].decode(errors="replace").splitlines()[0]
         raise SourceError(
-            f"The file is text, but not JSON: it begins with {beginning!r}. Send JSON lines, a JSON array or Parquet."
+            f"The file is text, but not JSON: it begins with {beginning!r}. Send JSON lines, a JSON array, CSV or "
+            "Parquet."
         )
-
-
-def _delimiter(head: bytes) -> str:
-    """Name the format of a table as text: two first lines with the same number of fields, of which none is JSON."""
-    lines = head.removeprefix(BOM).decode(errors="replace").splitlines()[:2]
-    if len(lines) < 2 or any(line.lstrip()[:1] in ("", "{", "[") for line in lines):
-        return ""
-    for delimiter, name in (("\t", "TSV"), (",", "CSV"), (";", "CSV")):
-        counts = [len(fields) for fields in csv.reader(lines, delimiter=delimiter)]
-        if len(counts) == 2 and counts[0] == counts[1] > 1:
-            return name
-    return ""
 
 
 def _unpack_zstd(file: BinaryIO, into: BinaryIO) -> str:

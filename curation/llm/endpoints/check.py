@@ -3,6 +3,7 @@
 import re
 from decimal import Decimal
 
+from curation.llm.endpoints.address import BELOW, is_endpoint_name
 from curation.llm.endpoints.keys import VARIABLE, why_no_base_url, why_refused
 from curation.llm.endpoints.params import check_params, looks_secret
 from curation.llm.endpoints.schemas import EndpointIn
@@ -12,8 +13,10 @@ from curation.web.outbound.addresses import MODELS, refuse_private, url_parts
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 
-NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,59}", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
+WORDS_OF_NAME = (
+    f"1 to 60 letters, digits and . _ : - /, first a letter or digit; no part after a slash is {', '.join(BELOW)}"
+)
 MAX_PRICE = Decimal(1_000_000)
 
 
@@ -94,7 +97,7 @@ def _wrong_fields(values: EndpointIn, project: Project) -> list[tuple[str, str]]
         if (given := getattr(values, path)) is not None and not 1 <= given <= high
     ]
     return [
-        ("name", "" if NAME.fullmatch(values.name) else "1 to 60 letters, digits and . _ : -, first a letter or digit"),
+        ("name", "" if is_endpoint_name(values.name) else WORDS_OF_NAME),
         ("model", model),
         ("api_base", base),
         ("api_key_env", key),

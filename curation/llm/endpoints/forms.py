@@ -33,7 +33,7 @@ class YesNo(forms.TypedChoiceField):
 
 
 class EndpointForm(ProblemForm):
-    name = forms.CharField(help_text="How runs and reports refer to it: letters, digits and . _ : -")
+    name = forms.CharField(help_text="How runs and reports refer to it: letters, digits and . _ : - /")
     model = forms.CharField(
         help_text="A LiteLLM string such as openai/gpt-4o-mini, or scripted/… for an offline model.",
         widget=forms.TextInput(attrs={"class": "mono", "list": "served-models", "autocomplete": "off"}),

@@ -17,6 +17,11 @@ WORDS = {
 class NamedEndpoints(Dependent):
     """A setting must not name an endpoint that does not exist. One that was deleted later is listed as missing."""
 
+    def names(self, project: Project) -> dict[str, list[str]]:
+        return {
+            "models": list(Endpoint.objects.filter(project=project).order_by("name").values_list("name", flat=True))
+        }
+
     def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
         named = model_names(settings)
         known = set(

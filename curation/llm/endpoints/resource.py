@@ -18,7 +18,7 @@ from curation.web.problems import Conflict, FieldError
 
 class Endpoints(Resource[Endpoint]):
     model, noun, plural, tag = Endpoint, "model", "models", "models"
-    path, row_path, key = "/models", "/projects/{slug}/models/{name}", "name"
+    path, row_path, key = "/models", "/projects/{slug}/models/{endpoint:name}", "name"
     calls = ("list", "post", "get", "patch", "delete")
     words = "model endpoint"
     about = {

@@ -3,12 +3,14 @@
 The settings form is generated from `ProjectSettings`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from pydantic.fields import FieldInfo
 
 from curation.projects.models import Project, Role, Scope
-from curation.projects.settings.dependents import check_change
+from curation.projects.settings.dependents import check_change, known_names
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.patch import Json, field_at, flatten
 from curation.projects.tokens.issue import check_token
@@ -16,6 +18,7 @@ from curation.web.forms import ProblemForm
 from curation.web.schema_form import field_of
 from curation.web.text.quotes import quoted
 
+UNKNOWN_NAME = "%(value)s does not exist."
 SEPARATOR = "__"  # `thresholds.final` is the field `thresholds__final`
 
 
@@ -100,8 +103,13 @@ class SettingsForm(ProblemForm):
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._project, self.before = project, flatten(project.settings)
+        known = known_names(project)
         for path, value in self.before.items():
-            self.fields[path.replace(".", SEPARATOR)] = field_of(field_at(path), value)
+            info = field_at(path)
+            extra = info.json_schema_extra
+            names = known.get(str(extra.get("names"))) if isinstance(extra, dict) else None
+            field = field_of(info, value) if names is None else _field_of_names(info, value, names)
+            self.fields[path.replace(".", SEPARATOR)] = field
 
     def check(self) -> None:
         check_change(self._project, self.patch())
@@ -125,3 +133,15 @@ class SettingsForm(ProblemForm):
             if isinstance(inner, dict):
                 inner[key] = after
         return patch
+
+
+def _field_of_names(info: FieldInfo, value: Any, names: Sequence[str]) -> forms.Field:
+    """Return a choice among the names, those of the setting first, also where they do not exist any more."""
+    is_list = isinstance(value, list)
+    own = value if is_list else [value] if value else []
+    choices = [(name, name) for name in dict.fromkeys([*own, *names])]
+    shown: dict[str, Any] = {"required": False, "label": info.title, "initial": value}
+    shown |= {"help_text": quoted(info.description or ""), "error_messages": {"invalid_choice": UNKNOWN_NAME}}
+    if is_list:
+        return forms.MultipleChoiceField(choices=choices, widget=forms.CheckboxSelectMultiple, **shown)
+    return forms.ChoiceField(choices=[("", "–"), *choices], **shown)

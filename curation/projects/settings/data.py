@@ -34,7 +34,7 @@ class Data(Section):
     kind: Literal["", "turns", "trajectories", "chat", "preferences"] = Field(
         "",
         title="Kind of data",
-        description="Empty: recognised at the first import; until then as agent turns.",
+        description="Empty: recognised at the next import whose rows tell it; until then as agent turns.",
         json_schema_extra=words("Not known yet", *KINDS.values()),
     )
 

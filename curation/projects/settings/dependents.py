@@ -41,6 +41,10 @@ class Move:
 class Dependent:
     """An app's part in a change of settings. Each method does nothing unless it is overridden."""
 
+    def names(self, project: Project) -> Mapping[str, Sequence[str]]:
+        """Return the names that exist, by the word for them in a setting's schema: `{"names": "models"}`."""
+        return {}
+
     def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
         return []
 
@@ -64,6 +68,11 @@ _dependents: list[Dependent] = []
 
 def register(dependent: Dependent) -> None:
     _dependents.append(dependent)
+
+
+def known_names(project: Project) -> dict[str, Sequence[str]]:
+    """Return the names that settings can have, by the word for them in a setting's schema."""
+    return {word: names for one in _dependents for word, names in one.names(project).items()}
 
 
 def missing_names(project: Project) -> list[Missing]:

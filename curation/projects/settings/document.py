@@ -47,9 +47,7 @@ class Thresholds(Section):
 class Panel(Section):
     """Who judges by default, and how."""
 
-    judges: list[Name] = Field(
-        [], title="Judges", description="Names of model endpoints, one per line.", json_schema_extra=OF_MODELS
-    )
+    judges: list[Name] = Field([], title="Judges", description="Names of model endpoints.", json_schema_extra=OF_MODELS)
     swap: bool = Field(True, title="Judge both orders", description="Costs twice the calls and shows position bias.")
     min_judges: Annotated[int, Field(ge=1)] | None = Field(
         None, title="Judges needed", description="A duel with this many verdicts counts as parsed; empty: all judges."

@@ -42,10 +42,12 @@ class AuditIn(Strict):
         "tests before and after each, so each proves a little less.",
     )
     alpha: Tolerated = Field(
-        0.05, title="α", description="The tolerated share of approved samples that people would reject or change."
+        0.05,
+        title="Tolerated errors, α",
+        description="The tolerated share of approved samples that people would reject or change.",
     )
     delta: Tolerated = Field(
-        0.05, title="δ", description="The chance that the promise is wrong: 0.05 is 95 % confidence."
+        0.05, title="Risk, δ", description="The chance that the promise is wrong: 0.05 is 95 % confidence."
     )
     cluster: Annotated[
         str,

@@ -64,7 +64,7 @@ class TrialOut(Schema):
 
 
 @router.post(
-    "/projects/{slug}/models/{name}/test",
+    "/projects/{slug}/models/{endpoint:name}/test",
     response={200: TrialOut, 202: RunOut},
     summary="Small calls: latency, tokens, cost, abilities of the server, or the exact error",
 )
@@ -80,7 +80,7 @@ def post_test(
 
 
 @router.post(
-    "/projects/{slug}/models/{name}/apply-test",
+    "/projects/{slug}/models/{endpoint:name}/apply-test",
     response=EndpointOut,
     summary="Set the parameters that the last test found (admins)",
 )
@@ -92,7 +92,9 @@ def post_apply_test(request: HttpRequest, response: HttpResponse, slug: str, nam
 
 
 @router.get(
-    "/projects/{slug}/models/{name}/served", response=ServedOut, summary="Models that the endpoint's server lists"
+    "/projects/{slug}/models/{endpoint:name}/served",
+    response=ServedOut,
+    summary="Models that the endpoint's server lists",
 )
 def get_served(request: HttpRequest, slug: str, name: str) -> ServedOut:
     """If the endpoint has a key, a worker asks the server, as a run; 503 if that takes longer than 10 s."""

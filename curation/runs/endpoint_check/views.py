@@ -64,6 +64,6 @@ def model_served(request: HttpRequest, access: Access) -> HttpResponse:
 
 urlpatterns = [
     path("p/<slug:slug>/models/served/", model_served, name="model-served"),
-    path("p/<slug:slug>/models/<str:name>/test/", model_test, name="model-test"),
-    path("p/<slug:slug>/models/<str:name>/apply-test/", model_apply, name="model-apply-test"),
+    path("p/<slug:slug>/models/<endpoint:name>/test/", model_test, name="model-test"),
+    path("p/<slug:slug>/models/<endpoint:name>/apply-test/", model_apply, name="model-apply-test"),
 ]

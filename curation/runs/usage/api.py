@@ -53,7 +53,9 @@ class UsageOut(Schema):
 
 
 @router.get(
-    "/projects/{slug}/models/{name}/usage", response=UsageOut, summary="Calls, cost and latency of a model by day"
+    "/projects/{slug}/models/{endpoint:name}/usage",
+    response=UsageOut,
+    summary="Calls, cost and latency of a model by day",
 )
 def get_usage(request: HttpRequest, slug: str, name: str, params: Query[UsageQuery]) -> UsageOut:
     """Needs the scope `run`: on a day with few calls, the tokens of an answer tell a blind reviewer which one it is."""

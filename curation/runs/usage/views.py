@@ -78,4 +78,4 @@ def _calls_url(endpoint: Endpoint, usage: Usage, *statuses: str, **more: str) ->
     return f"{reverse('call-list', args=[endpoint.project.slug])}?{urlencode(query)}"
 
 
-urlpatterns = [path("p/<slug:slug>/models/<str:name>/usage/", model_usage, name="model-usage")]
+urlpatterns = [path("p/<slug:slug>/models/<endpoint:name>/usage/", model_usage, name="model-usage")]

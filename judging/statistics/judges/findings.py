@@ -110,8 +110,13 @@ def _nothing(judge: Readings) -> str:
     duels = _duels_read(judge)
     if duels < FEW_DUELS:
         return f"read only {duels} duels: {FEW_DUELS} are needed to say anything"
-    seat = _seat_sentence(judge)
-    return f"nothing unusual in {duels} duels" + (f": {seat}" if seat else "")
+    found = first_share(judge)
+    if found is None:
+        return f"nothing unusual in {duels} duels"
+    share, expected = found
+    if expected.low <= share <= expected.high:
+        return f"nothing unusual in {duels} duels: {_seat_sentence(judge)}"
+    return f"nothing sure in {duels} duels: {_seat_sentence(judge)}, which chance does among so many tests"
 
 
 def _duels_read(judge: Readings) -> int:

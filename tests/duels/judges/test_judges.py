@@ -121,8 +121,8 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
         decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference=preference)
     client.force_login(user)
     page = client.get(f"/p/{project.slug}/judges/").content.decode()
-    cells = re.findall(r'<a href="([^"]+)">([^<]+)</a> <span class="muted">(\d+)</span>', page)
-    assert len(cells) == 3 * 27
+    cells = re.findall(r'<a href="([^"]+)">([^<]+)</a> <span class="muted">(\d+) (?:duel|call)s?</span>', page)
+    assert len(cells) == 3 * 26
     headers, counts = make_bearer(user, Scope.READ), set()
     for url, text, count in cells:
         path = unescape(url).replace(f"/p/{project.slug}/duels/", f"/api/v1/projects/{project.slug}/duels")
@@ -196,7 +196,7 @@ def test_people_are_compared_with_each_judge(client: Client, run: Run) -> None:
     run.project.refresh_from_db()
     client.force_login(user)
     html = client.get(f"/p/{run.project.slug}/judges/").content.decode()
-    assert 'said=people">0.00' in html and '<span class="muted">4</span>' in html
+    assert 'said=people">0.00' in html and '<span class="muted">4 duels</span>' in html
     headers = make_bearer(user, Scope.READ)
     for query, found in (("said=people", 4), ("said=against_people", 1)):
         path = f"/api/v1/projects/{run.project.slug}/duels?run={run.pk}&judge=judge-a&{query}"

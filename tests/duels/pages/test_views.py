@@ -1,4 +1,5 @@
 import re
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -37,7 +38,21 @@ def test_a_tab_filters_the_list_and_keeps_the_run(client: Client, project: Proje
     assert "the-best" in shown and "the-lost" not in shown and "another-run" not in shown
     assert f'href="/p/acme/duels/?bucket=defeat&amp;run={run.pk}"' in shown
     assert f'href="/p/acme/duels/?bucket=final&amp;run={run.pk}" aria-current="page"' in shown
-    assert '<a class="chip" href="/p/acme/duels/?bucket=final">' in shown
+    assert '<a class="chip__remove" href="/p/acme/duels/?bucket=final"' in shown
+
+
+def test_every_condition_is_a_chip_and_goes_with_those_that_need_it(client: Client, project: Project) -> None:
+    run = make_run(project)
+    make_duel(project, run=run)
+    shown = html(client, f"/p/acme/duels/?run={run.pk}&judge=judge-a&said=parsed&score_min=10")
+    removed = re.findall(r'href="([^"]+)" aria-label="Remove the filter ([^"]+)"', shown)
+    assert [(unescape(url), label) for url, label in removed] == [
+        ("/p/acme/duels/?score_min=10", f"run {run.pk}"),
+        (f"/p/acme/duels/?run={run.pk}&score_min=10", "judge judge-a"),
+        (f"/p/acme/duels/?run={run.pk}&judge=judge-a&score_min=10", "said parsed"),
+        (f"/p/acme/duels/?run={run.pk}&judge=judge-a&said=parsed", "score from 10"),
+    ]
+    assert all(client.get(unescape(url)).status_code == 200 for url, _ in removed)
 
 
 def test_the_list_pages_by_keyset_in_a_fixed_number_of_queries(client: Client, project: Project) -> None:
@@ -151,3 +166,13 @@ def test_a_control_duel_opens_from_its_list_and_shows_both_sides(
     faulty, sound = (king, challenger) if expected == 1 else (challenger, king)
     assert added in faulty and "the answer with more" in faulty
     assert "the answer itself" in sound and added not in sound
+
+
+def test_the_pages_of_preferences_have_their_words(client: Client, project: Project) -> None:
+    Project.objects.update(settings_json={"data": {"kind": "preferences"}})
+    duel = make_duel(project)
+    assert ">Rejected</a>" in html(client, "/p/acme/duels/")
+    page = html(client, f"/p/acme/duels/{duel.pk}/")
+    section = page[page.index('<div class="figures">') : page.index("<h2>History")]
+    assert ">Chosen<" in section and ">Rejected<" in section and "the chosen first" in section
+    assert ">King<" not in section and ">Challenger<" not in section and "bash block" not in section

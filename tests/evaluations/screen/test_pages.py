@@ -140,7 +140,10 @@ def test_every_kind_on_the_launch_page_has_a_form(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("chart.png", b"\x89PNG\r\n\x1a\n" + b"\x00" * 40, "a PNG image"), ("rows.csv", b"a,b\n1,2\n", "CSV")],
+    [
+        ("chart.png", b"\x89PNG\r\n\x1a\n" + b"\x00" * 40, "a PNG image"),
+        ("rows.csv", b"a,a\n1,2\n", "two columns with the name"),
+    ],
 )
 def test_a_file_without_rows_is_refused_at_the_form(client: Client, name: str, content: bytes, said: str) -> None:
     project = signed_in(client)

@@ -128,7 +128,7 @@ def test_unfinished_files_links_and_folders_of_no_project_are_left(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("table.csv", b"a,b\n1,2\n", "The file is CSV"),
+        ("table.csv", b"a,a\n1,2\n", "two columns with the name"),
         ("empty.jsonl", b"", "The file is empty"),
         ("nothing/turns.jsonl", b"{}", "There is no import kind 'nothing'"),
     ],

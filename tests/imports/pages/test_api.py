@@ -348,7 +348,7 @@ class TestRecognition:
         ("content", "words"),
         [
             (b"\x89PNG\r\n\x1a\n" + b"\x00" * 40, "The file is a PNG image"),
-            (b"name,answer\na,b\nc,d\n", "The file is CSV"),
+            (b"name,poem\na,b\nc,d\n", "No kind of import can read the first rows"),
             (b"# Notes\n\nSome words.\n", "The file is text, but not JSON: it begins with &#x27;# Notes&#x27;"),
             (b"\x01\x02\x00\x04" * 9, "The file is binary, of an unknown format"),
             (b"<!DOCTYPE html><html></html>", "The file is a web page"),

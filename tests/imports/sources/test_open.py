@@ -209,3 +209,49 @@ def test_a_parquet_file_cannot_lead_duckdb_to_another_file(tmp_path: Path) -> No
     path.write_bytes(as_parquet(tmp_path, "SELECT 2 AS a", "b.parquet").read_bytes())
 
     assert values(read(path)) == [{"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "format"),
+    [
+        (b'prompt,answer\r\n"a ""b""","c,\nd"\r\n,2\r\n', "rows", "CSV"),
+        (b'\xef\xbb\xbfprompt;answer\n"a ""b""";"c,\nd"\n;2\n', "rows", "CSV"),
+        (b'prompt\tanswer\n"a ""b"""\t"c,\nd"\n\t2', "rows", "TSV"),
+        (gzip.compress(b'prompt,answer\n"a ""b""","c,\nd"\n\n,2\n', mtime=0), "rows.csv.gz", "CSV"),
+    ],
+    ids=["crlf", "semicolons and bom", "tabs", "gzip and a blank line"],
+)
+def test_a_table_is_read_by_its_header(tmp_path: Path, content: bytes, name: str, format: str) -> None:
+    path = written(tmp_path, content, name)
+    rows = read(path)
+    assert values(rows) == [{"prompt": 'a "b"', "answer": "c,\nd"}, {"prompt": None, "answer": "2"}]
+    assert read(path, rows[0].after) == rows[1:]
+    with open_path(path) as source:
+        assert source.reader.format == format
+        last = rows[-1].offset
+        assert (source.reader.count(), list(source.reader.window(last, 1))) == (last + 1, rows[-1:])
+
+
+def test_cells_of_json_are_values_and_bad_records_are_named(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "Hi, there"}]
+    cell = json.dumps(messages).replace('"', '""')
+    path = written(tmp_path, f'messages,note\n"{cell}",[draft\na,b,c\n'.encode() + b'\xff,1\nx,y\nz,"open\n')
+    rows = read(path)
+    assert values(rows) == [{"messages": messages, "note": "[draft"}, {"messages": "x", "note": "y"}]
+    assert reasons(rows) == {
+        2: "of 3 cells, and the header has 2",
+        3: "not UTF-8",
+        5: "not CSV: unexpected end of data. The rest of the file is not read",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"a,a\n1,2\n", "two columns with the name 'a'"), (b"a,\n1,2\n", "a column without a name")]
+)
+def test_a_table_whose_columns_have_no_own_names_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    with pytest.raises(SourceError, match=said), open_path(written(tmp_path, content)):
+        pass
+
+
+def test_one_column_is_a_table_by_its_name(tmp_path: Path) -> None:
+    assert values(read(written(tmp_path, b"text\nhello\n", "rows.csv"))) == [{"text": "hello"}]

@@ -50,6 +50,19 @@ class TestCreate:
         answer = client.get(PATH)
         assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
 
+    def test_a_name_with_slashes_has_every_address(
+        self, client: Client, project: Project, headers: dict[str, str]
+    ) -> None:
+        name = "Qwen/Qwen3-8B"
+        answer = client.post(PATH, {**BODY, "name": name}, content_type=JSON, headers=headers)
+        assert (answer.status_code, answer["Location"]) == (201, f"{PATH}/{name}")
+        for address in (f"{PATH}/{name}", f"{PATH}/Qwen%2FQwen3-8B", f"{PATH}/{name}/usage"):
+            assert client.get(address, headers=headers).status_code == 200
+        client.force_login(project.members.get().user)
+        pages = [f"/p/shell/models/{name}/{page}/" for page in ("edit", "usage")]
+        assert [client.get(page).status_code for page in pages] == [200, 200]
+        assert f'href="{pages[0]}"' in client.get("/p/shell/models/").content.decode()
+
     def test_a_taken_name_is_a_conflict(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         make_endpoint(project, "judge-a")
         answer = client.post(PATH, BODY, content_type=JSON, headers=headers)
@@ -62,6 +75,9 @@ class TestCreate:
             ({"params": {"takes_tools": 2}}, "params.takes_tools"),
             ({"name": "a b"}, "name"),
             ({"name": ""}, "name"),
+            ({"name": "a//b"}, "name"),
+            ({"name": "a/../b"}, "name"),
+            ({"name": "a/usage"}, "name"),
             ({"model": "two words"}, "model"),
             ({"model": "gpt-4o"}, "model"),
             ({"model": "scripted/nobody"}, "model"),

@@ -122,7 +122,7 @@ class TestRules:
         body = self.body(
             project,
             thresholds__final=85,
-            panel__judges="judge-a\r\n judge-b\r\n\r\n",
+            panel__judges=["judge-a", "judge-b"],
             panel__swap=False,
             panel__weights="correctness = 2\r\nprotocol=0.5",
         )
@@ -145,7 +145,7 @@ class TestRules:
             ("thresholds__final", "50"),  # below the edge of refined: shown at the first of the two
             ("panel__weights", "beauty = 1"),
             ("panel__weights", "correctness"),
-            ("panel__judges", "a\na"),
+            ("panel__judges", ["nobody"]),
             ("review__lease_seconds", "1"),
         ],
     )

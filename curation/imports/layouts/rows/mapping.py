@@ -10,6 +10,7 @@ from curation.imports.layouts.account import IGNORED, Account
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.rows.cells import is_number_as_text
 from curation.imports.layouts.session import Json, Outcome
 from curation.imports.sources.rows import RowRefused
 
@@ -128,7 +129,7 @@ class RowMapping(BaseModel):
 
     def _value(self, meaning: str, value: Any, path: str) -> Any:
         if meaning.startswith(REWARD):
-            if not isinstance(value, bool | int | float):
+            if not (isinstance(value, bool | int | float) or is_number_as_text(value)):
                 raise RowRefused(f"{path} is mapped to a reward, but it is not a number")
             return float(value)
         if meaning == "outcome" and not is_outcome(value):

@@ -13,6 +13,7 @@ from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
+from curation.imports.layouts.rows.cells import truth_as_text
 from curation.imports.layouts.rows.columns import Columns, is_message
 from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
@@ -206,9 +207,11 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
 def _label(columns: Columns, found: _Conversation) -> bool | None:
     """Return the label of a KTO row: of its completion, or of its last answer."""
     for name in columns.present(_LABELS):
-        if isinstance(columns.get(name), bool):
+        value = columns.get(name)
+        if (label := value if isinstance(value, bool) else truth_as_text(value)) is not None:
             found.layout = LABELLED if found.layout == COMPLETIONS else found.layout
-            return bool(columns.take(name, "label"))
+            columns.take(name, "label")
+            return label
         if found.layout == COMPLETIONS and name == "label":
             raise RowRefused("label is not true or false")
     return None

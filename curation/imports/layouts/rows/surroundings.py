@@ -6,6 +6,7 @@ from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.mapping import REWARD
 from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
@@ -76,7 +77,7 @@ def _is_name(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return not isinstance(value, bool) and (isinstance(value, int | float) or is_number_as_text(value))
 
 
 def _is_metadata(value: object) -> bool:
@@ -84,7 +85,9 @@ def _is_metadata(value: object) -> bool:
 
 
 def _truth(value: Any) -> bool | None:
-    return bool(value) if isinstance(value, bool) or (_is_number(value) and value in (0, 1)) else None
+    if isinstance(value, bool) or (_is_number(value) and float(value) in (0, 1)):
+        return bool(float(value))
+    return truth_as_text(value)
 
 
 class _Left:
@@ -128,7 +131,7 @@ class _Left:
         rewards: dict[str, float] = {}
         outcome = self._outcome()
         for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
-            rewards[column] = float(self.take(column, f"reward.{column}"))
+            rewards[column] = float(bool(_truth(self.take(column, f"reward.{column}"))))
             if outcome is Outcome.UNKNOWN:
                 outcome = Outcome.SOLVED if rewards[column] else Outcome.FAILED
         columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))

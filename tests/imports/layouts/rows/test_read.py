@@ -269,6 +269,16 @@ def test_labels_beside_messages_are_those_of_kto(column: str) -> None:
     ]
 
 
+def test_labels_outcomes_and_rewards_of_a_table_are_text() -> None:
+    assert [read(prompt="a", completion="b", label=label).label for label in ("True", "false")] == [True, False]
+    verdict = read(messages=[USER, AGENT], resolved="False", score="0.5", **{"reward.speed": "1e2"}).verdict
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.rewards == {"resolved": 0.0, "score": 0.5, "speed": 100.0}
+    with pytest.raises(RowRefused, match="label is not true or false"):
+        read(prompt="a", completion="b", label="maybe")
+    assert read(messages=[USER, AGENT], score="1e999").verdict.rewards == {}
+
+
 def test_the_outcome_and_its_surroundings_are_read() -> None:
     session, account = read_row(
         {
