@@ -61,8 +61,6 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    """The transport of `filesystem://` URLs."""
-
     Channel = Channel
 
 

@@ -114,21 +114,14 @@ SECTIONS = {
     "judges": (("judge-list", "List"), ("trial-list", "Trials of judges"), ("panel-list", "Panels")),
     "agreement": (("agreement-page", "Agreement"), ("guarantee-page", "Guarantee")),
     "thresholds": (("threshold-page", "Thresholds"), ("prediction-page", "Predictions")),
-    "scenarios": (
-        ("scenario-list", "List"),
-        ("scenario-coverage", "Coverage"),
-        ("round-list", "Rounds"),
-    ),
+    "scenarios": (("scenario-list", "List"), ("scenario-coverage", "Coverage"), ("round-list", "Rounds")),
     "evaluations": (
         ("evaluation-list", "List"),
         ("leaderboard", "Leaderboard"),
         ("split-list", "Held-out splits"),
         ("experiment-list", "Experiments"),
     ),
-    "models": (
-        ("model-list", "Endpoints"),
-        ("call-list", "Calls"),
-    ),
+    "models": (("model-list", "Endpoints"), ("call-list", "Calls")),
 }
 ENTRY_OF = {name: key for key, pages in SECTIONS.items() for name, _ in pages}
 

@@ -27,14 +27,11 @@ BUILD = (
 
 
 def site_files() -> list[Path]:
-    """Return the files of the site, without compiled ones."""
     found = [path for name in SITE for path in (Path(name), *Path(name).rglob("*")) if path.is_file()]
     return sorted(path for path in found if "__pycache__" not in path.parts and path.suffix not in {".pyc", ".pyo"})
 
 
 class BuildSite(build_py):
-    """`build_py`, with the site's files in the package."""
-
     def run(self) -> None:
         super().run()
         if self.editable_mode:

@@ -5,8 +5,7 @@ import unicodedata
 
 # Cyrillic and Greek letters that look like Latin ones; NFKC keeps them.
 _LOOKS = str.maketrans(
-    "аеорсухіјѕһԁԛԝкмтвнοανρτυκАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-    "aeopcyxijshdqwkmtbhoavptukABEKMHOPCTYXIJSABEZHIKMNOPTYX",
+    "аеорсухіјѕһԁԛԝкмтвнοανρτυκАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aeopcyxijshdqwkmtbhoavptukABEKMHOPCTYXIJSABEZHIKMNOPTYX"
 )
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 

@@ -8,15 +8,11 @@ from typing import Any, NotRequired, TypedDict
 
 
 class ToolFunction(TypedDict):
-    """Name and arguments of a tool call; arguments are JSON text."""
-
     name: str
     arguments: str
 
 
 class ToolCall(TypedDict):
-    """One tool call of an assistant message."""
-
     id: NotRequired[str]
     type: NotRequired[str]
     function: ToolFunction
@@ -84,7 +80,6 @@ def split_calls(text: str, names: Collection[str] | None = None) -> tuple[str, l
 
 
 def tool_names(tools: Iterable[Mapping[str, object]], calls: Iterable[Iterable[ToolCall]]) -> frozenset[str]:
-    """Return the names of the functions that are offered or called."""
     offered = (tool.get("function") for tool in tools)
     called = (call.get("function") for some in calls for call in some)
     functions = (function for function in (*offered, *called) if isinstance(function, Mapping))

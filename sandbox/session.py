@@ -167,12 +167,7 @@ class SupervisedSession:
 
 
 def open_session(
-    channel: Channel,
-    setup: Setup,
-    *,
-    nproc: int = 0,
-    address_space: int = 0,
-    inodes: Mapping[str, int] = NOTHING,
+    channel: Channel, setup: Setup, *, nproc: int = 0, address_space: int = 0, inodes: Mapping[str, int] = NOTHING
 ) -> SupervisedSession:
     """Open a session with the supervisor at `channel`, ready for its first command.
 

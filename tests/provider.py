@@ -3,11 +3,10 @@
 import base64
 import hashlib
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -15,6 +14,8 @@ import orjson
 import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+
+from tests.serving import serving, url_of
 
 CLIENT, SECRET = "winnow", "client secret"
 
@@ -105,13 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def provider(settings: Any) -> Iterator[Provider]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    made = _Handler.provider = Provider(issuer=f"http://127.0.0.1:{server.server_port}")
-    settings.OIDC_ISSUER, settings.OIDC_NAME = made.issuer, "Acme"
-    settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, SECRET
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(_Handler) as server:
+        made = _Handler.provider = Provider(issuer=url_of(server))
+        settings.OIDC_ISSUER, settings.OIDC_NAME = made.issuer, "Acme"
+        settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, SECRET
+        yield made

@@ -54,12 +54,7 @@ class Project(s.ProjectOut, Record[M], Generic[M]):
 
     @call
     async def import_from(
-        self,
-        source: str | Path,
-        *,
-        kind: str = "turns",
-        options: Mapping[str, Any] | None = None,
-        strict: bool = False,
+        self, source: str | Path, *, kind: str = "turns", options: Mapping[str, Any] | None = None, strict: bool = False
     ) -> Run[M]:
         """Import a file or a folder, as `import_file`, or an address, as `import_url`."""
         if "://" in str(source):
@@ -235,12 +230,7 @@ class Project(s.ProjectOut, Record[M], Generic[M]):
         return Rows(self._transport, f"{self.path}/evaluations", filters, listed(EvaluationRow, self._transport))
 
     async def _import_file(
-        self,
-        path: str | Path,
-        kind: str,
-        options: Mapping[str, Any] | None,
-        strict: bool,
-        progress: Progress | None,
+        self, path: str | Path, kind: str, options: Mapping[str, Any] | None, strict: bool, progress: Progress | None
     ) -> Run[M]:
         with _packed(Path(path)) as packed, _Upload(packed, progress) as file:
             form = {"kind": kind, "options": json.dumps(dict(options or {})), "strict": str(strict).lower()}

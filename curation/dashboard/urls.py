@@ -1,5 +1,3 @@
-"""Addresses of the dashboard pages."""
-
 from django.urls import URLPattern, path
 
 from curation.dashboard.docs import views as docs

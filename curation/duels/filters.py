@@ -1,5 +1,3 @@
-"""The prompts and duels of a run's `filter`."""
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 

@@ -76,7 +76,7 @@ class PromptsRun(Kind[PromptParams]):
     def check(self, project: Project, params: PromptParams) -> None:
         if not matching_trajectories(project, params.filter).exists():
             detail = "No trajectory matches. Change the filter, import some, or launch a rollout."
-            raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+            raise Invalid.at("params.filter", detail, code="no_trajectories")
 
     def estimate(self, project: Project, params: PromptParams) -> Estimate:
         return Estimate(items=matching_trajectories(project, params.filter).count(), notes=("No model is called.",))
@@ -415,7 +415,7 @@ def _checked_weights(project: Project, given: Mapping[str, float]) -> dict[str, 
         detail = "At least one dimension must weigh more than 0."
     else:
         return weights
-    raise Invalid(detail, errors=[FieldError("params.weights", detail)])
+    raise Invalid.at("params.weights", detail)
 
 
 def _scored_run(project: Project, given: str) -> Run:

@@ -30,8 +30,6 @@ def complete(weights: Mapping[str, float] | None, dimensions: Sequence[str]) -> 
 
 
 class RubricWeights(Dependent):
-    """Weights are of dimensions of the rubric."""
-
     def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
         if not settings.panel.weights:
             return []

@@ -1,5 +1,3 @@
-"""URLs of the pages of duels and prompts."""
-
 from django.urls import path
 
 from curation.duels.judges import views as judges

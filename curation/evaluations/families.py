@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from curation.evaluations.models import Evaluation
 from curation.projects.models import Project
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from judging.commands.families import FAMILIES, CommandFamily, prefix_family
 
 
@@ -18,7 +18,7 @@ def family_named(project: Project, name: str) -> CommandFamily:
     known = families_of(project)
     if name not in known:
         reason = f"There is no command family {name!r}; there are {', '.join(known)}."
-        raise Invalid(reason, code="unknown_family", errors=[FieldError("params.family", reason)])
+        raise Invalid.at("params.family", reason, code="unknown_family")
     return known[name]
 
 

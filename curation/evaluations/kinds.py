@@ -58,7 +58,7 @@ class EvaluateRun(Kind[EvaluateParams]):
                 family = family_named(project, params.family)
                 if family.rule == "action" and (params.kind != "live" or params.environment == SANDBOX):
                     reason = f"The family {family.name!r} is for live episodes on a server: it has no commands."
-                    raise Invalid(reason, errors=[FieldError("params.family", reason)])
+                    raise Invalid.at("params.family", reason)
             with check():
                 if params.kind == "live":
                     check_live(project, params, _split(project, params))
@@ -158,8 +158,7 @@ class EvaluateRun(Kind[EvaluateParams]):
 
 def _check_rows(project: Project, params: EvaluateParams) -> None:
     if bool(params.split) == bool(params.file):
-        reason = "Give a `split` or a `file`, not both."
-        raise Invalid(reason, errors=[FieldError("params.split", reason)])
+        raise Invalid.at("params.split", "Give a `split` or a `file`, not both.")
     if params.file:
         _check_file(project, params)
     elif split_named(project, params.split).rows_count == 0:
@@ -175,7 +174,7 @@ def _check_file(project: Project, params: EvaluateParams) -> None:
         if params.file.startswith(UPLOADS):
             recognised_kind(project=project, params=_file(params))
     except Problem as problem:
-        raise Invalid(problem.detail, errors=[FieldError("params.file", problem.detail)]) from None
+        raise Invalid.at("params.file", problem.detail) from None
 
 
 def _split(project: Project, params: EvaluateParams) -> Split | None:

@@ -95,13 +95,7 @@ LIVE = (
     Metric("completed", "Tasks completed", "The task was achieved"),
     Metric("max_progress", "Highest progress", "The highest progress of each episode", rate=False),
     Metric("terminal_reward", "Reward of the last step", "Reward of the last step", POINTS, rate=False),
-    Metric(
-        "total_reward",
-        "Summed reward",
-        "Summed over the episode; it can reward stalling",
-        POINTS,
-        rate=False,
-    ),
+    Metric("total_reward", "Summed reward", "Summed over the episode; it can reward stalling", POINTS, rate=False),
     Metric(
         "reward_std",
         "Spread of the summed reward",
@@ -132,11 +126,7 @@ LIVE = (
         of="completed_steps",
         over="completed",
     ),
-    Metric(
-        "completed_without_hint",
-        "Completed without a hint",
-        "The task was achieved and no hint was used",
-    ),
+    Metric("completed_without_hint", "Completed without a hint", "The task was achieved and no hint was used"),
     Metric("hinted", "Episodes with a hint", "A hint was asked for", better=-1),
     Metric(
         "format_failure_rate",

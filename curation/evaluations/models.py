@@ -414,7 +414,6 @@ class Episode(models.Model):
 
     @property
     def sample(self) -> Sample | None:
-        """The sample that was made of it."""
         return self.trajectory.sample if self.trajectory else None
 
 

@@ -1,5 +1,3 @@
-"""Parameters of the run kind `evaluate`."""
-
 import re
 from typing import Annotated, Any, Literal
 

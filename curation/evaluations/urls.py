@@ -1,5 +1,3 @@
-"""URLs of the pages of evaluations."""
-
 from django.urls import path
 
 from curation.evaluations.compare import views as compare_views

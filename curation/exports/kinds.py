@@ -20,7 +20,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks, read_partly
 from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
@@ -138,7 +138,7 @@ def check_recipe(project: Project, recipe: Recipe) -> None:
         with check():
             if not recipe.filter.is_empty() and not recipe.samples(project).exists():
                 detail = "0 samples match this filter, so there is nothing to export. Change it or approve samples."
-                raise Invalid(detail, code="no_samples", errors=[FieldError("recipe.filter", detail)])
+                raise Invalid.at("recipe.filter", detail, code="no_samples")
         with check():
             find_held_out(project, recipe.held_out)
         with check():

@@ -22,8 +22,6 @@ MOST_MANIFEST_BYTES = 1_000_000
 
 
 class SavedRecipe(models.Model):
-    """A recipe (`curation.exports.recipes.recipe`) under a name."""
-
     project = models.ForeignKey(Project, models.CASCADE, related_name="recipes")
     name = models.CharField(max_length=80)
     document = models.JSONField()
@@ -45,7 +43,6 @@ class ExportQuerySet(models.QuerySet["Export"]):
         return rows.select_related("run__created_by").prefetch_related("files")
 
     def visible_to(self, user: User) -> "ExportQuerySet":
-        """Return the exports of the projects that this user is a member of."""
         rows = self.filter(project__in=Project.objects.visible_to(user), run__deleting_at=None)
         return rows.select_related("project", "run__created_by")
 

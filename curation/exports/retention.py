@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from curation.exports.models import Export, SavedRecipe
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.runs.removal import begin_deletion
@@ -25,7 +24,7 @@ def keep_export(*, access: Access, export: Export, kept: bool) -> None:
     with transaction.atomic():
         if Export.objects.filter(pk=export.pk, kept=not kept).update(kept=kept):
             action = "export.keep" if kept else "export.unkeep"
-            record(actor=access.user, project=access.project, action=action, subject=f"export {export.pk}")
+            access.record(action, f"export {export.pk}")
     export.kept = kept
 
 

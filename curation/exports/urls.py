@@ -1,5 +1,3 @@
-"""Addresses of the exports pages."""
-
 from django.urls import path
 
 from curation.exports.pages import views

@@ -15,10 +15,7 @@ from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, 
 # A position is the number of a group of files, times this, and the number of a document in it.
 _INSIDE = 1 << 32
 # Files that are opened by what is in them: tables, logs of Inspect, archives and packed files.
-_OPENED = (
-    *(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst"),
-    *(".tar.gz", ".tar.zst"),
-)
+_OPENED = (*(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst"), *(".tar.gz", ".tar.zst"))
 _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 
@@ -96,7 +93,6 @@ class DocumentReader:
             yield from islice(self._folder.read(group), done, None)
 
     def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
-        """Yield the documents of a file that is opened by its content."""
         if source.files is None and source.rows is not None:
             self._folder.note(name, "rows")
             yield from self._folder.rows(name, source.rows.rows(Position(done)))

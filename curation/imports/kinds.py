@@ -23,7 +23,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.settings.patch import merge
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.problems import Invalid, Problem
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -176,8 +176,7 @@ def check_source(project: Project, params: ImportParams) -> None:
 
 def require_one_source(*, has_file: bool, source: str) -> None:
     if has_file == bool(source):
-        detail = "Give either a file or a `source`."
-        raise Invalid(detail, errors=[FieldError("source", detail)])
+        raise Invalid.at("source", "Give either a file or a `source`.")
 
 
 class ImportRun(Kind[ImportParams]):

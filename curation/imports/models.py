@@ -1,5 +1,3 @@
-"""Mappings of rows that a project has saved."""
-
 from typing import ClassVar
 
 from django.conf import settings

@@ -17,7 +17,7 @@ from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, 
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 MOST_ROWS = 2000
 MOST_WEIGHT = 8_000_000
@@ -216,7 +216,7 @@ def with_saved_mapping(given: Json, project: Project) -> Json:
     row = SavedMapping.objects.filter(project=project, name=name).first()
     if row is None:
         detail = f"There is no mapping {name[:100]!r} in this project."
-        raise Invalid(detail, code="unknown_mapping", errors=[FieldError("options.mapping", detail)])
+        raise Invalid.at("options.mapping", detail, code="unknown_mapping")
     return {**given, "mapping": RowMapping.model_validate(row).model_dump(exclude_defaults=True)}
 
 
@@ -232,7 +232,7 @@ def import_kind(name: str) -> AnyKind:
     found = _kinds.get(name)
     if found is None:
         detail = f"There is no import kind {name!r}; there are {', '.join(sorted(_kinds))}."
-        raise Invalid(detail, code="unknown_import_kind", errors=[FieldError("kind", detail)])
+        raise Invalid.at("kind", detail, code="unknown_import_kind")
     return found
 
 

@@ -1,5 +1,3 @@
-"""Addresses of the settings tab *Labels*."""
-
 from django.urls import URLPattern, path
 
 from curation.labels.questions import resource as views

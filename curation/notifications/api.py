@@ -1,5 +1,3 @@
-"""REST calls of the caller's own notifications."""
-
 from datetime import datetime
 
 from django.http import HttpRequest

@@ -1,5 +1,3 @@
-"""The notifications of a person, for their page and their REST call."""
-
 from django.contrib.auth.models import User
 from django.utils import timezone
 from pydantic import Field
@@ -38,6 +36,5 @@ _first_unread = Prepared(lambda user: Notification.objects.filter(user=user, rea
 
 
 def mark_read(user: User, pk: int | None = None) -> None:
-    """Mark one of the person's notifications as read, or all of them."""
     rows = Notification.objects.of(user).filter(read_at=None)
     (rows if pk is None else rows.filter(pk=pk)).update(read_at=timezone.now())

@@ -1,5 +1,3 @@
-"""Notifications of one person."""
-
 from typing import ClassVar
 
 from django.conf import settings

@@ -1,5 +1,3 @@
-"""Addresses of a person's notifications."""
-
 from django.urls import URLPattern, path
 
 from curation.notifications import views

@@ -1,5 +1,3 @@
-"""URLs of the pages of predictions and clusters."""
-
 from django.urls import path
 
 from curation.predictions.approval import views

@@ -1,6 +1,6 @@
 """Rights in a project. Every page and API call of a project passes `enter`; non-members get 404."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Concatenate, ParamSpec
@@ -10,7 +10,9 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import get_script_prefix, resolve
+from django.views.decorators.http import require_http_methods
 
+from curation.projects.audit import record
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope, Token
 from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
@@ -44,6 +46,10 @@ class Access:
     def require(self, scope: str) -> None:
         if scope not in self.scopes:
             raise NotAllowed(f"This needs the scope `{scope}`. Your role in {self.project.slug} is {self.role}.")
+
+    def record(self, action: str, subject: str, data: Mapping[str, object] | None = None) -> None:
+        """Add a change of theirs to the audit log, in its transaction."""
+        record(actor=self.user, project=self.project, action=action, subject=subject, data=data)
 
 
 # Raises `NotAllowed` where a page does not open with this query for this person.
@@ -114,9 +120,10 @@ _member = Prepared(lambda project, user: Member.objects.filter(project=project, 
 
 
 def project_page(
-    scope: str, *, while_archived: bool = False, refuses: Refusal | None = None
+    scope: str, *methods: str, while_archived: bool = False, refuses: Refusal | None = None
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
-    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument.
+    """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument, and
+    one of the `methods`; without any, every method is allowed.
 
     `refuses` is the rule by which the view refuses some people or queries: links that it refuses are not offered.
     """
@@ -128,8 +135,9 @@ def project_page(
             access = enter(request, slug, scope, while_archived=while_archived)
             return view(request, access, *args, **kwargs)
 
-        page.__dict__ |= {"scope": scope, "refuses": refuses}  # decorators around it keep them
-        return page
+        limited = require_http_methods(methods)(page) if methods else page
+        limited.__dict__ |= {"scope": scope, "refuses": refuses}  # decorators around it keep them
+        return limited
 
     return decorate
 

@@ -126,8 +126,6 @@ class Project(Removable):
 
 
 class RemovableRow(Removable):
-    """A row of a project that can be archived and deleted by itself."""
-
     project = models.ForeignKey(Project, models.CASCADE, related_name="%(class)ss")
 
     class Meta:
@@ -187,7 +185,6 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         return self.filter(accepted_at=None, expires_at__gt=timezone.now(), project__deleting_at=None)
 
     def waiting_for(self, user: AbstractBaseUser) -> "InvitationQuerySet":
-        """The pending invitations for this user's name, with their projects."""
         return self.pending().filter(username=user.get_username()).select_related("project", "invited_by")
 
 
@@ -266,7 +263,6 @@ class Token(models.Model):
 
 class ServiceAccountQuerySet(models.QuerySet["ServiceAccount"]):
     def listed(self, project: Project) -> "ServiceAccountQuerySet":
-        """A project's service accounts with their users and roles."""
         rows = self.filter(project=project).select_related("user", "created_by")
         return rows.prefetch_related("user__memberships")
 

@@ -1,5 +1,3 @@
-"""Addresses of the projects pages."""
-
 from django.urls import path
 
 from curation.projects.instructions import views as instruction_views

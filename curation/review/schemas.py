@@ -1,5 +1,3 @@
-"""Requests and responses of the review calls."""
-
 from typing import Annotated, Literal
 
 from django.http import HttpRequest
@@ -166,8 +164,7 @@ class DecisionOut(Out):
     comment: str = Field(examples=[""])
     preference: NotEmpty = Field(examples=["right"])
     pick: NotEmpty = Field(
-        description="The picked side: candidate (challenger), opponent (king) or draw",
-        examples=["candidate"],
+        description="The picked side: candidate (challenger), opponent (king) or draw", examples=["candidate"]
     )
     reviewer: Username = Field(examples=["demo"])
     seconds: float | None = Field(examples=[12.5])

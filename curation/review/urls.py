@@ -1,5 +1,3 @@
-"""Addresses of the review pages."""
-
 from django.urls import path
 
 from curation.review.agreement import views as agreement_views

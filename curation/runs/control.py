@@ -109,10 +109,7 @@ def _move(
     with transaction.atomic():
         if Run.objects.filter(pk=run.pk, state__in=states).update(**changes) != 1:
             run.refresh_from_db()
-            raise Conflict(
-                f"A run that {_STANDS[RunState(run.state)]} cannot be {_VERBS[verb]}.",
-                code="wrong_state",
-            )
+            raise Conflict(f"A run that {_STANDS[RunState(run.state)]} cannot be {_VERBS[verb]}.", code="wrong_state")
         RunEvent.objects.create(run=run, message=message)
         record(actor=user, project=run.project, action=f"run.{verb}", subject=f"{run.kind} {run.pk}")
         run.refresh_from_db()

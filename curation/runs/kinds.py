@@ -118,6 +118,13 @@ class Stage(Protocol):
     def plan(self, run: Run) -> Iterable[PlannedItem]: ...
 
 
+class StageOf(Generic[P]):
+    """The parameters of the run, which most stages need."""
+
+    def __init__(self, params: P) -> None:
+        self._params = params
+
+
 @runtime_checkable
 class LastingStage(Stage, Protocol):
     """A stage whose items do not depend on each other: those that are done stay done and counted when failed items of

@@ -73,8 +73,7 @@ def launch(
 def _nothing_to_do(kind: Kind[Any], params: dict[str, Any]) -> Invalid:
     if not params.get("filter"):
         return Invalid(f"There is nothing to work on yet. {kind.needs}".rstrip())
-    detail = "Nothing matches this filter. Change it, or leave it empty to take everything."
-    return Invalid(detail, errors=[FieldError("params.filter", detail)])
+    return Invalid.at("params.filter", "Nothing matches this filter. Change it, or leave it empty to take everything.")
 
 
 def require_scopes(access: Access, kind: str, params: Mapping[str, Any]) -> None:

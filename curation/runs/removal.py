@@ -39,7 +39,7 @@ def archive_row(*, access: Access, row: RemovableRow, label: str, archived: bool
         if rows.update(archived_at=timezone.now() if archived else None) != 1:
             raise Conflict(f"The {label} is {'already' if archived else 'not'} archived.", code="wrong_state")
         action = f"{noun}.archive" if archived else f"{noun}.unarchive"
-        record(actor=access.user, project=access.project, action=action, subject=label)
+        access.record(action, label)
     row.refresh_from_db()
 
 

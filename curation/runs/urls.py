@@ -1,5 +1,3 @@
-"""Addresses of the runs pages."""
-
 from django.urls import URLPattern, path, re_path
 
 from curation.runs.pages import views

@@ -120,8 +120,6 @@ def _with_axes(rows: ScenarioQuerySet, groups: Groups) -> ScenarioQuerySet:
 
 @named_list("scenarios", page="scenario-list")
 class ScenarioList(ScenarioFilter, ListParams):
-    """The parameters of the list of scenarios."""
-
     sorts: ClassVar[Sequence[str]] = ("-id", "id", "name", "-name", "kept_rate", "-kept_rate")
     beside: ClassVar[frozenset[str]] = ListParams.beside | {"full"}
 

@@ -1,5 +1,3 @@
-"""Addresses of the scenarios pages."""
-
 from django.urls import URLPattern, path
 
 from curation.scenarios.editor import views as editor_views

@@ -174,7 +174,6 @@ class TrajectoryFilter(RowFilter):
 
 
 def _advantages_of(group: Sequence[str]) -> models.QuerySet[StepAdvantage]:
-    """The advantages of a trajectory's steps with one of the verdicts."""
     own = StepAdvantage.objects.filter(value__trajectory=models.OuterRef("pk"))
     return own.filter(verdict__in=group) | own.useless() if USELESS in group else own.filter(verdict__in=group)
 
@@ -208,8 +207,6 @@ def _with_axes(group: Sequence[str]) -> models.QuerySet[Scenario]:
 
 @named_list("trajectories", page="trajectory-list")
 class TrajectoryList(TrajectoryFilter, ListParams):
-    """The parameters of the list of trajectories."""
-
     sorts: ClassVar[Sequence[str]] = ("-id", "id", "-commands", "commands")
     beside: ClassVar[frozenset[str]] = ListParams.beside | {"full"}
 
@@ -222,8 +219,6 @@ class TrajectoryList(TrajectoryFilter, ListParams):
 
 @named_list("pairs", page="pair-list")
 class PairList(ListParams):
-    """The parameters of the list of pairs."""
-
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"scenario": "scenario_id", "strategy": "strategy"}
 

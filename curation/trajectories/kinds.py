@@ -40,7 +40,7 @@ from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import EpisodeParams, RolloutStage
 from curation.trajectories.shorten.stage import ShortenStage, rows_to_shorten, shorten_figures
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -67,7 +67,7 @@ class RolloutRun(Kind[RolloutParams]):
             with check():
                 if not matching_scenarios(project, params.filter).exists():
                     detail = "No admitted scenario matches: only scenarios that passed the gate can be rolled out."
-                    raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
+                    raise Invalid.at("params.filter", detail, code="no_scenarios")
             with check():
                 require_sandbox()
 
@@ -203,7 +203,7 @@ class ReplayRun(Kind[ReplayParams]):
                     detail = (
                         "No trajectory matches, so there is nothing to replay. Change the filter, or launch a rollout."
                     )
-                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+                    raise Invalid.at("params.filter", detail, code="no_trajectories")
             with check():
                 require_sandbox()
 
@@ -249,7 +249,7 @@ class ProbeRun(Kind[ProbeParams]):
             with check():
                 if not rows_to_probe(project, params).exists():
                     detail = "No rollout matches, so there is no step to probe. Change the filter, or launch a rollout."
-                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+                    raise Invalid.at("params.filter", detail, code="no_trajectories")
             with check():
                 require_sandbox()
 
@@ -291,7 +291,7 @@ class ShortenRun(Kind[ShortenParams]):
             with check():
                 if not rows_to_shorten(project, params).exists():
                     detail = "No kept trajectory that matches has a step that a probe of all steps has found useless."
-                    raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+                    raise Invalid.at("params.filter", detail, code="no_trajectories")
             with check():
                 require_sandbox()
 
@@ -333,7 +333,7 @@ class PairsRun(Kind[PairParams]):
         if not trajectories_to_pair(project, params).exists():
             wanted = "import some" if params.source == "trajectories" else "launch a rollout"
             detail = f"No trajectory matches, so there is nothing to pair. Change the filter, or {wanted}."
-            raise Invalid(detail, code="no_trajectories", errors=[FieldError("params.filter", detail)])
+            raise Invalid.at("params.filter", detail, code="no_trajectories")
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
         batches = batches_of(scenarios_with_both(project, params))

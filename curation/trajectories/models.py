@@ -113,11 +113,9 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
         return self.select_related("scenario", "sample", "run", "text").defer("text__exchange")
 
     def to_replay(self) -> "TrajectoryQuerySet":
-        """With everything that a replay needs."""
         return self.select_related("scenario__text", "run", "text").defer("text__exchange")
 
     def with_steps(self) -> "TrajectoryQuerySet":
-        """With the steps alone, for comparing many."""
         unread = ("exchange", "checker_output", "metadata", "document")
         return self.select_related("text").defer(*(f"text__{name}" for name in unread))
 
@@ -567,7 +565,6 @@ class Pair(DependsOnRun):
 
     @property
     def scenario_name(self) -> str:
-        """For pages, as `Trajectory.scenario_name`."""
         return with_signs(self.subject)
 
     @property

@@ -69,7 +69,6 @@ def turns_of(steps: Sequence[Step]) -> list[Turn]:
 
 
 def positions_of(steps: Sequence[Step]) -> list[int]:
-    """Return the position of the step of each turn."""
     return [position for position, step in enumerate(steps) for _ in range(1 + len(_results(step)))]
 
 

@@ -1,5 +1,3 @@
-"""Addresses of the trajectories pages."""
-
 from django.urls import URLPattern, path
 
 from curation.trajectories.pages import fragments, images, views

@@ -22,7 +22,6 @@ def database_now() -> datetime:
 
 
 def database_seconds() -> float:
-    """Return the same as Unix seconds."""
     return database_now().timestamp()
 
 

@@ -52,7 +52,6 @@ class ProblemField(forms.BoundField):
 
     @property
     def own_errors(self) -> list[str]:
-        """Errors of the field as a whole."""
         found = self.form.errors.as_data().get(self.name, ())
         return [text for error in found if not isinstance(error, PartError) for text in error.messages]
 
@@ -148,7 +147,6 @@ class ProblemForm(forms.Form):
 
     @property
     def status(self) -> int:
-        """The HTTP status of the page with this form."""
         if self.problem is not None:
             return self.problem.status
         return 422 if self.errors else 200

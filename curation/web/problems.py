@@ -68,6 +68,11 @@ class Problem(Exception):
         self.retry_after = retry_after
 
     @classmethod
+    def at(cls, path: str, detail: str, *, code: str = "") -> Self:
+        """Refuse one field; its error is the detail."""
+        return cls(detail, code=code, errors=[FieldError(path, detail)])
+
+    @classmethod
     def fields(cls, errors: Sequence[FieldError], *, code: str = "") -> Self:
         """Refuse these fields; the detail names the first five."""
         return cls("; ".join(map(str, errors[:5])), code=code, errors=errors)

@@ -114,7 +114,7 @@ def _words_of(info: FieldInfo) -> list[str]:
     return [str(word) for word in found] if isinstance(found, list) else []
 
 
-def _plain(kind: Any) -> Any:
+def plain_type(kind: Any) -> Any:
     """Return the type without None, and without its rules."""
     if type(None) in get_args(kind):
         kind = next(one for one in get_args(kind) if one is not type(None))
@@ -122,12 +122,11 @@ def _plain(kind: Any) -> Any:
 
 
 def field_of(info: FieldInfo, value: Any) -> forms.Field:
-    """Return the form field of a schema's field, with `value` in it."""
     shown: dict[str, Any] = {"label": info.title or None, "help_text": quoted(info.description or ""), "initial": value}
     if own := next((deepcopy(one) for one in info.metadata if isinstance(one, forms.Field)), None):
         own.__dict__ |= {name: own.__dict__[name] or shown[name] for name in shown}
         return own
-    kind, needed = _plain(info.annotation), info.is_required()
+    kind, needed = plain_type(info.annotation), info.is_required()
     if get_origin(kind) is Literal:
         words = get_args(kind)
         return forms.TypedChoiceField(

@@ -1,5 +1,3 @@
-"""Parts of the requests and responses of every app."""
-
 import re
 from decimal import Decimal
 from functools import cache

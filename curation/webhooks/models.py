@@ -1,5 +1,3 @@
-"""Webhooks and their deliveries."""
-
 from typing import ClassVar
 
 from django.conf import settings

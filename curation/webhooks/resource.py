@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
 from ninja import Query, Schema
 from pydantic import Field
 
@@ -178,8 +177,7 @@ class WebhookForm(SchemaForm[WebhookIn]):
             refuse_private(self.cleaned_data["url"], WEBHOOKS)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def webhook_list(request: HttpRequest, access: Access) -> HttpResponse:
     form = WebhookForm(request.POST or None)
     created = None
@@ -202,8 +200,7 @@ def _page(request: HttpRequest, access: Access, form: WebhookForm, created: Webh
     return render(request, "webhooks/list.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def webhook_test(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """Send a test event now; its outcome is the first row of the deliveries."""
     sent = send_test(webhooks.one(access, pk), user=access.user)
@@ -214,15 +211,13 @@ def webhook_test(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return redirect("webhook-list", access.project.slug)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def webhook_rotate(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The new secret is shown only in this response."""
     return _page(request, access, WebhookForm(), webhooks.rotate(access, webhooks.one(access, pk)))
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def webhook_delete(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     webhooks.delete(access, webhooks.one(access, pk))
     return redirect("webhook-list", access.project.slug)

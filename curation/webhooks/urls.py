@@ -1,5 +1,3 @@
-"""Addresses of the webhooks pages."""
-
 from django.urls import URLPattern, path
 
 from curation.webhooks import resource as views

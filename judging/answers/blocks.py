@@ -11,8 +11,6 @@ _HEREDOC = re.compile(r"(?<![<\w])<<(?P<dash>-?)\s*(?P<quote>['\"\\]?)(?P<word>[
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced shell block: its script, and where that script starts and ends in the answer."""
-
     script: str
     start: int
     end: int

@@ -20,10 +20,7 @@ FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
 # they count at the beginning only.
 _THINK = r"(?:[a-z]{1,20}:)?think(?:ing)?"
 _TOLD = r"thoughts?|reasoning|reflection|analysis|scratch_?pad|(?:inner|internal)_(?:monologue|thoughts?)"
-OPENS_THINKING, ENDS_THINKING = (
-    rf"(?i:<{_THINK}>|\[THINK\]|◁think▷)",
-    rf"(?i:</{_THINK}>|\[/THINK\]|◁/think▷)",
-)
+OPENS_THINKING, ENDS_THINKING = (rf"(?i:<{_THINK}>|\[THINK\]|◁think▷)", rf"(?i:</{_THINK}>|\[/THINK\]|◁/think▷)")
 OPENS_TOLD, ENDS_TOLD = rf"(?i:<(?:{_TOLD})>)", rf"(?i:</(?:{_TOLD})>)"
 _MARK = re.compile(
     rf"(?P<opening>{OPENS_THINKING})|(?P<closing>{ENDS_THINKING})|(?P<told>{OPENS_TOLD})|(?P<told_end>{ENDS_TOLD})"

@@ -81,7 +81,7 @@ class Containment:
         )
         number = self._tasks.setdefault(task, len(self._tasks))
         if len(asked) >= SHORT:
-            self._add_unit(number, asked, _size(asked))
+            self._add_unit(number, asked, LONG if len(asked) >= SHORT_BELOW else SHORT)
         is_all = len(asked) >= SHORT and named == asked
         if not is_all and len(named) >= FEWEST_WORDS and len(answer) >= FEWEST_OF_ANSWER:
             self._add_unit(number, named, min(SHORT, len(named)), " ".join(answer))
@@ -194,10 +194,6 @@ def _between(mark: re.Match[str]) -> str:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
-
-
-def _size(words: Sequence[str]) -> int:
-    return LONG if len(words) >= SHORT_BELOW else SHORT
 
 
 def _grams(ids: Ids, size: int) -> tuple[Ids, NDArray[np.int64]]:

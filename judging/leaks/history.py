@@ -100,7 +100,6 @@ class HistoryText:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of the history's words."""
         return frozenset(stem(word) for word in set(re.findall(r"[a-z]{3,}", self.lower)))
 
     @cached_property

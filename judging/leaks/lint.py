@@ -82,9 +82,7 @@ class LeakReport:
 def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -> LeakReport:
     """Check one answer without its thinking against the record that its author should not have seen."""
     case = Case(
-        unglued(answer),
-        HistoryText("\n".join(history), repository_words(record.instance_id)),
-        record_text(record),
+        unglued(answer), HistoryText("\n".join(history), repository_words(record.instance_id)), record_text(record)
     )
     leaked: list[LeakedToken] = []
     checkable = 0

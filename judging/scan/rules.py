@@ -16,13 +16,7 @@ from judging.scan.control_text import CONTROLS, find_control_text
 from judging.scan.known import LONG_RUN, find_known_secrets
 from judging.scan.likely import CAPITALS, DIGITS, is_not_ascii, never, run_of
 from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
-from judging.scan.placeholders import (
-    is_placeholder,
-    is_random,
-    is_sample_address,
-    is_service_user,
-    is_trivial_password,
-)
+from judging.scan.placeholders import is_placeholder, is_random, is_sample_address, is_service_user, is_trivial_password
 
 Kind = Literal["secret", "pii", "control"]
 SECRET: Kind

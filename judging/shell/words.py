@@ -26,7 +26,6 @@ class Token:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the blank-separated words of `text`."""
     return frozenset(text.split())
 
 

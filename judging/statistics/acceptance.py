@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from judging.panel.scoring import DuelScore
-from judging.statistics.controls import ControlFigures
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
+from judging.statistics.judges.controls import ControlFigures
 from judging.statistics.paired import Said
 
 # A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judging.statistics.controls import cohens_kappa
+from judging.statistics.judges.controls import cohens_kappa
+from judging.statistics.judges.readings import Floats
 from judging.statistics.rates import Interval, wilson
-from judging.statistics.readings import Floats
 
 # With fewer samples an interval covers most of the scale, so no figure is given.
 ENOUGH = 10
@@ -31,7 +31,7 @@ class Agreement:
 
 
 def pair_agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
-    """Return Cohen's κ of two people's values for the same samples (`judging.statistics.controls.cohens_kappa`)."""
+    """Return Cohen's κ of two people's values for the same samples (`judging.statistics.judges.controls`)."""
     same = sum(one == two for one, two in pairs)
     if len(pairs) < ENOUGH:
         return Agreement(len(pairs), same, None, None)

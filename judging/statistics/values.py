@@ -21,10 +21,6 @@ class Verdict(StrEnum):
     ALIKE = "alike"
     OPEN = "open"
 
-    @property
-    def is_decided(self) -> bool:
-        return self in (Verdict.BETTER, Verdict.WORSE, Verdict.ALIKE)
-
 
 @dataclass(frozen=True, slots=True)
 class Value:

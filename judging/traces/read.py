@@ -114,7 +114,6 @@ def _calls_model(span: Span) -> bool:
 
 
 def _span(span: Span) -> list[Generation] | None:
-    """Return the generations of a span, or None if it is no model call."""
     if not _calls_model(span):
         return None
     gen_ai, llm = (_object(span.attributes.get(name)) for name in ("gen_ai", "llm"))

@@ -91,7 +91,6 @@ def _is_span(value: object) -> bool:
 
 
 def trace_of(row: Json) -> str:
-    """Return the id of the trace of a span, log record or observation, or ''."""
     context = row.get("context")
     named: Json = context if isinstance(context, Mapping) else {}
     trace = row.get("traceId") or row.get("trace_id") or named.get("trace_id") or named.get("traceId")
@@ -130,7 +129,6 @@ def _error(row: Json) -> str:
 
 
 def _text(row: object, *names: str) -> str:
-    """Return the first of the values that is there, as text."""
     given: Json = row if isinstance(row, Mapping) else {}
     return next((str(given[name]) for name in names if given.get(name)), "")
 

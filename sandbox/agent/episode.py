@@ -92,7 +92,6 @@ class Episode:
 
 
 def outcome_of(terminal: str, *, expected: str, passed: bool) -> str:
-    """Return the outcome of an episode that ended in a terminal."""
     if terminal != expected:
         return "wrong_terminal"
     if not passed:
@@ -255,7 +254,6 @@ class _Agent:
         self._exchange.append(message)
 
     def episode(self, outcome: str, *, error: str = "") -> Episode:
-        """Return the episode so far, with this outcome."""
         return Episode(
             outcome=outcome,
             turns=tuple(self._turns),

@@ -11,16 +11,7 @@ from dataclasses import dataclass, replace
 from sandbox.agent.environment import Environment, Observation, Step
 from sandbox.agent.episode import Complete
 from sandbox.agent.openenv import HIGHEST_REWARD, tool_result, visible, visible_text
-from sandbox.agent.played import (
-    TASK,
-    TASK_TEXT,
-    TIER,
-    AskedTask,
-    Confirmation,
-    TaskFacts,
-    compare_tasks,
-    said_task,
-)
+from sandbox.agent.played import TASK, TASK_TEXT, TIER, AskedTask, Confirmation, TaskFacts, compare_tasks, said_task
 from sandbox.errors import OtherTask
 
 # Names that servers use. The first one with a value counts.
@@ -118,13 +109,7 @@ class LiveEpisode:
 
 
 async def run_live_episode(
-    *,
-    environment: Environment,
-    complete: Complete,
-    prompt: LivePrompt,
-    rules: Rules,
-    max_steps: int,
-    asked: AskedTask,
+    *, environment: Environment, complete: Complete, prompt: LivePrompt, rules: Rules, max_steps: int, asked: AskedTask
 ) -> LiveEpisode:
     """Run one episode. Raises `OtherTask` if the server says that it plays another task than the one asked for, before
     the model is called or at a later step. `SandboxFailed` and exceptions of `complete` are not caught: the caller

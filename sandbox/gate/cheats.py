@@ -207,11 +207,7 @@ def believed(source: str, fixture: Entry, changes: Changes, stuffing: str) -> It
         for path, change in changes.items()
         if change.after is not None and change.after.kind == "file"
     }
-    pairs = {
-        "emptied": Entry("file"),
-        "removed": None,
-        "filled with the same foreign text": _file(stuffing),
-    }
+    pairs = {"emptied": Entry("file"), "removed": None, "filled with the same foreign text": _file(stuffing)}
     for says, entry in pairs.items() if results else ():
         edits: dict[str, Entry | None] = {
             path: entry and replace(entry, mode=old.mode) for path, old in results.items() if old

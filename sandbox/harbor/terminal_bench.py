@@ -109,10 +109,7 @@ def _environment(files: Files) -> dict[str, TaskFile]:
     context, name = (
         (build, DOCKERFILE)
         if isinstance(build, str)
-        else (
-            build.get("context", "."),
-            build.get("dockerfile", DOCKERFILE),
-        )
+        else (build.get("context", "."), build.get("dockerfile", DOCKERFILE))
     )
     if str(context).rstrip("/") not in (".", "") or name not in files:
         raise TaskRefused([(COMPOSE, f"{name} is not in the folder of the task, from which it must be built")])

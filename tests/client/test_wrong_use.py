@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 import winnow_client as client
 from tests.contract import example, operations
+from tests.serving import serving, url_of
 from winnow_client import command
 from winnow_client.rows import query
 
@@ -39,15 +39,8 @@ def site_that_answers(*answers: Answer) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             """The test looks at `asked`."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as server:
+        yield url_of(server), asked
 
 
 def answer(body: object, **headers: str) -> Answer:
@@ -113,8 +106,7 @@ def test_a_path_can_be_given_as_the_site_gives_it(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "use",
-    [lambda project: project.decide("132", "approve"), lambda project: project.evaluate("tuned", split="1")],
+    "use", [lambda project: project.decide("132", "approve"), lambda project: project.evaluate("tuned", split="1")]
 )
 def test_one_text_is_no_list(use: Callable[[client.Project], object]) -> None:
     """The letters of an id would be the ids of other samples."""

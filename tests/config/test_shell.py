@@ -45,10 +45,7 @@ def test_the_palette_has_the_pages_that_the_sidebar_has_not(client: Client) -> N
     project = make_project("acme")
     client.force_login(make_member(project, role=Role.REVIEWER))
     pages = re.findall(r'<a href="([^"]+)" data-page>([^<]+)</a>', client.get("/p/acme/").content.decode())
-    assert ("/p/acme/samples/flags/", "Flags") in pages and (
-        "/p/acme/settings/members/",
-        "Settings: Members",
-    ) in pages
+    assert ("/p/acme/samples/flags/", "Flags") in pages and ("/p/acme/settings/members/", "Settings: Members") in pages
     assert {"Agreement", "Import", "Settings: Audit log"}.isdisjoint(label for _, label in pages)
     assert all(client.get(url).status_code == 200 for url, _ in pages)
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.deploy.containers import eventually, free_port
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel
+from tests.serving import serving
 
 INVITATION = "secret-of-an-invitation"
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,12 +47,8 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 def receiver() -> Iterator[tuple[str, dict[str, list[bytes]]]]:
     """Host and port of a server on loopback, and the bodies posted to it."""
     posted: dict[str, list[bytes]] = defaultdict(list)
-    handler = type("Handler", (Receiver,), {"posted": posted})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}", posted
-    server.shutdown()
-    server.server_close()
+    with serving(Receiver, posted=posted) as server:
+        yield f"127.0.0.1:{server.server_port}", posted
 
 
 def _environment(folder: Path, **settings: str) -> dict[str, str]:

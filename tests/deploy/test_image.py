@@ -15,12 +15,7 @@ from tests.deploy.containers import Installation, build_image, docker, eventuall
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
 from tests.parts import missing
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.docker,
-    pytest.mark.redis,
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.redis, pytest.mark.timeout(900)]
 
 PASSWORD = "a-password-of-this-test"
 WORKER = ("celery", "--app", "config", "worker", "--concurrency", "1", "--loglevel", "INFO", "--queues")

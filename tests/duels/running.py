@@ -14,10 +14,10 @@ from curation.duels.score.models import Score
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
-from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
-from curation.runs.models import LIVE, Run
+from curation.runs.models import Run
 from judging.answers.facts import answer_facts
+from tests.driving import end
 from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
 
 DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
@@ -151,16 +151,6 @@ def start(project: Project, kind: str = "duel", **params: Any) -> Run:
     if kind == "duel":
         params = {"king_model": "king", "challenger_model": "challenger", **params}
     return launch(project=project, kind=kind, params=params, user=None)
-
-
-def end(run: Run) -> Run:
-    """Drive a run like a worker, shard by shard, until it ends."""
-    for _ in range(20):
-        drive(run.pk)
-        run.refresh_from_db()
-        if run.state not in LIVE:
-            return run
-    raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
 
 
 def run_to_end(project: Project, kind: str = "duel", **params: Any) -> Run:

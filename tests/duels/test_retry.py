@@ -8,7 +8,8 @@ from curation.llm.client.completion import Request
 from curation.llm.client.errors import Refused
 from curation.runs.control import retry_failed
 from curation.runs.models import Call, Item, Run
-from tests.duels.running import Models, default_reply, end, make_arena, run_to_end
+from tests.driving import end
+from tests.duels.running import Models, default_reply, make_arena, run_to_end
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNTED = ("items_total", "items_done", "items_failed", "items_skipped", "tokens_in", "tokens_out", "cost")

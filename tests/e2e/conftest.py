@@ -10,7 +10,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, StorageState
+from pytest_django.live_server_helper import LiveServer
 
+from curation.projects.models import Project
+from tests.factories import make_member, make_project
 from tests.product import Product
 
 
@@ -123,3 +126,14 @@ def open_tab(browser: Browser, product: Product, signed_in: StorageState) -> Ite
     for context in contexts:
         context.close()
     assert [line for tab in tabs for line in tab.wrong] == []
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_project("billing", name="Billing")
+
+
+@pytest.fixture
+def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
+    with tab_of(browser, live_server, make_member(project)) as page:
+        yield page

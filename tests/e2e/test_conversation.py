@@ -1,22 +1,13 @@
 """A person at an imported run, in real Chromium and by keys: reading it, marking its steps, and approving a part."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
 from curation.projects.models import Project
 from curation.trajectories.models import Trajectory, TrajectoryText
-from tests.e2e.conftest import tab_of
-from tests.factories import called, make_imported, make_member, make_project
+from tests.factories import called, make_imported
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture
@@ -26,12 +17,6 @@ def row(project: Project) -> Trajectory:
     row = make_imported(project, called("ls", "a.csv"), called("cat big.log", "line of a log\n" * 2000), *long)
     make_imported(project, called("ls", "a.csv"), called("uname", "Linux"))
     return row
-
-
-@pytest.fixture
-def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    with tab_of(browser, live_server, make_member(project)) as page:
-        yield page
 
 
 def press(tab: Page, *keys: str) -> None:

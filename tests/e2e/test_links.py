@@ -11,7 +11,7 @@ from curation.projects.models import Member, Preferences, Project, Role
 from curation.review.models import Decision, Lease
 from curation.samples.models import SavedView
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project, make_trajectory, set_history
+from tests.factories import make_duel, make_member, make_trajectory, set_history
 from tests.review.rows import sample_of
 from tests.waiting import until
 
@@ -26,11 +26,6 @@ SELECT = """(pre, words) => {
     getSelection().removeAllRanges();
     getSelection().addRange(range);
 }"""
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture

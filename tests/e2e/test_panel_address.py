@@ -1,16 +1,13 @@
 """The open panel is in the address: Back closes it, and the link opens it."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
 from curation.projects.models import Project
-from tests.e2e.conftest import tab_of
 from tests.e2e.test_review import duels
-from tests.factories import make_member, make_project
+from tests.factories import make_project
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -18,12 +15,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 @pytest.fixture
 def project() -> Project:
     return make_project("billing", settings_json={"review": {"blind": False}})
-
-
-@pytest.fixture
-def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    with tab_of(browser, live_server, make_member(project)) as page:
-        yield page
 
 
 def test_back_closes_the_panel_and_its_link_opens_it(tab: Page, project: Project) -> None:

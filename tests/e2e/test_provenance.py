@@ -16,14 +16,9 @@ from curation.web.text.figures import money
 from tests.e2e.conftest import tab_of
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.exports.provenance.test_trace import make_call, make_item, traced_sample
-from tests.factories import make_member, make_project, make_scenario, make_trajectory
+from tests.factories import make_member, make_scenario, make_trajectory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture

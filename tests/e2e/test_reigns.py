@@ -18,7 +18,7 @@ from pytest_django.live_server_helper import LiveServer
 from curation.projects.models import Project
 from curation.runs.engine import dispatch
 from curation.runs.models import Run
-from tests.duels.running import end
+from tests.driving import end
 from tests.e2e.conftest import Watched
 from tests.factories import make_endpoint, make_project, make_user
 from tests.imports.bringing import bring

@@ -12,18 +12,13 @@ from curation.review.bulk.decide import decide_selected
 from curation.review.models import Decision, Draft, Lease, Pick, Revision
 from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project, make_scenario, make_trajectory, set_history
+from tests.factories import make_duel, make_member, make_scenario, make_trajectory, set_history
 from tests.review.rows import access_of, sample_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # Messages of the console about a refusal and a lost connection.
 EXPECTED = ("412", "ERR_INTERNET", "htmx:sendError", "htmx:afterRequest")
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture

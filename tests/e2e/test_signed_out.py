@@ -13,17 +13,12 @@ from curation.review.models import Decision, Draft, Revision
 from curation.samples.models import Sample
 from curation.scenarios.models import Scenario
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project
+from tests.factories import make_duel, make_member
 from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 EXPECTED = ("401", "404 (Not Found)", "403", "500", "ERR_INTERNET", "htmx:", "draft/", "Response Status", "422")
 PROXY = "<html><body><form id='proxy'>Accept the terms of this network</form></body></html>"
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture

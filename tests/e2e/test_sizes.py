@@ -1,15 +1,11 @@
 """The review page at every size, and answers in their form."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
 from curation.projects.models import Project
-from tests.e2e.conftest import tab_of
 from tests.e2e.test_review import at, press
-from tests.factories import make_duel, make_member, make_project
+from tests.factories import make_duel, make_project
 from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -32,12 +28,6 @@ BOXES = """() => {
 @pytest.fixture
 def project() -> Project:
     return make_project("billing", settings_json={"data": {"kind": "chat"}})
-
-
-@pytest.fixture
-def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    with tab_of(browser, live_server, make_member(project)) as page:
-        yield page
 
 
 def test_answers_never_overlap_from_a_phone_to_4k(tab: Page, project: Project) -> None:

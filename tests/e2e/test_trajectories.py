@@ -12,14 +12,9 @@ from curation.review.models import Decision
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Trajectory
 from tests.e2e.conftest import tab_of
-from tests.factories import make_member, make_project, make_scenario, make_trajectory, make_turns
+from tests.factories import make_member, make_scenario, make_trajectory, make_turns
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture

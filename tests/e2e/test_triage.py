@@ -18,7 +18,7 @@ from curation.projects.models import Project
 from curation.review.models import Action, Decision, Pick
 from curation.samples.models import Sample, Status
 from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project
+from tests.factories import make_duel, make_member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # Messages of the console about the lost network and the server that is away.
@@ -58,11 +58,6 @@ class Server:
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(40)
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
 
 
 @pytest.fixture

@@ -1,34 +1,20 @@
 """The page of a sample in real Chromium: where its history begins, and its parts on a narrow screen."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
 from curation.duels.models import Duel
 from curation.projects.models import Member, Project
 from curation.review.models import Draft
 from curation.runs.models import Run
 from curation.samples.models import Sample, SavedView
-from tests.e2e.conftest import tab_of
-from tests.factories import make_duel, make_member, make_project, make_run, set_history
+from tests.factories import make_duel, make_run, set_history
 from tests.review.rows import sample_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def project() -> Project:
-    return make_project("billing", name="Billing")
-
-
-@pytest.fixture
-def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    with tab_of(browser, live_server, make_member(project)) as page:
-        yield page
 
 
 def at(tab: Page, sample: Sample) -> None:

@@ -13,9 +13,9 @@ from curation.evaluations.models import EvaluatedModel, Evaluation, Split
 from curation.imports.sources.stored import store_upload
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
-from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
-from curation.runs.models import LIVE, Run
+from curation.runs.models import Run
+from tests.driving import end
 from tests.exports.pages.test_api import Script
 from tests.factories import make_endpoint, make_member, make_project
 from tests.model_server import ModelServer
@@ -91,16 +91,6 @@ def evaluate(project: Project, split: Split, models: Sequence[str], **params: An
 
 def model_in(evaluation: Evaluation, name: str) -> EvaluatedModel:
     return evaluation.models.select_related("evaluation__run", "evaluation__split__project").get(name=name)
-
-
-def end(run: Run, shards: int = 12) -> Run:
-    """Drives the run as a worker would until it has ended."""
-    for _ in range(shards):
-        drive(run.pk)
-        run.refresh_from_db()
-        if run.state not in LIVE:
-            return run
-    raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
 
 
 def done(script: Script, answer: Any) -> dict[str, Any]:

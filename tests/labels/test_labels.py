@@ -62,10 +62,7 @@ def ask(project: Project) -> Any:
     return add
 
 
-def test_each_kind_of_answer_is_kept_as_given_and_a_wrong_one_is_refused_by_name(
-    project: Project,
-    ask: Any,
-) -> None:
+def test_each_kind_of_answer_is_kept_as_given_and_a_wrong_one_is_refused_by_name(project: Project, ask: Any) -> None:
     ask("error", "label", "wrong file", "no test")
     ask("also", "multi_label", "slow", "unsafe", "long")
     ask("severity", "rating", 1, 2, 3)
@@ -161,10 +158,7 @@ def test_nobody_sees_anothers_answer_before_the_sample_is_decided(project: Proje
     assert [seen_by(caller) for caller in (ann, *others)] == [(1, 1, [str(sample.pk)], 1)] * 5
 
 
-def test_a_blind_reviewer_marks_left_and_right_and_is_not_told_which_is_which(
-    project: Project,
-    ask: Any,
-) -> None:
+def test_a_blind_reviewer_marks_left_and_right_and_is_not_told_which_is_which(project: Project, ask: Any) -> None:
     ask("where", "span", "wrong")
     sample = judged(project, challenger=CHALLENGER)
     access = reviewer_of(project)

@@ -42,21 +42,13 @@ OF_REQUEST = re.compile(
 MARKS = [SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23"]
 MARKS += ["challenger_left", "king_left"]
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
-# The rows that the `pk` of a page names, by the prefix of the URL's name.
-NOUNS = {
-    "sample": "sample_id", "lease": "sample_id", "answer": "sample_id", "history": "sample_id", "duel": "duel_id",
-    "prompt": "prompt_id", "trajectory": "trajectory_id", "run": "run_id", "export": "export_id", "call": "call_id",
-    "scenario": "scenario_id", "split": "split_id", "evaluation": "evaluation_id", "saved": "view_id",
-    "webhook": "webhook_id", "row": "run_id", "deletion": "deletion_id", "reign": "reign_id", "revision": "revision_id",
-    "experiment": "experiment_id", "round": "round_id", "question": "question_id", "flags": "sample_id",
-    "assignment": "assignment_id", "audit": "audit_id", "guarantee": "guarantee_id",
-}  # fmt: skip
-# Parts of an address that say no row, or one of the rows.
+# The row that the `pk` of a page names, by the prefix of the URL's name; of any other prefix it has the same name.
+NOUNS = {**dict.fromkeys(("lease", "answer", "history", "flags"), "sample_id"), "saved": "view_id", "row": "run_id"}
+# Parts of an address that are no row, or a row under another name.
 PARTS = {
     "index": "0", "turn": "0", "part": "env", "noun": "run", "batch": "none", "episode": "episode_id", "call": "1",
-    "suggestion": "suggestion_id", "assignment": "assignment_id", "secret": "none",
-    "invitation_id": "invitation_id", "token_id": "token_id", "username": "username", "name": "judge",
-    "sha256": "sha256", "digest": "sha256", "verb": "cancel", "slug": "slug",
+    "suggestion": "suggestion_id", "assignment": "assignment_id", "secret": "none", "name": "judge",
+    "digest": "sha256", "verb": "cancel",
 }  # fmt: skip
 
 
@@ -100,15 +92,12 @@ def pages(rows: Rows) -> list[tuple[str, str]]:
         (_, parts), *_ = ways[0][0]
         if not isinstance(name, str) or "slug" not in parts or name.startswith(("api-", "openapi-")):
             continue
-        values = {part: NOUNS[name.split("-")[0]] if part == "pk" else PARTS[part] for part in parts}
-        found.append(
-            (
-                name,
-                reverse(
-                    name, kwargs={part: rows.ids.get(key, "1" if part == "pk" else key) for part, key in values.items()}
-                ),
-            )
-        )
+        prefix = name.split("-")[0]
+        keys = {part: PARTS.get(part, part) for part in parts} | {"pk": NOUNS.get(prefix, f"{prefix}_id")}
+        values = {
+            part: rows.ids[keys[part]] if part == "pk" else rows.ids.get(keys[part], keys[part]) for part in parts
+        }
+        found.append((name, reverse(name, kwargs=values)))
     return found
 
 

@@ -148,12 +148,7 @@ def test_an_episode_and_its_evaluation_open_when_its_sample_is_decided(
     assert "8.75" in page(client, "evaluation-episodes", evaluation.pk)
 
 
-LISTS = {
-    "samples": "sample-list",
-    "duels": "duel-list",
-    "trajectories": "trajectory-list",
-    "verdicts": "",
-}
+LISTS = {"samples": "sample-list", "duels": "duel-list", "trajectories": "trajectory-list", "verdicts": ""}
 
 
 @pytest.mark.parametrize("name", LISTS)

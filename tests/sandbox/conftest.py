@@ -12,10 +12,7 @@ from tests.parts import missing
 
 DEFAULT_LIMITS = Limits()
 Opener = Callable[..., Session]
-BACKENDS = [
-    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
-    pytest.param("docker", marks=pytest.mark.docker),
-]
+BACKENDS = [pytest.param("bubblewrap", marks=pytest.mark.bubblewrap), pytest.param("docker", marks=pytest.mark.docker)]
 
 
 @pytest.fixture(params=BACKENDS, scope="module")

@@ -6,9 +6,9 @@ from typing import Any
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.projects.models import Project
-from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
-from curation.runs.models import LIVE, Run
+from curation.runs.models import Run
+from tests.driving import end
 from tests.factories import make_endpoint, make_project
 from tests.sandbox.fake import Answer, FakeSession
 
@@ -68,16 +68,6 @@ def make_stage(*, model: str = "operator-a") -> Project:
 def start(project: Project, kind: str = "rollout", **params: Any) -> Run:
     given = {"model": "operator-a", "samples": 1, **params} if kind == "rollout" else params
     return launch(project=project, kind=kind, params=given, user=None)
-
-
-def end(run: Run) -> Run:
-    """Drives a run as a worker would, shard by shard, until it has ended."""
-    for _ in range(20):
-        drive(run.pk)
-        run.refresh_from_db()
-        if run.state not in LIVE:
-            return run
-    raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
 
 
 def run_to_end(project: Project, kind: str = "rollout", **params: Any) -> Run:

@@ -6,14 +6,7 @@ from django.http import QueryDict
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import StepAdvantage, Trajectory
 from curation.web.problems import Invalid, NotFound, Problem
-from tests.factories import (
-    make_imported,
-    make_project,
-    make_run,
-    make_scenario,
-    make_step_value,
-    make_trajectory,
-)
+from tests.factories import make_imported, make_project, make_run, make_scenario, make_step_value, make_trajectory
 
 pytestmark = pytest.mark.django_db
 

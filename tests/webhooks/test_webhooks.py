@@ -21,6 +21,7 @@ from curation.webhooks.deliver import PAUSES, deliver_due, send_test
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Delivery, Event, Webhook
 from tests.factories import make_bearer, make_project, make_user
+from tests.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -225,14 +226,11 @@ class _Odd(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def odd() -> Iterator[ThreadingHTTPServer]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Odd)
-    server.sent = 0  # type: ignore[attr-defined]
     _Odd.stopped = threading.Event()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    _Odd.stopped.set()
-    server.shutdown()
-    server.server_close()
+    with serving(_Odd) as server:
+        server.sent = 0  # type: ignore[attr-defined]
+        yield server
+        _Odd.stopped.set()
 
 
 def hook_at(project: Project, server: HTTPServer, path: str) -> Webhook:

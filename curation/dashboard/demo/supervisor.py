@@ -18,16 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from curation.dashboard.demo.children import (
-    COMMANDS,
-    HEAPS,
-    ROOT,
-    Child,
-    fork_loaded,
-    fork_once,
-    log_file,
-    start,
-)
+from curation.dashboard.demo.children import COMMANDS, HEAPS, ROOT, Child, fork_loaded, fork_once, log_file, start
 
 GREETING, INSTANCE = "WINNOW_DEMO_GREETING", "WINNOW_INSTANCE"
 STARTS_WITHIN, STOPS_WITHIN = 120.0, 20.0
@@ -181,11 +172,7 @@ def become_supervisor(
     """
     if logs is not None:
         logs.mkdir(exist_ok=True)
-    os.environ |= {
-        INSTANCE: secrets.token_hex(16),
-        "WINNOW_DATA": str(data),
-        "MALLOC_ARENA_MAX": str(HEAPS),
-    }
+    os.environ |= {INSTANCE: secrets.token_hex(16), "WINNOW_DATA": str(data), "MALLOC_ARENA_MAX": str(HEAPS)}
     pids = fork_loaded(logs, lock.close)
     if beside is not None:
         pids.append(fork_once(beside, lock.close))

@@ -206,7 +206,6 @@ def _class(kind: type) -> str:
 
 
 def _fields(kind: type) -> list[str]:
-    """Return the fields of a dataclass or a response, with their types."""
     if issubclass(kind, BaseModel):
         given = {name: field.annotation for name, field in kind.model_fields.items()}
     else:

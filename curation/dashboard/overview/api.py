@@ -1,5 +1,3 @@
-"""The REST calls of the overview's figures, of one project and of several."""
-
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field

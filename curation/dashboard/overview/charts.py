@@ -1,5 +1,3 @@
-"""The charts of the overview."""
-
 from collections.abc import Callable
 from datetime import timedelta
 

@@ -1,6 +1,6 @@
 """The next steps of a project without an export: one per step of the pipeline that it has begun."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
@@ -128,7 +128,7 @@ def checklist_of(access: Access, stats: Stats, start: str = "") -> list[Checklis
         ),
     ]
     first = next(position for position, step in enumerate(steps) if not step.done and step.title != RECORDS)
-    return [_marked(step, position == first) for position, step in enumerate(steps)]
+    return [replace(step, next=position == first) for position, step in enumerate(steps)]
 
 
 def exported(project: Project) -> bool:
@@ -249,7 +249,3 @@ def _step(
     url = reverse(view, args=[access.project.slug]) + query if allowed else ""
     who = {Scope.ADMIN: "An admin", Scope.REVIEW: "A reviewer"}.get(scope, "A curator")
     return ChecklistStep(title, text, done, action, url, "" if allowed else f"{who} of the project does this.")
-
-
-def _marked(step: ChecklistStep, is_next: bool) -> ChecklistStep:
-    return ChecklistStep(step.title, step.text, step.done, step.action, step.url, step.needs, is_next)

@@ -6,10 +6,7 @@ from curation.web.text.chat import Chat
 PROMPT = "agent@host:~$ "
 MESSAGES = (
     ("user", "Header values with a trailing comma are dropped when the response is parsed."),
-    (
-        "assistant",
-        "THOUGHT: the parser splits on commas.\n\n```bash\nsed -n '40,80p' src/headers.py | grep split\n```",
-    ),
+    ("assistant", "THOUGHT: the parser splits on commas.\n\n```bash\nsed -n '40,80p' src/headers.py | grep split\n```"),
     ("user", "E   AssertionError: assert [] == ['a']\n\x1b]0;title\x071 failed, 2 passed in 0.31s"),
 )
 TURNS = (

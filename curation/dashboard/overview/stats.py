@@ -143,11 +143,7 @@ def _count_by(rows: QuerySet[Any], field: str, values: list[str]) -> dict[str, i
 
 
 def _funnel(
-    project: Project,
-    buckets: dict[str, int],
-    statuses: dict[str, int],
-    outcomes: dict[str, int],
-    kept: int,
+    project: Project, buckets: dict[str, int], statuses: dict[str, int], outcomes: dict[str, int], kept: int
 ) -> dict[str, int]:
     # Imported answers are nobody's work here.
     answers = Answer.objects.filter(prompt__project=project, refusal="").exclude(run__kind="import").order_by()

@@ -7,7 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
 from curation.dashboard.demo.builder import upload_sample
 from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, review_pace, score_histogram
@@ -42,8 +42,6 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A count with its label, tone and the list it opens."""
-
     label: str
     tone: str
     count: int
@@ -71,8 +69,7 @@ def project_overview(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/overview/projects.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def overview(request: HttpRequest, access: Access) -> HttpResponse:
     stats = project_stats(access.project, blind=reviews_blind(access))
     # The buckets of those who review blind are counted without pending samples, and open the list of the others.
@@ -108,8 +105,7 @@ def _starts(access: Access, stats: Stats, asked: str) -> tuple[Start, ...]:
     return tuple(start for start in STARTS if start.name == asked) or STARTS
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def start_sample(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """Import the sample rows of a way to begin."""
     start = next((start for start in STARTS if start.name == name), None)
@@ -120,28 +116,24 @@ def start_sample(request: HttpRequest, access: Access, name: str) -> HttpRespons
     return redirect("run-page", access.project.slug, run.pk)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def score_chart(request: HttpRequest, access: Access) -> HttpResponse:
     edges = access.project.settings.thresholds
     return JsonResponse(score_histogram(project_stats(access.project, blind=reviews_blind(access)), edges))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def pace_chart(request: HttpRequest, access: Access) -> HttpResponse:
     return JsonResponse(review_pace(project_stats(access.project, blind=reviews_blind(access))))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def outcome_chart(request: HttpRequest, access: Access) -> HttpResponse:
     url = reverse("trajectory-list", args=[access.project.slug])
     return JsonResponse(outcome_bars(project_stats(access.project, blind=reviews_blind(access)), url))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def model_chart(request: HttpRequest, access: Access) -> HttpResponse:
     """`shown`: cost, latency or errors."""
     if (shown := request.GET.get("shown", "cost")) not in SHOWN:
@@ -149,8 +141,7 @@ def model_chart(request: HttpRequest, access: Access) -> HttpResponse:
     return JsonResponse(model_days(project_stats(access.project, blind=reviews_blind(access)), shown))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def system(request: HttpRequest, access: Access) -> HttpResponse:
     context = {"system": system_state(access.project), "api_path": "/api/v1/ready"}
     return render(request, "dashboard/system/page.html", context)
@@ -163,7 +154,6 @@ def components(request: HttpRequest) -> HttpResponse:
 
 
 def _model_charts(stats: Stats) -> list[tuple[str, str]]:
-    """The charts of models that have something to show, with their titles."""
     days = stats.calls_by_day
     charts = [
         ("cost", "Cost per day", any(Decimal(day["cost"]) for day in days)),

@@ -1,5 +1,3 @@
-"""REST calls for operators: health, readiness, metrics."""
-
 import os
 
 from django.conf import settings

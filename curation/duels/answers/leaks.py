@@ -25,11 +25,7 @@ class Lint:
 
 def lint_answer(text: str, history: Sequence[Mapping[str, object]], record: PullRequest, max_leak: float) -> Lint:
     """Compare an answer with its history and hidden record. A score above `max_leak` sets the flag."""
-    report = lint_leaks(
-        text,
-        [content_of(message) + _calls(message) for message in history],
-        as_record(record),
-    )
+    report = lint_leaks(text, [content_of(message) + _calls(message) for message in history], as_record(record))
     spans: list[Json] = [
         {
             "start": start,

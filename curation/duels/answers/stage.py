@@ -91,15 +91,7 @@ class AnswerStage:
     lasting: ClassVar = True
 
     def __init__(
-        self,
-        side: Side,
-        *,
-        model: str,
-        samples: int,
-        attempts: int,
-        fresh: bool,
-        filter: Json,
-        reader: str | None,
+        self, side: Side, *, model: str, samples: int, attempts: int, fresh: bool, filter: Json, reader: str | None
     ) -> None:
         self.name = side.value
         self._side = side

@@ -1,5 +1,3 @@
-"""The run kind `cascade`, its figures and its section on the run's page."""
-
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal

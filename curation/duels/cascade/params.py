@@ -1,5 +1,3 @@
-"""Parameters of a cascade."""
-
 from pydantic import Field
 
 from curation.duels.params import JudgeParams

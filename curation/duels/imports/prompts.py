@@ -94,13 +94,11 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
 
 
 def _sources(project: Project, hashes: Iterable[str]) -> dict[str, str]:
-    """Return the sources of the project's prompts by content."""
     found = Prompt.objects.of(project).filter(content_hash__in=KeyList(list(hashes))).order_by("-pk")
     return dict(found.values_list("content_hash", "source"))
 
 
 def _taken_offsets(project: Project, source: str, offsets: Sequence[int]) -> dict[int, set[str]]:
-    """Return the contents of existing prompts of a source by offset."""
     taken: dict[int, set[str]] = {}
     if offsets:
         found = Prompt.objects.of(project).filter(source=source, row_offset__range=(min(offsets), max(offsets)))

@@ -161,7 +161,6 @@ def files_of_patch(patch: str) -> list[str]:
 
 
 def _files(value: object) -> list[str]:
-    """Return paths from a list of paths or of objects with one."""
     if value is None:
         return []
     if not isinstance(value, list):

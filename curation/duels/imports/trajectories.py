@@ -14,13 +14,13 @@ from curation.duels.params import Strict
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.runs.kinds import ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Trajectory
 from curation.trajectories.params import matching_trajectories
 from curation.web.ids import find
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 # The source of the prompts. Their row is the id of the trajectory.
 SOURCE = "trajectories"
@@ -39,14 +39,11 @@ class PromptParams(Strict):
     filter: dict[str, Any] = Field({}, description="The trajectories, as their list filters them.")
 
 
-class PromptStage:
+class PromptStage(StageOf[PromptParams]):
     """One item for each trajectory."""
 
     name = "prompts"
     queue = "default"
-
-    def __init__(self, params: PromptParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         rows = matching_trajectories(run.project, self._params.filter).order_by("id").values_list("pk", flat=True)
@@ -75,8 +72,7 @@ def start_prompts(*, access: Access, trajectory: str, steps: Sequence[int] = ())
     row = find(rows, trajectory, "trajectory")
     _, turn_of = conversation_of(row)
     if other := [step for step in steps if step not in turn_of]:
-        detail = f"Step {other[0]} of trajectory {row.pk} is no answer of its agent."
-        raise Invalid(detail, errors=[FieldError("steps", detail)])
+        raise Invalid.at("steps", f"Step {other[0]} of trajectory {row.pk} is no answer of its agent.")
     params = {"filter": {"id": str(row.pk)}, "steps": list(steps)}
     return launch(project=access.project, kind="prompts", params=params, user=access.user)
 

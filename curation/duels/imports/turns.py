@@ -70,9 +70,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         document = read_document(row.value, options.mapping, options.attached)
         turns = [one.start + turn for one in document.conversations for turn in one.turns]
         return TurnRow(
-            row.offset,
-            document,
-            pick_turns(turns, most=options.turns_per_row, seed=options.seed, offset=row.offset),
+            row.offset, document, pick_turns(turns, most=options.turns_per_row, seed=options.seed, offset=row.offset)
         )
 
     def links(self, run: Run) -> Sequence[tuple[str, str]]:

@@ -80,7 +80,6 @@ def duels_where(
 
 
 def controls_of(run: Run) -> list[int]:
-    """Return the ids of the control duels that the run's judges read."""
     known = Duel.everything.of(run.project).exclude(control="").values("pk")
     items = Item.objects.filter(run=run, stage="judge", target_id__in=known)
     return sorted({pk for pk in items.values_list("target_id", flat=True) if pk})

@@ -67,11 +67,7 @@ class JudgePlan:
         return call_params(self.targets[judge], self.panel.params)
 
     def fingerprint(self, judge: str) -> str:
-        params = {
-            **self.params(judge),
-            "show_reference": self.panel.show_reference,
-            "rubric": self.rubric.sha256,
-        }
+        params = {**self.params(judge), "show_reference": self.panel.show_reference, "rubric": self.rubric.sha256}
         return fingerprint("judge", self.targets[judge], self.instructions.sha256, params)
 
     def fingerprints(self) -> dict[str, str]:
@@ -91,8 +87,6 @@ class JudgeJob:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reply of a judge."""
-
     answered: Answered
     verdict: ParsedVerdict | Unparsed
 
@@ -240,10 +234,7 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool)
     }
     # An item that is done again replaces its own verdict, never that of another run.
     Verdict.objects.bulk_create(
-        [Verdict(**key, **columns)],
-        update_conflicts=True,
-        unique_fields=list(key),
-        update_fields=list(columns),
+        [Verdict(**key, **columns)], update_conflicts=True, unique_fields=list(key), update_fields=list(columns)
     )
     if injection and not job.duel.control:
         Duel.everything.filter(pk=job.duel.pk).update(flags=F("flags").bitor(Flag.INJECTION.value))

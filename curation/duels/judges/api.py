@@ -1,5 +1,3 @@
-"""The REST call of judges."""
-
 from django.http import HttpRequest
 from ninja import Query, Router
 

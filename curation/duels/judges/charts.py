@@ -1,5 +1,3 @@
-"""Charts of a panel: each judge's accuracy and bias with intervals, and how far the judges agree."""
-
 from collections.abc import Sequence
 
 from curation.duels.judges.pages import JudgeView

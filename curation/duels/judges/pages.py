@@ -46,8 +46,7 @@ class JudgesQuery(RequestQuery):
             except ValueError:
                 found[name.strip()] = -1.0
             if not 0 <= found[name.strip()] <= MOST_WEIGHT:
-                detail = f"A weight is `dimension=number` from 0 to {MOST_WEIGHT:g}, not {word!r}."
-                raise Invalid(detail, errors=[FieldError("weight", detail)])
+                raise Invalid.at("weight", f"A weight is `dimension=number` from 0 to {MOST_WEIGHT:g}, not {word!r}.")
         return found or None
 
 
@@ -121,7 +120,7 @@ def _check(run: Run, query: JudgesQuery, names: list[str]) -> None:
     dimensions = dimensions_of(run)
     if unknown := sorted(set(query.weights or ()) - set(dimensions)):
         detail = f"The run's rubric has no dimension {', '.join(unknown)}; it has {', '.join(dimensions)}."
-        raise Invalid(detail, errors=[FieldError("weight", detail)])
+        raise Invalid.at("weight", detail)
     if not any((complete(query.weights, dimensions) or {"": 1.0}).values()):
         raise Invalid(
             "All weights are 0. Give at least one dimension more than 0.",

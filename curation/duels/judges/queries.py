@@ -21,8 +21,8 @@ from curation.runs.models import Run
 from curation.web.lists.id_list import IdList
 from judging.panel.scoring import DuelScore, score_duel
 from judging.statistics.acceptance import GateResult, acceptance
-from judging.statistics.controls import Kappa, cohens_kappa
 from judging.statistics.gate import GateDuel
+from judging.statistics.judges.controls import Kappa, cohens_kappa
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,3 @@
-"""Response schemas of judges."""
-
 from dataclasses import asdict
 from typing import Any
 

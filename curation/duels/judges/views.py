@@ -1,12 +1,9 @@
-"""The page of judges."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 
 from curation.duels.judges.charts import accuracy_chart, agreement_chart
 from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
@@ -19,7 +16,7 @@ from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
 from judging.controls.faults import Control
 from judging.panel.rubric import in_order
-from judging.statistics.controls import Kappa
+from judging.statistics.judges.controls import Kappa
 
 
 class Cell(NamedTuple):
@@ -47,8 +44,7 @@ _CONTROLS = (
 )
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", refuses=refuse_undecided)
 def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
     query = JudgesQuery.from_query(request.GET)

@@ -1,5 +1,3 @@
-"""REST calls of duels and of a run's report."""
-
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 

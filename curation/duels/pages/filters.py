@@ -1,5 +1,3 @@
-"""Filters and sort orders of the lists of duels and verdicts."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -16,7 +14,7 @@ from curation.web.ids import find
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
 from curation.web.lists.id_list import IdList
 from curation.web.lists.params import ListParams, named_list
-from curation.web.problems import FieldError, Problem
+from curation.web.problems import Problem
 
 ABOUT_SAID = "; ".join(f"`{word}`: {about}" for word, about in SAID.items())
 ABOUT_PARTS = "; ".join(f"`{word}`: {about}" for word, about in PARTS.items())
@@ -81,7 +79,7 @@ class DuelList(ListParams):
         run = None if self.run is None else find(Run.objects.of(project), self.run, "run")
         if run is not None and self.dimension is not None and self.dimension not in (names := dimensions_of(run)):
             detail = f"`dimension` is one of {', '.join(names)} in run {run.pk}."
-            raise Problem(detail, code="bad_filter", errors=[FieldError("dimension", detail)])
+            raise Problem.at("dimension", detail, code="bad_filter")
         if run is not None and self.judge is not None:
             read = duels_where(run, self.judge, self.said, self.dimension, self.part, controls=bool(self.control))
             duels = duels.filter(pk__in=IdList(read))

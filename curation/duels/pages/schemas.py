@@ -1,5 +1,3 @@
-"""Response schemas of duels."""
-
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any

@@ -1,11 +1,8 @@
-"""Pages of duels: the list and one duel."""
-
 import orjson
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.duels.imports.trajectories import start_prompts
 from curation.duels.models import Duel, Opponent
@@ -23,8 +20,7 @@ from curation.web.lists.pages import chips, list_context, tabs
 from curation.web.problems import Invalid
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DuelList.from_query(request.GET)
     rows = shown_to(access, params.rows(access.project).select_related("prompt", "challenger"))
@@ -43,10 +39,8 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "duels/list.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
-    """The panels that scored duels, and which of them counts."""
     context = {
         "panels": [
             (use, orjson.dumps({"panel": {"counting": use.row.digest}}).decode()) for use in panels_of(access.project)
@@ -57,8 +51,7 @@ def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "duels/panels.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     duel = find(Duel.everything.of(access.project).with_texts().select_related("sample"), pk, "duel")
     look_at_duel(access, duel)
@@ -74,10 +67,8 @@ def duel_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return render(request, "duels/page.html", context)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def trajectory_prompts(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """Make prompts of one step of a trajectory, or of all."""
     step = request.POST.get("step", "")
     try:
         run = start_prompts(access=access, trajectory=pk, steps=[number(step) or 0] if step else [])

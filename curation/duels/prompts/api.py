@@ -1,5 +1,3 @@
-"""REST calls of prompts, their pull-request records and exclusions."""
-
 from django.http import HttpRequest
 from ninja import Query, Router
 

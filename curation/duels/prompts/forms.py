@@ -1,5 +1,3 @@
-"""The form that excludes instances."""
-
 from django import forms
 
 from curation.web.forms import ProblemForm

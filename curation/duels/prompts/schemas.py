@@ -1,5 +1,3 @@
-"""Request and response schemas of prompts, pull-request records and exclusions."""
-
 from datetime import datetime
 from typing import Any
 

@@ -13,8 +13,6 @@ from judging.messages import Message
 
 
 class SharedText(NamedTuple):
-    """The messages of a session, and its tools as JSON."""
-
     messages: Sequence[Message]
     tools: str
 

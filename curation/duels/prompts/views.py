@@ -1,11 +1,8 @@
-"""Pages of prompts: list, one prompt with its history and record, exclusions."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.doubts import clear_doubts
@@ -24,8 +21,7 @@ from curation.web.text.responses import find_response, piece_response, position_
 from curation.web.text.transcript import Position
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = PromptList.from_query(request.GET)
     page = params.page(params.rows(access.project).for_list())
@@ -38,8 +34,7 @@ def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "duels/prompts/list.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     prompt = find(Prompt.objects.of(access.project).for_list().select_related("text__session", "run"), pk, "prompt")
     record = PullRequest.objects.of(access.project).filter(instance_id=prompt.instance_id).select_related("text")
@@ -55,26 +50,22 @@ def prompt_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return render(request, "duels/prompts/page.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def prompt_window(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return window_response(request, _history(access, pk, at=position_in(request)))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def prompt_turn(request: HttpRequest, access: Access, pk: str, index: int) -> HttpResponse:
     return piece_response(request, _history(access, pk), index)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def prompt_find(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return find_response(request, _history(access, pk))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def prompt_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return raw_response(request, _history(access, pk), f"prompt-{pk}")
 
@@ -83,8 +74,7 @@ def _history(access: Access, pk: str, *, at: Position | None = None) -> Chat:
     return history_of(find(Prompt.objects.of(access.project).select_related("text__session"), pk, "prompt"), at=at)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def exclusion_list(request: HttpRequest, access: Access) -> HttpResponse:
     return _exclusion_page(request, access, ExclusionForm())
 
@@ -107,8 +97,7 @@ def _exclusion_page(request: HttpRequest, access: Access, form: ExclusionForm) -
     return render(request, "duels/prompts/exclusions.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def exclusion_set(request: HttpRequest, access: Access) -> HttpResponse:
     """Exclude instances, one per line, or change their reason. A refusal is shown on the form of the exclusions."""
     form = ExclusionForm(request.POST)
@@ -121,8 +110,7 @@ def exclusion_set(request: HttpRequest, access: Access) -> HttpResponse:
     return _exclusion_page(request, access, form)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def exclusion_remove(request: HttpRequest, access: Access) -> HttpResponse:
     ids = request.POST.getlist("instance_id")
     try:
@@ -133,8 +121,7 @@ def exclusion_remove(request: HttpRequest, access: Access) -> HttpResponse:
     return redirect(_back(request, access))
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def record_clear(request: HttpRequest, access: Access) -> HttpResponse:
     """Let challengers use a doubtful record."""
     ids = request.POST.getlist("instance_id")

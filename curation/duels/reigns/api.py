@@ -1,5 +1,3 @@
-"""REST calls of reigns."""
-
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 

@@ -141,13 +141,7 @@ def end_reign(*, access: Access, reign: Reign, reason: str) -> Reign:
         open_ = Reign.objects.filter(pk=reign.pk, ended_at=None)
         if open_.update(ended_at=timezone.now(), ended_by=access.user, end_reason=reason) != 1:
             raise Conflict(f"The reign of {reign.model} has ended already.", code="wrong_state")
-        record(
-            actor=access.user,
-            project=access.project,
-            action="reign.end",
-            subject=str(reign),
-            data={"model": reign.model, "reason": reason},
-        )
+        access.record("reign.end", str(reign), {"model": reign.model, "reason": reason})
     reign.refresh_from_db()
     return reign
 
@@ -162,7 +156,7 @@ def king_by_default(project: Project) -> str:
         reason = (
             f"The endpoint {king.model} of the reigning king was deleted. Name another king_model, or end the reign."
         )
-        raise Invalid(reason, code="king_deleted", errors=[FieldError("params.king_model", reason)])
+        raise Invalid.at("params.king_model", reason, code="king_deleted")
     return king.model
 
 
@@ -183,8 +177,7 @@ def _chosen(run: Run, challenger: str) -> Json:
     verdicts = [v for v in run.result.get("verdicts", ()) if v["challenger"] and _is(v["challenger"], challenger)]
     if not verdicts:
         known = ", ".join(sorted({v["challenger"]["model"] for v in run.result.get("verdicts", ()) if v["challenger"]}))
-        reason = f"Run {run.pk} has no challenger {challenger!r}; it has {known or 'none'}."
-        raise Invalid(reason, errors=[FieldError("challenger", reason)])
+        raise Invalid.at("challenger", f"Run {run.pk} has no challenger {challenger!r}; it has {known or 'none'}.")
     found = [verdict for verdict in verdicts if verdict["accepted"] and verdict["opponent"]["side"] == Side.KING]
     king = reigning(run.project)
     if king is not None and len(found) > 1:
@@ -193,7 +186,7 @@ def _chosen(run: Run, challenger: str) -> Json:
     if len(found) > 1:
         names = ", ".join(f"{v['challenger']['model']} ({v['challenger']['fingerprint'][:16]})" for v in found)
         reason = f"Run {run.pk} accepted several challengers: {names}. Name one by its fingerprint."
-        raise Invalid(reason, errors=[FieldError("challenger", reason)])
+        raise Invalid.at("challenger", reason)
     chosen: Json = (found or verdicts)[0]
     return chosen
 

@@ -1,5 +1,3 @@
-"""Request and response schemas of reigns."""
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime

@@ -4,7 +4,6 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.duels.reigns.crown import crown, end_reign
 from curation.duels.reigns.models import Reign
@@ -22,8 +21,7 @@ class EndForm(ProblemForm):
     reason = forms.CharField(error_messages={"required": "Say why the reign ends."})
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def reign_list(request: HttpRequest, access: Access) -> HttpResponse:
     return _page(request, access)
 
@@ -50,16 +48,14 @@ def _page(request: HttpRequest, access: Access, *, ending: tuple[Reign, ProblemF
     return render(request, "duels/reigns/list.html", context, status=form.status if form else 200)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def reign_crown(request: HttpRequest, access: Access) -> HttpResponse:
     run = find(Run.objects.of(access.project).select_related("project"), request.POST.get("run", ""), "run")
     crown(access=access, run=run, challenger=request.POST.get("challenger", ""))
     return HttpResponseRedirect(reverse("reign-list", args=[access.project.slug]))
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def reign_end(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     reign = find(Reign.objects.filter(project=access.project), pk, "reign")
     form = EndForm(request.POST)

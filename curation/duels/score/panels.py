@@ -81,8 +81,6 @@ def panel_rows(project_id: int, wanted: Iterable[PanelRules]) -> dict[PanelRules
 
 @dataclass(frozen=True, slots=True)
 class PanelUse:
-    """A panel of the project, the number of duels that it scored, their runs, and whether its scores count."""
-
     row: ScorePanel
     duels: int
     runs: tuple[int, ...]

@@ -26,8 +26,6 @@ Reading = tuple[str, str]
 
 
 class VerdictRow(NamedTuple):
-    """The columns of a verdict that a score needs."""
-
     pk: int
     duel_id: int
     judge: str
@@ -152,7 +150,6 @@ class _BasePanel(NamedTuple):
 
 
 def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base], dict[int, _BasePanel]]:
-    """Return the base of each duel that has one, and their panels by id."""
     scores = Score.objects.filter(duel__in=IdList(ids)).order_by("scored_at", "pk")
     if params.run is not None:
         found = _newest(scores.filter(run=int(params.run)))

@@ -34,7 +34,6 @@ class Shown:
 
     @property
     def bucket_choice(self) -> Bucket | None:
-        """The bucket with its label and tone, or None without a score."""
         return Bucket(self.bucket) if self.bucket else None
 
 

@@ -17,7 +17,6 @@ from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import PanelRules, panel_rows, rules
 from curation.duels.score.readings import Reading, Readings, readings_of, verdicts_with
 from curation.projects.models import Project
-from curation.projects.settings.document import ProjectSettings
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import UNSCORED, Flag, Kind, flag_names
@@ -46,8 +45,6 @@ _LEAK, _READ, _UNREAD, _FLIP, _INFRA, _INJECTION = (
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A duel with the score that its panel gave it, and the verdicts that made it."""
-
     duel: DuelFacts
     score: DuelScore
     bucket: str
@@ -95,17 +92,13 @@ def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams 
     panel = replace(panel, weights=complete(panel.weights, dimensions_of(run)))
     duels = duel_facts(ids)
     found = readings_of(run, list(duels), panel, params)
-    limits = _thresholds(run.settings)
+    limits = Thresholds(final=run.settings.thresholds.final, refined=run.settings.thresholds.refined)
     known: dict[tuple[object, ...], PanelRules] = {}
     return [_scored(duels[duel_id], found[duel_id], panel, limits, known) for duel_id in ids if duel_id in duels]
 
 
 def _scored(
-    duel: DuelFacts,
-    found: Readings,
-    panel: Panel,
-    thresholds: Thresholds,
-    known: dict[tuple[object, ...], PanelRules],
+    duel: DuelFacts, found: Readings, panel: Panel, thresholds: Thresholds, known: dict[tuple[object, ...], PanelRules]
 ) -> Scored:
     """`known` are the rules that earlier duels had, since nearly all have the same."""
     asked = {(judge, order) for judge in panel.judges for order in found.orders}
@@ -156,10 +149,6 @@ def _score(made_by: PanelRules, verdicts: Sequence[OrderedVerdict]) -> DuelScore
         min_judges=made_by.min_judges,
         weights=dict(made_by.weights) or None,
     )
-
-
-def _thresholds(settings: ProjectSettings) -> Thresholds:
-    return Thresholds(final=settings.thresholds.final, refined=settings.thresholds.refined)
 
 
 @transaction.atomic

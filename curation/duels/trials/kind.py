@@ -20,7 +20,7 @@ from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, percent
-from judging.statistics.trials import trial
+from judging.statistics.judges.trials import trial
 
 
 class TrialRun(Kind[TrialParams]):

@@ -1,5 +1,3 @@
-"""Responses of trials of judges, and the result that a run keeps."""
-
 from datetime import datetime
 
 from pydantic import Field

@@ -14,12 +14,12 @@ from curation.duels.trials.known import hold_out, known_duels
 from curation.llm.client.completion import Target
 from curation.projects.instructions.texts import digest, instructions_for
 from curation.runs.calls.targets import run_instructions, run_target
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from judging.controls.faults import Control
 from judging.panel.parsing import ParsedVerdict
 from judging.panel.scoring import OrderedVerdict, score_duel
-from judging.statistics.trials import Reading
+from judging.statistics.judges.trials import Reading
 
 BEFORE, AFTER = "before", "after"
 
@@ -46,13 +46,10 @@ class TrialParams(BaseModel):
         return JudgeParams(judges=[self.model], min_judges=1)
 
 
-class TrialStage:
+class TrialStage(StageOf[TrialParams]):
     name = "try"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
-
-    def __init__(self, params: TrialParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]

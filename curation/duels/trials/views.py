@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
 
 from curation.duels.trials.resource import parts_of, trials
 from curation.projects.access import Access, project_page
@@ -13,8 +12,7 @@ from curation.samples.blind import refuse_undecided
 SHOWN = 50
 
 
-@require_GET
-@project_page(Scope.RUN, refuses=refuse_undecided)
+@project_page(Scope.RUN, "GET", refuses=refuse_undecided)
 def trial_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
     rows = trials.shown(access, list(trials.rows(access).order_by("-pk")[:SHOWN]))

@@ -9,16 +9,14 @@ from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
 from judging.controls.faults import Control
 from judging.panel.scoring import score_duel
-from judging.statistics.controls import ControlDuel, ControlFigures, control_figures, outcomes
 from judging.statistics.gate import GateSettings
-from judging.statistics.pairs import JointErrors, pairs_of
-from judging.statistics.readings import JudgedDuel
+from judging.statistics.judges.controls import ControlDuel, ControlFigures, control_figures, outcomes
+from judging.statistics.judges.pairs import JointErrors, pairs_of
+from judging.statistics.judges.readings import JudgedDuel
 
 
 @dataclass(frozen=True, slots=True)
 class OnControls:
-    """`count` control duels that the judges read, each judge's figures on them, and pairs that are wrong together."""
-
     count: int
     figures: Mapping[str, ControlFigures]
     pairs: tuple[JointErrors, ...]

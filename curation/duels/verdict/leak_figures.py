@@ -89,7 +89,6 @@ def leak_words(result: Json) -> str:
 
 
 def leak_lines(result: Json) -> list[str]:
-    """Return the figures in words."""
     return list(_lines(result, result.get("leak_findings") or {}))
 
 

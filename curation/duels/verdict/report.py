@@ -39,8 +39,6 @@ class JudgeRow:
 
 @dataclass(frozen=True, slots=True)
 class SkippedItems:
-    """The items of a stage that were skipped or failed for one reason."""
-
     stage: str
     reason: str
     count: int
@@ -116,7 +114,6 @@ class RunReport:
 
     @property
     def models(self) -> list[tuple[str, str]]:
-        """Return (side, endpoint) of the models that answered in this run."""
         sides = ((name, self.run.params.get(f"{name}_model")) for name in ("king", "challenger"))
         return [(name, str(model)) for name, model in sides if model]
 

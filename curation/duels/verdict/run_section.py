@@ -1,5 +1,3 @@
-"""The section of a duel run's page with its verdict."""
-
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -19,7 +17,6 @@ class BucketLink:
 
 
 def report_section(run: Run) -> dict[str, object]:
-    """Return the context of `duels/verdict/_report.html`."""
     report: RunReport = report_of(run)
     samples = reverse("sample-list", args=[run.project.slug])
     return {

@@ -24,12 +24,12 @@ from curation.web.lists.id_list import IdList
 from curation.web.text.figures import counted
 from judging.panel.scoring import DuelScore
 from judging.statistics.acceptance import GateResult, acceptance
-from judging.statistics.controls import ControlFigures
-from judging.statistics.findings import findings
 from judging.statistics.gate import GateDuel
-from judging.statistics.judges import mean_lengths, summarise
-from judging.statistics.pairs import JointErrors
-from judging.statistics.readings import JudgedDuel, panel_readings
+from judging.statistics.judges.controls import ControlFigures
+from judging.statistics.judges.findings import findings
+from judging.statistics.judges.pairs import JointErrors
+from judging.statistics.judges.readings import JudgedDuel, panel_readings
+from judging.statistics.judges.summary import mean_lengths, summarise
 
 CHUNK = 1000
 MAX_REASONS = 50
@@ -144,7 +144,6 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
 
 
 def _verdict(run: Run, panel: Panel, figures: _Figures | None, controls: Mapping[str, ControlFigures]) -> Json:
-    """Return the verdict on one pair; None for a run without duels."""
     challenger, opponent = figures.pair if figures else (None, None)
     figures = figures or _Figures((REFERENCE, REFERENCE))
     settings = gate_settings(run, min_judges=panel.min_judges)
@@ -226,11 +225,7 @@ def _facts(scored: list[Scored]) -> set[JudgeFacts]:
 
 
 def _judges(
-    run: Run,
-    judged: list[JudgedDuel],
-    names: tuple[str, ...],
-    facts: set[JudgeFacts],
-    known: OnControls,
+    run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts], known: OnControls
 ) -> list[Json]:
     """Return each judge's rates, its unusual habits, the cost of its own calls in this run, the instructions of its
     verdicts, and whether it judged its own family."""

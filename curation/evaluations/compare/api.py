@@ -1,5 +1,3 @@
-"""REST calls of comparisons, the leaderboard and the baseline of a split."""
-
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 from pydantic import Field

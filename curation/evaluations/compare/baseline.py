@@ -30,7 +30,6 @@ WATCHED = {
 
 
 def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
-    """Make the model its split's baseline and compare every evaluation of the split with it."""
     access.require(Scope.RUN)
     split = model.evaluation.split
     if split is None or model.evaluation.state != RunState.SUCCEEDED:
@@ -59,7 +58,6 @@ def unpin_baseline(*, access: Access, split: Split, kind: str = EvaluationKind.S
 
 
 def compare_with_baseline(evaluation: Evaluation) -> None:
-    """Compare each model of the evaluation with the baseline of its split, if one is pinned."""
     _compare_models(evaluation)
     if evaluation.split is not None:
         _flag_regressions(evaluation.split, evaluation.kind)

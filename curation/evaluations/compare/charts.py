@@ -1,5 +1,3 @@
-"""The chart of a comparison."""
-
 from collections.abc import Sequence
 
 from curation.evaluations.compare.compare import Comparison, MetricChange

@@ -89,7 +89,6 @@ class MetricChange:
 
     @property
     def interval(self) -> str:
-        """The 95 % interval of the change in words."""
         unit, found = self.metric.unit, self.change.interval
         return f"{unit.change(found.low)} … {unit.change(found.high)}"
 
@@ -188,7 +187,6 @@ def changes(pairs: Sequence[Pair], metrics: Sequence[Metric], *, margin: float) 
 
 
 def correct(family: Sequence[MetricChange]) -> list[MetricChange]:
-    """Return the changes corrected for their number, in their order."""
     ps = holm([change.change.p for change in family])
     equal = holm([change.change.equivalence for change in family])
     return [
@@ -225,8 +223,7 @@ def models_to_compare(
     first = model_of(one, model_before, fallback=model_after or _shared(one, other), path="model_before")
     second = model_of(other, model_after, fallback=first.name if one.pk != other.pk else "", path="model_after")
     if first.pk == second.pk:
-        reason = "A model cannot be compared with itself; name another one in `model_after`."
-        raise Invalid(reason, errors=[FieldError("model_after", reason)])
+        raise Invalid.at("model_after", "A model cannot be compared with itself; name another one in `model_after`.")
     return first, second
 
 

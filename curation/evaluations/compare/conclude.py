@@ -66,7 +66,6 @@ def _change(change: MetricChange) -> str:
 
 
 def _names(found: Comparison) -> tuple[str, str]:
-    """The names of the two models, with their evaluations if they are the same."""
     models = (found.before, found.after)
     if found.before.name != found.after.name:
         return found.before.name, found.after.name

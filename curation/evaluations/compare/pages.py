@@ -1,5 +1,3 @@
-"""The contents of the comparison page and of the leaderboard."""
-
 from dataclasses import dataclass
 
 from django.urls import reverse

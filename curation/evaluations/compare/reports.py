@@ -1,5 +1,3 @@
-"""A comparison as Markdown, CSV and JSON."""
-
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence

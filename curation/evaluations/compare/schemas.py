@@ -1,5 +1,3 @@
-"""Requests and responses of comparisons, the leaderboard and the baseline."""
-
 from datetime import datetime
 from typing import Any
 

@@ -1,10 +1,7 @@
-"""Pages that compare models: two of them, the leaderboard, the pinned baseline."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
 from curation.evaluations.compare.charts import change_chart, episodes_chart
@@ -21,8 +18,7 @@ from curation.web.ids import find
 from curation.web.problems import Invalid
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
     board = leaderboard(access, request.GET.get("split"), kind=_kind(request.GET.get("kind")))
     context = {
@@ -37,8 +33,7 @@ def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "evaluations/compare/leaderboard.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_compare(request: HttpRequest, access: Access) -> HttpResponse:
     """`?before=` and `?after=` are ids of evaluated models."""
     found = _compared(request, access)
@@ -65,8 +60,7 @@ def _next_steps(slug: str, after: EvaluatedModel) -> list[tuple[str, str]]:
     return [("Leaderboard", board), ("Write an experiment", reverse("experiment-list", args=[slug]))]
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def compare_chart(request: HttpRequest, access: Access) -> HttpResponse:
     """`?shown=` is change (the default), or of live episodes reward or steps."""
     found, shown = _compared(request, access), request.GET.get("shown", "")
@@ -74,8 +68,7 @@ def compare_chart(request: HttpRequest, access: Access) -> HttpResponse:
     return JsonResponse(episodes_chart(found, shown) if live and shown in SHOWN else change_chart(found))
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def baseline_pin(request: HttpRequest, access: Access) -> HttpResponse:
     model = find(_models(access), request.POST.get("model", ""), "model")
     split = pin_baseline(access=access, model=model)
@@ -84,8 +77,7 @@ def baseline_pin(request: HttpRequest, access: Access) -> HttpResponse:
     return redirect(f"{board}?split={split.pk}&kind={model.evaluation.kind}")
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def baseline_unpin(request: HttpRequest, access: Access) -> HttpResponse:
     split = find(Split.objects.of(access.project), request.POST.get("split", ""), "split")
     kind = _kind(request.POST.get("kind")) or EvaluationKind.STATIC

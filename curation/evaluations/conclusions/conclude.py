@@ -59,7 +59,6 @@ def conclusions_of(evaluation: Evaluation, rows: Sequence[Row]) -> list[Conclusi
 
 
 def conclude(rows: Sequence[Row], rules: Rules) -> list[Conclusion]:
-    """Return a conclusion for each row, in their order."""
     answered = [row for row in rows if number(row, "n")]
     if not answered:
         return []

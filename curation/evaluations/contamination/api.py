@@ -1,5 +1,3 @@
-"""REST calls of contamination checks: check a split, list its contaminated rows."""
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse

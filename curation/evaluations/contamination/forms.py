@@ -1,5 +1,3 @@
-"""The form that checks a split for contamination."""
-
 from typing import Any
 
 from django import forms

@@ -46,8 +46,7 @@ class ContaminationRun(Kind[CheckParams]):
             with check():
                 training = training_data(project, params)
                 if training.split is not None and str(training.split.pk) == params.split:
-                    reason = "A split always contains its own rows."
-                    raise Invalid(reason, errors=[FieldError("params.training_split", reason)])
+                    raise Invalid.at("params.training_split", "A split always contains its own rows.")
             with check():
                 params.embedding = project.settings.evaluation.embedding
                 if params.embedding:
@@ -132,4 +131,4 @@ def _check_upload(project: Project, upload: str) -> None:
     try:
         check_readable(ImportParams.of_file(EvalRowKind.name, upload))
     except Invalid as problem:
-        raise Invalid(problem.detail, errors=[FieldError("params.upload", problem.detail)]) from None
+        raise Invalid.at("params.upload", problem.detail) from None

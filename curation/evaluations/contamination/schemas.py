@@ -1,5 +1,3 @@
-"""Requests and responses of contamination checks."""
-
 from datetime import datetime
 from typing import Annotated, Any
 

@@ -7,7 +7,7 @@ from curation.evaluations.contamination.training import CheckParams, Unread, row
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 from curation.exports.hygiene.embed import Paraphrases, Tasks, paraphrases
 from curation.imports.sources.rows import RowRefused, SourceError
-from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.text.storable import storable
 from judging.contamination.find import Match, contamination
@@ -21,12 +21,9 @@ CHECKPOINT_EVERY = 1000
 Found = dict[int, list[Match]]
 
 
-class CheckStage:
+class CheckStage(StageOf[CheckParams]):
     name = "contamination"
     queue = "default"
-
-    def __init__(self, params: CheckParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem("check")

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split
-from curation.evaluations.splits.origins import (
-    Origins,
-    origins_of_lines,
-    origins_of_split,
-    task_origin,
-)
+from curation.evaluations.splits.origins import Origins, origins_of_lines, origins_of_split, task_origin
 from curation.evaluations.splits.rows import TASK_COLUMNS, EvalRow, label_of
 from curation.exports.files.write import FROZEN
 from curation.exports.formats.parts import parts_of
@@ -21,7 +16,7 @@ from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import BadRow, Position, RowRefused
 from curation.projects.models import Project
 from curation.web.ids import find_param
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from judging.contamination.rows import TrainingRow
 
 CHUNK = 500
@@ -79,7 +74,7 @@ class Training:
 def training_data(project: Project, params: CheckParams) -> Training:
     """The training data that the parameters name; raises `Invalid`."""
     if sum(map(bool, (params.export, params.upload, params.training_split))) != 1:
-        raise Invalid(ONE_OF, errors=[FieldError("params.export", ONE_OF)])
+        raise Invalid.at("params.export", ONE_OF)
     if params.training_split:
         splits = Split.objects.of(project)
         split = find_param(splits, params.training_split, "split", "params.training_split")
@@ -90,8 +85,7 @@ def training_data(project: Project, params: CheckParams) -> Training:
     files = tuple(file for file in export.files.all() if file.format and file.split == TRAIN)
     frozen = next((file.stored_as for file in export.files.all() if file.name == FROZEN), "")
     if not files:
-        reason = f"Export {export.pk} has no file of the split `{TRAIN}`."
-        raise Invalid(reason, errors=[FieldError("params.export", reason)])
+        raise Invalid.at("params.export", f"Export {export.pk} has no file of the split `{TRAIN}`.")
     return Training(f"export {export.pk}", files, frozen)
 
 

@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from curation.evaluations.compare.compare import model_of
@@ -185,8 +184,7 @@ def _form(request: HttpRequest, access: Access, edited: Experiment | None) -> Ca
     return CardForm(request.POST or None, request.FILES or None, choices=choices, initial=CardForm.initial_of(edited))
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def experiment_list(request: HttpRequest, access: Access) -> HttpResponse:
     """All cards, and a form: for a new card, or with `?edit=` for an existing one."""
     if request.method == "POST":
@@ -209,8 +207,7 @@ def experiment_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "evaluations/experiments/list.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def experiment_delete(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     card = experiments.one(access, pk)
     experiments.delete(access, card)

@@ -1,5 +1,3 @@
-"""REST calls of live episodes: list those of an evaluation, read one with its steps."""
-
 from django.http import HttpRequest
 from ninja import Query, Router
 

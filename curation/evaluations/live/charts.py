@@ -1,5 +1,3 @@
-"""The charts of live episodes: reward or steps, episode by episode."""
-
 from collections import defaultdict
 from collections.abc import Mapping
 

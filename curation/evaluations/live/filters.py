@@ -1,5 +1,3 @@
-"""Filters and sort orders of the list of an evaluation's episodes."""
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

@@ -1,5 +1,3 @@
-"""The form that starts live episodes."""
-
 from django import forms
 
 from curation.evaluations.live.reset import OF_A_TASK

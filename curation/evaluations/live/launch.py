@@ -12,7 +12,7 @@ from curation.llm.client.completion import Target
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate
 from curation.runs.workers.sandbox_report import require_sandbox
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 from sandbox.errors import SandboxFailed
@@ -47,7 +47,7 @@ def _check_sandbox(project: Project, params: EvaluateParams, split: Split | None
         with check():
             if not tasks_of(project, params, None):
                 text = "No admitted scenario matches this filter. Change it, or launch a gate to admit scenarios."
-                raise Invalid(text, code="no_scenarios", errors=[FieldError("params.filter", text)])
+                raise Invalid.at("params.filter", text, code="no_scenarios")
         with check():
             require_sandbox()
 
@@ -84,4 +84,4 @@ def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateP
 
 
 def _wrong(param: str, reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError(f"params.{param}", reason)])
+    return Invalid.at(f"params.{param}", reason)

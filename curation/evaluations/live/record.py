@@ -28,8 +28,6 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class PlayedEpisode:
-    """One episode in the fields of `Episode` and `EpisodeText`."""
-
     task: str
     tier: str
     completed: bool

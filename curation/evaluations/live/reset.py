@@ -11,7 +11,7 @@ import orjson
 
 from curation.evaluations.models import SplitRow
 from curation.runs.kinds import Json
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from judging.messages import content_of
 
 FIELD = "params.reset_template"
@@ -77,4 +77,4 @@ def _in_quotes(value: object) -> str:
 
 
 def _invalid(reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError(FIELD, reason)])
+    return Invalid.at(FIELD, reason)

@@ -1,5 +1,3 @@
-"""Responses about live episodes."""
-
 from typing import Any
 
 from ninja import Schema

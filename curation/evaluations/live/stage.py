@@ -31,7 +31,7 @@ from curation.trajectories.rollout.reply import OPERATORS, reply_of
 from curation.trajectories.rollout.served import Served
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
-from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.problems import Invalid, Problem
 from judging.commands.families import ENVIRONMENT, CommandFamily
 from judging.commands.screen import extract, score_command
 from judging.messages import content_of
@@ -267,7 +267,7 @@ def fitting_form(params: EvaluateParams, family: CommandFamily) -> ActionForm:
             reason = (
                 f"{params.environment}: its actions are no calls of tools, or the family is not `{ENVIRONMENT.name}`."
             )
-            raise Invalid(reason, code="action_misfit", errors=[FieldError("params.tools", reason)])
+            raise Invalid.at("params.tools", reason, code="action_misfit")
         return form if family.rule == "action" else form.for_commands(is_named=bool(params.action_field))
     except UnknownAction as unknown:
         is_field = bool(params.action_field) and "no field" in str(unknown)
@@ -276,7 +276,7 @@ def fitting_form(params: EvaluateParams, family: CommandFamily) -> ActionForm:
         )
         reason = f"{params.environment}: {unknown}.{advice}"
         path = "params.action_field" if is_field else "params.family"
-        raise Invalid(reason, code="action_misfit", errors=[FieldError(path, reason)]) from None
+        raise Invalid.at(path, reason, code="action_misfit") from None
 
 
 def rules_of(form: ActionForm, family: CommandFamily, *, hints: bool) -> Rules:
@@ -294,20 +294,17 @@ def check_address(address: str) -> None:
     """Raise `Invalid` unless this is the address of a server, on a host that model servers may have too."""
     if not address.startswith(SCHEMES):
         reason = "An environment is `sandbox`, or the http(s):// or ws:// or wss:// address of an OpenEnv server."
-        raise Invalid(reason, errors=[FieldError("params.environment", reason)])
+        raise Invalid.at("params.environment", reason)
     if not can_play():
         reason = "Live environments need `websockets` on the server: pip install 'winnow-curation[live]'."
-        raise Invalid(reason, code="not_installed", errors=[FieldError("params.environment", reason)])
+        raise Invalid.at("params.environment", reason, code="not_installed")
     try:
         refuse_private(address.replace("ws", "http", 1), MODELS)
     except Problem as problem:
-        raise Invalid(
-            problem.detail, code=problem.code, errors=[FieldError("params.environment", problem.detail)]
-        ) from None
+        raise Invalid.at("params.environment", problem.detail, code=problem.code) from None
 
 
 def command_in(reply: str, family: CommandFamily) -> str | None:
-    """The command in a reply by the family's rule, or None."""
     found = extract(reply, family)
     if family.rule == "line":
         return found if score_command(reply, found, family).xtr else None

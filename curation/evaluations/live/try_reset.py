@@ -15,7 +15,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.kinds import Json
 from curation.web.ids import find_param
-from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.problems import Conflict, Invalid
 from sandbox.agent.action_form import unknown_form
 from sandbox.agent.environment import Observation
 from sandbox.agent.openenv import OpenEnvEnvironment
@@ -59,12 +59,12 @@ def try_reset(*, access: Access, given: TryParams) -> TriedReset:
     access.require(Scope.RUN)
     params = EvaluateParams(kind="live", models=["-"], episodes=1, **given.model_dump(exclude={"task", "split"}))
     if params.environment == SANDBOX:
-        raise _invalid("environment", "The sandbox needs no reset; name a server.")
+        raise Invalid.at("environment", "The sandbox needs no reset; name a server.")
     check_address(params.environment)
     split = find_param(Split.objects.of(access.project), given.split, "split", "split") if given.split else None
     tasks = tasks_of(access.project, params, split)
     if len(tasks) < given.task:
-        raise _invalid("task", f"Choose a task from 1 to {len(tasks):,}.")
+        raise Invalid.at("task", f"Choose a task from 1 to {len(tasks):,}.")
     task = tasks[given.task - 1]
     asked = _asked(task)
     began = time.monotonic()
@@ -99,7 +99,3 @@ async def _open(address: str, task: LiveTask) -> tuple[Observation, TaskFacts]:
         return opening, said_task(opening.fields, await environment.about_task())
     finally:
         await environment.close()
-
-
-def _invalid(field: str, reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError(field, reason)])

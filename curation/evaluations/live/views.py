@@ -1,8 +1,5 @@
-"""Pages of live episodes: a launch, the list of episodes, one episode with its steps."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from pydantic import ValidationError
 
 from curation.evaluations.live.filters import EpisodeList
@@ -22,8 +19,7 @@ from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def evaluation_new_live(request: HttpRequest, access: Access) -> HttpResponse:
     source = run_to_repeat(access.project, "evaluate", request.GET.get("from"))
     initial = _as_last_time(access) if source is None else again_from(source)
@@ -32,8 +28,7 @@ def evaluation_new_live(request: HttpRequest, access: Access) -> HttpResponse:
     return launch_page(request, access, form, "evaluations/live/new.html", {"api_body": example}, source)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def evaluation_estimate_live(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: an upper bound for the cost of the form's episodes."""
     form = LiveForm(access.project, request.POST)
@@ -48,8 +43,7 @@ def _as_last_time(access: Access) -> dict[str, object]:
     return {"environment": SANDBOX, "family": "aws"} | {name: last[name] for name in names if last.get(name)}
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def evaluation_try_reset(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the arguments of the form's reset, and the task that the server says it plays."""
     found, problem = None, ""
@@ -63,8 +57,7 @@ def evaluation_try_reset(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "evaluations/live/_tried.html", {"tried": tried_lines(found), "problem": problem})
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     params = EpisodeList.from_query(request.GET)
@@ -80,8 +73,7 @@ def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpRe
     return render(request, "evaluations/live/episodes.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_episode(request: HttpRequest, access: Access, pk: str, episode: str) -> HttpResponse:
     """One episode: for htmx the fragment that opens beside a list, else a page."""
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")

@@ -12,7 +12,7 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.served import list_served
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
@@ -30,8 +30,7 @@ def add_served_models(*, access: Access, name: str) -> ServedModels:
     access.require(Scope.ADMIN)
     pattern = endpoint_of(access.project, name)
     if not pattern.api_base:
-        reason = "This endpoint has no base URL."
-        raise Invalid(reason, errors=[FieldError("api_base", reason)])
+        raise Invalid.at("api_base", "This endpoint has no base URL.")
     served = list_served(access=access, api_base=pattern.api_base, api_key_env=pattern.api_key_env)
     provider = pattern.model.partition("/")[0]
     there = dict(Endpoint.objects.of(access.project).filter(api_base=pattern.api_base).values_list("model", "name"))

@@ -1,5 +1,3 @@
-"""REST calls of evaluations: start one, read its figures and its answers; add the models of a server."""
-
 from decimal import Decimal, InvalidOperation
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse

@@ -1,5 +1,3 @@
-"""The chart on the page of a static screen."""
-
 from collections.abc import Sequence
 
 from curation.evaluations.metrics import STATIC

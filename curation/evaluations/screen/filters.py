@@ -1,5 +1,3 @@
-"""Filters and sort orders of the lists of evaluations and of one evaluation's answers."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 

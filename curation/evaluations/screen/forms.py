@@ -1,5 +1,3 @@
-"""The form that starts a static screen, and the fields that every evaluation has."""
-
 from typing import Any
 
 from django import forms

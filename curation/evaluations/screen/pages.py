@@ -1,5 +1,3 @@
-"""The contents of the pages of evaluations and of single answers."""
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -166,7 +164,6 @@ def call_lines(slug: str, calls: Iterable[ScreenedAnswer]) -> list[CallLine]:
 
 
 def _line(text: str) -> str:
-    """The text as one short line."""
     short = " ".join(text[: 2 * SHOWN_CHARACTERS].split())
     return short if len(short) <= SHOWN_CHARACTERS else f"{short[: SHOWN_CHARACTERS - 1]}…"
 

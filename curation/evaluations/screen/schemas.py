@@ -1,5 +1,3 @@
-"""Requests and responses of evaluations."""
-
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal

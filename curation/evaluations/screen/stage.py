@@ -9,7 +9,7 @@ from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnsw
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, Request, Target
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Call, Item, Run
 from curation.web.text.storable import storable
 from judging.commands.families import CommandFamily
@@ -24,8 +24,6 @@ FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 @dataclass(frozen=True, slots=True)
 class ScreenJob:
-    """One row for one model."""
-
     evaluation_id: int
     by_id: int
     row_id: int
@@ -46,13 +44,10 @@ class Outcome:
     error: str = ""
 
 
-class ScreenStage:
+class ScreenStage(StageOf[EvaluateParams]):
     name = "screen"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
-
-    def __init__(self, params: EvaluateParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return targets_named(run.project, self._params.models, "models")

@@ -1,5 +1,3 @@
-"""Pages of evaluations: the list, a launch, one evaluation, the log of its answers, one answer."""
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -8,7 +6,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.evaluations.live.charts import episode_chart
 from curation.evaluations.live.pages import evaluations_shown
@@ -35,8 +32,7 @@ from curation.web.text.figures import counted
 LIMIT = 50
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = EvaluationList.from_query(request.GET)
     page = params.page(evaluations_shown(access, params.rows(access.project)))
@@ -44,8 +40,7 @@ def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "evaluations/screen/list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
     source = run_to_repeat(access.project, "evaluate", request.GET.get("from"))
     initial = {"family": "aws", "max_per_combo": 3, "split": request.GET.get("split", "")}
@@ -84,8 +79,7 @@ def launch_page(
     return render(request, template, context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the estimated cost of the form's launch. The rows of an unsent file are not known."""
     form = EvaluationForm(access.project, request.POST)
@@ -102,8 +96,7 @@ def estimate_fragment(request: HttpRequest, access: Access, form: LaunchForm, *,
     return render(request, "runs/_estimate.html", {"estimate": found, "problem": problem})
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
     """Add an endpoint for every model that a server lists, then show the launch form."""
     found = add_served_models(access=access, name=request.POST.get("name", ""))
@@ -111,14 +104,12 @@ def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
     return redirect("evaluation-new", access.project.slug)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return render(request, "evaluations/screen/page.html", _page_context(access, pk))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The table while the run works; after its end it reloads the whole page."""
     context = _page_context(access, pk)
@@ -128,8 +119,7 @@ def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     return response
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     refuse_pending(access, evaluation.samples(), f"evaluation {evaluation.pk}")
@@ -138,8 +128,7 @@ def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpRespo
     return JsonResponse(score_chart(overall(evaluation)))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     params = CallList.from_query(request.GET)
@@ -156,8 +145,7 @@ def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpRespo
     return render(request, "evaluations/screen/calls.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def evaluation_call(request: HttpRequest, access: Access, pk: str, call: str) -> HttpResponse:
     """One answer: for htmx the fragment that opens beside a list, else a page."""
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")

@@ -1,5 +1,3 @@
-"""REST calls of held-out splits: make one, list them, read their rows."""
-
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 

@@ -14,7 +14,7 @@ from curation.exports.files.write import FROZEN
 from curation.exports.models import Export, ExportFile, export_choices
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
-from curation.runs.kinds import Fact, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
+from curation.runs.kinds import Fact, Json, Kind, Pipeline, PlannedItem, Preset, Stage, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from curation.web.ids import find_param
@@ -51,14 +51,11 @@ def export_file(project: Project, export_id: str, split: str) -> ExportFile:
     )
 
 
-class GroupStage:
+class GroupStage(StageOf[SplitParams]):
     """Give each row the groups of the sample that it came from, with `metadata` in the export's rows or without."""
 
     name = "groups"
     queue = "default"
-
-    def __init__(self, params: SplitParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem("groups")

@@ -1,5 +1,3 @@
-"""Filters and sort orders of the lists of splits, of their rows and of their contaminated rows."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -32,8 +30,6 @@ class SplitRowList(ListParams):
 
 
 class SplitPageParams(SplitRowList):
-    """The rows on the page of a split, which can also be filtered by their level of contamination."""
-
     level: Annotated[Words, one_of([*LEVELS, "any"])] = ()
 
     def rows_of_check(self, split: Split, check: ContaminationCheck | None) -> QuerySet[SplitRow]:

@@ -1,5 +1,3 @@
-"""Requests and responses of held-out splits."""
-
 from datetime import datetime
 from typing import Any
 

@@ -1,9 +1,6 @@
-"""Pages of held-out splits: the list, and one split with its rows and its contamination."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.evaluations.contamination.forms import CheckForm
 from curation.evaluations.contamination.pages import contamination_of
@@ -20,8 +17,7 @@ from curation.web.ids import find
 from curation.web.lists.pages import list_context, page_urls
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def split_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = SplitList.from_query(request.GET)
     page = params.page(params.narrow(Split.objects.of(access.project).for_list()))
@@ -33,15 +29,13 @@ def split_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "evaluations/splits/list.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def split_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     split = find(Split.objects.of(access.project).select_related("project", "baseline", "run"), pk, "split")
     return _page(request, access, split, CheckForm(split))
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def split_check(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     split = find(Split.objects.of(access.project).select_related("project", "baseline", "run"), pk, "split")
     form = CheckForm(split, request.POST, request.FILES)

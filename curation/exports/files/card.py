@@ -85,7 +85,6 @@ def _front_matter(
 
 
 def _features(columns: Columns, indent: str) -> list[str]:
-    """Return columns as `datasets` writes them in a card."""
     lines = []
     for name, column in columns.items():
         lines.append(f"{indent}- name: {name}")

@@ -42,7 +42,6 @@ class Endings:
         self.tasks[task] += 1
 
     def balance(self) -> TerminalBalance | None:
-        """Return the shares, or None if no trajectory is exported."""
         total = self.terminals.total()
         if not total:
             return None
@@ -56,7 +55,6 @@ class Endings:
 
 
 def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
-    """Return the shares of a stored balance by name, in display order."""
     names = {"exit": "exit", "panic": "panic", "empty_queue": EMPTY_QUEUE, "blocked": BLOCKED}
     return [(name, float(str(balance[key]))) for key, name in names.items()]
 

@@ -18,8 +18,6 @@ _SCALARS = {"string": "VARCHAR", "bool": "BOOLEAN", "int64": "BIGINT", "float64"
 
 
 class Target(Protocol):
-    """A file to write to, as far as Parquet needs it."""
-
     def write(self, data: bytes) -> int: ...
 
 
@@ -49,7 +47,6 @@ def write_parquet(lines: IO[bytes], target: Target, columns: Columns, longest: i
 
 
 def _type(column: Column, *, json: str) -> str:
-    """Return the type in SQL, with that of its `json` parts."""
     if isinstance(column, str):
         return json if column == "json" else _SCALARS[column]
     if isinstance(column, list):

@@ -70,12 +70,7 @@ def _write_tried(
     checkpoint: Callable[[], None],
 ) -> Written:
     export_filter = ExportFilter(
-        export.project,
-        recipe,
-        export,
-        level=export.plan["group_by"],
-        trial=trial,
-        with_images=consistency.with_images,
+        export.project, recipe, export, level=export.plan["group_by"], trial=trial, with_images=consistency.with_images
     )
     images = Images(export.project_id)
     counts, skipped = Counts(plan=export.plan, template=template), array("q")

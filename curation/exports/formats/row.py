@@ -151,7 +151,6 @@ class Trainer:
 
 
 def each_approved(example: Example) -> Iterable[tuple[int, Sequence[Message], Message]]:
-    """Yield each approved message with its index and the messages before it."""
     messages = example.conversation.messages
     for index in example.conversation.approved:
         yield index, messages[:index], messages[index]
@@ -187,7 +186,6 @@ def with_tools(content: Mapping[str, object], tools: object) -> Mapping[str, obj
 
 
 def files_of(files: Sequence[DataFile], name: str) -> list[DataFile]:
-    """Return the files of a format, train first."""
     return sorted((file for file in files if file.format == name), key=lambda file: (file.split != "train", file.split))
 
 

@@ -1,5 +1,3 @@
-"""REST calls of pushes: an export to a dataset repository of a hub."""
-
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse

@@ -43,12 +43,7 @@ class Commit:
 
 
 def push(
-    *,
-    repository: Repository,
-    token: str,
-    files: Mapping[str, Path],
-    earlier: Sequence[str],
-    message: str,
+    *, repository: Repository, token: str, files: Mapping[str, Path], earlier: Sequence[str], message: str
 ) -> Commit:
     """Write all files in one commit, without those of `earlier` that are no longer among them.
 
@@ -63,11 +58,7 @@ def push(
 
 
 def _push(
-    api: HfApi,
-    repository: Repository,
-    files: Mapping[str, Path],
-    earlier: Sequence[str],
-    message: str,
+    api: HfApi, repository: Repository, files: Mapping[str, Path], earlier: Sequence[str], message: str
 ) -> Commit:
     name = repository.name
     try:

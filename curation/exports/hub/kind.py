@@ -13,10 +13,22 @@ from curation.exports.hub.token import TokenMissing, check_push, read_token, why
 from curation.exports.models import Export, ExportFile, export_choices
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
-from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import (
+    Estimate,
+    Fact,
+    ItemFailed,
+    Json,
+    Kind,
+    Pipeline,
+    PlannedItem,
+    Stage,
+    StageOf,
+    WorkContext,
+    Write,
+)
 from curation.runs.models import Item, Run
 from curation.web.ids import find_param
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -34,12 +46,9 @@ class PushParams(BaseModel):
     private: bool = Field(True, description="Without it anybody can read a repository that is made.")
 
 
-class PushStage:
+class PushStage(StageOf[PushParams]):
     name = "push"
     queue = "default"
-
-    def __init__(self, params: PushParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(key=self._params.repository[:200])
@@ -109,8 +118,7 @@ class PushRun(Kind[PushParams]):
             with check():
                 export = find_param(Export.objects.of(project), params.export, "export", "params.export")
                 if not export.ready:
-                    reason = f"Export {export.pk} is not written."
-                    raise Invalid(reason, errors=[FieldError("params.export", reason)])
+                    raise Invalid.at("params.export", f"Export {export.pk} is not written.")
             with check():
                 check_push(project, params.repository)
 

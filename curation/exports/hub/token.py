@@ -9,7 +9,7 @@ from django.conf import settings
 from curation.llm.endpoints.keys import rules_of
 from curation.projects.models import Project
 from curation.web.outbound.addresses import HUB, refuse_private
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 # As the hub names users, organisations and repositories.
 REPOSITORY = re.compile(r"(?P<namespace>[A-Za-z0-9][A-Za-z0-9._-]{0,95})/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -22,7 +22,7 @@ class TokenMissing(Exception):
 def check_push(project: Project, repository: str) -> None:
     """Raise `Invalid` unless this project may push to the repository."""
     if reason := why_refused(project, repository):
-        raise Invalid(reason, errors=[FieldError("params.repository", reason)])
+        raise Invalid.at("params.repository", reason)
     refuse_private(project.settings.hub.endpoint, HUB)
 
 

@@ -96,7 +96,6 @@ class HeldOutSets:
         return cls(find_held_out(project, recipe.held_out), project.settings.evaluation.volatile)
 
     def compare(self, filtered: Iterable[FilteredSample], checkpoint: Callable[[], None]) -> None:
-        """Compare the rows of some samples with all sets."""
         bare: list[EvalRow] = []
         samples: list[int] = []
         texts: dict[int, str] = {}
@@ -148,7 +147,6 @@ class HeldOutSets:
             )
 
     def as_json(self, matches: Mapping[int, HeldOutMatch], *, left_out: bool) -> dict[str, object]:
-        """Return the figures of these matches as exports store them."""
         levels = Counter(match.levels[0] for match in matches.values())
         return {
             "held_out": list(self.figures.values()),

@@ -93,7 +93,6 @@ def paraphrases(run: Run, tasks: Tasks) -> Paraphrases:
 
 
 def _first(openings: Iterable[str]) -> tuple[frozenset[str], int]:
-    """Return the first tasks, and how many more there are."""
     tasks = dict.fromkeys(task_of(opening)[:LONGEST_TASK] for opening in openings)
     tasks.pop("", None)
     return frozenset(islice(tasks, MOST_TASKS)), max(0, len(tasks) - MOST_TASKS)

@@ -15,7 +15,7 @@ from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
 from curation.projects.models import Project
 from curation.web.ids import find_param
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from judging.contamination.rows import EvalRow
 
 FIELD = "recipe.held_out"
@@ -65,7 +65,7 @@ def held_out_choices(project: Project) -> list[tuple[str, str]]:
 
 
 def unknown_held_out(reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError(FIELD, reason)])
+    return Invalid.at(FIELD, reason)
 
 
 def named_origins(fields: Mapping[str, object]) -> frozenset[str]:

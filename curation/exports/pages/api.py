@@ -1,5 +1,3 @@
-"""REST calls of exports. Reading needs the scope `read`, starting an export the scope `export`."""
-
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -108,15 +106,11 @@ def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: s
 def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
     """Write nothing. `recipe` may be the name of a saved one. `changes` are those since its last export."""
     access = enter(request, slug, Scope.READ)
-    given = _recipe(body)
+    given = body.recipe if isinstance(body.recipe, str) else read_recipe(body.recipe)
     recipe = resolve_recipe(access.project, given)
     refuse_told_by(access, recipe)
     since = last_export(access.project, recipe, given if isinstance(given, str) else "")
     return preview_out(preview(project=access.project, recipe=recipe, since=since))
-
-
-def _recipe(body: ExportIn) -> Recipe | str:
-    return body.recipe if isinstance(body.recipe, str) else read_recipe(body.recipe)
 
 
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")

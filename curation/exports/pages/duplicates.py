@@ -44,7 +44,6 @@ def duplicate_out(row: FrozenRow) -> dict[str, object]:
 
 
 def duplicate_lines(rows: Sequence[FrozenRow]) -> list[DuplicateLine]:
-    """Return the rows with their samples, in one query."""
     ids = [pk for row in rows for pk in (row.sample_id, row.duplicate_of) if pk is not None]
     found = {sample.pk: sample for sample in Sample.objects.filter(pk__in=IdList(ids))}
     return [DuplicateLine(row, found.get(row.sample_id), found.get(row.duplicate_of or 0)) for row in rows]

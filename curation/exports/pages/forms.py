@@ -1,5 +1,3 @@
-"""The form of a recipe."""
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
@@ -73,9 +71,7 @@ class RecipeForm(ProblemForm):
         help_text="Proposes its formats and adds the trainer's configuration file.",
     )
     formats = forms.MultipleChoiceField(
-        choices=[(name, name) for name in FORMATS],
-        widget=forms.CheckboxSelectMultiple,
-        initial=["sft-messages", "dpo"],
+        choices=[(name, name) for name in FORMATS], widget=forms.CheckboxSelectMultiple, initial=["sft-messages", "dpo"]
     )
     view = forms.ChoiceField(required=False, label="Saved view", help_text="Replaces the filter below.")
     filter = FilterField(SampleFilter, required=False, label="Filter", initial={"status": Status.APPROVED.value})

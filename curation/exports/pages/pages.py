@@ -1,5 +1,3 @@
-"""The contexts of the exports pages."""
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -167,7 +165,6 @@ def preview_view(project: Project, found: Preview) -> CountsView:
 
 
 def _next_step(project: Project, found: Preview) -> tuple[str, str]:
-    """The next step towards rows, if an export would have none."""
     if found.counts["exported"]:
         return ("", "")
     if found.approved:

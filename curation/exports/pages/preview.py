@@ -176,7 +176,6 @@ def _count(
 
 
 def _compared(filtered: FilteredSample) -> ComparedSample:
-    """Return the sample as the lists beside an export would name it."""
     entry = frozen_entry(filtered, [frozen_row(line) for line in filtered.lines], None)
     return compared(entry, {name: reason.value for reason, names in filtered.skipped.items() for name in names})
 

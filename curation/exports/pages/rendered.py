@@ -21,7 +21,6 @@ class RenderedRow:
 
 
 def rendered(line: Line, sample_id: int) -> RenderedRow:
-    """Return a line of any format as messages."""
     parts = [_shortened(part) for part in parts_of(orjson.loads(line.data))]
     return RenderedRow(str(sample_id), line.format, line.split, line.tokens, parts)
 

@@ -1,5 +1,3 @@
-"""Request and response schemas of the exports REST calls."""
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -34,11 +32,7 @@ class ExportList(ArchivableList):
 
 
 RecipeDocument = Annotated[
-    dict[str, Any],
-    Field(
-        description=", ".join(f"`{name}`" for name in Recipe.model_fields) + ".",
-        examples=[_RECIPE],
-    ),
+    dict[str, Any], Field(description=", ".join(f"`{name}`" for name in Recipe.model_fields) + ".", examples=[_RECIPE])
 ]
 
 

@@ -1,5 +1,3 @@
-"""Pages of exports: list, form with preview, one export, comparison, saved recipes."""
-
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
@@ -7,7 +5,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
 from curation.exports.formats import TRAINERS
@@ -36,8 +33,7 @@ from curation.web.problems import Invalid
 LIMIT = 50
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = ExportList.from_query(request.GET)
     page = params.page(params.narrow(Export.objects.of(access.project)))
@@ -49,8 +45,7 @@ def export_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "exports/list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.EXPORT)
+@project_page(Scope.EXPORT, "GET", "POST")
 def export_new(request: HttpRequest, access: Access) -> HttpResponse:
     """The form. A POST starts the export, or with the button `save` only saves the recipe."""
     if request.method == "GET":
@@ -74,8 +69,7 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
     return _form_page(request, access, form, status=form.status)
 
 
-@require_GET
-@project_page(Scope.EXPORT)
+@project_page(Scope.EXPORT, "GET")
 def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the formats with those checked that the chosen trainer is offered. The preview then counts them."""
     trainer = TRAINERS.get(request.GET.get("trainer", ""))
@@ -84,8 +78,7 @@ def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
     return trigger_client_event(response, "formats", after="swap")
 
 
-@require_POST
-@project_page(Scope.READ)
+@project_page(Scope.READ, "POST")
 def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the counts for the current values of the form, and the changes since the export that the form was
     opened from, or else since the last one of the recipe."""
@@ -103,15 +96,13 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "exports/_preview.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
     return _export_page(request, access, export)
 
 
-@require_POST
-@project_page(Scope.EXPORT)
+@project_page(Scope.EXPORT, "POST")
 def export_push(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """A refusal is shown on the form, which keeps its values."""
     export = find(Export.objects.of(access.project), pk, "export")
@@ -158,8 +149,7 @@ def _next_steps(access: Access, export: Export) -> list[tuple[str, str]]:
     return open_to(access, [evaluate, *([("Make a split of its held-out rows", split)] if held else [])])
 
 
-@require_POST
-@project_page(Scope.EXPORT)
+@project_page(Scope.EXPORT, "POST")
 def export_keep(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """`kept` keeps the export from retention; without it, no longer."""
     export = find(Export.objects.of(access.project), pk, "export")
@@ -167,8 +157,7 @@ def export_keep(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return redirect("export-page", access.project.slug, export.pk)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """Fragment, polled while the run is live. At its end it reloads the page."""
     export = find(Export.objects.of(access.project), pk, "export")
@@ -179,8 +168,7 @@ def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     return response
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """`?with=` names the earlier export."""
     after = find(Export.objects.of(access.project), pk, "export")
@@ -196,8 +184,7 @@ def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpRespons
     return render(request, "exports/compare.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
     refuse_pending(access, export.samples(), f"export {export.pk}")
@@ -211,8 +198,7 @@ def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResp
     return render(request, "exports/duplicates.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
     refuse_pending(access, export.samples(), f"export {export.pk}")
@@ -227,8 +213,7 @@ def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpRe
     return render(request, "exports/contaminated.html", context)
 
 
-@require_POST
-@project_page(Scope.EXPORT)
+@project_page(Scope.EXPORT, "POST")
 def recipe_delete(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     delete_recipe(access=access, name=name)
     messages.success(request, f"Recipe {name} is deleted.")

@@ -149,7 +149,6 @@ def _duel_steps(entry: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _rejected_steps(sample_id: str | None) -> Iterator[Step]:
-    """Yield the answer of another sample that a person rejected."""
     duels = Duel.objects.filter(sample=int(sample_id)) if sample_id else Duel.objects.none()
     for answer in (duel.challenger for duel in duels.select_related("challenger__call")):
         yield Step("answer", str(answer.pk), f"Rejected answer by {answer.model}", _attempts(answer.call))
@@ -184,7 +183,6 @@ def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
 
 
 def _attempts(call: Call | None) -> list[Call]:
-    """Return the call and the other attempts of its item."""
     if call is None:
         return []
     return _calls_of(Item.objects.filter(pk=call.item_id)) if call.item_id is not None else [call]
@@ -273,7 +271,6 @@ def _items_with(call: Call) -> Iterator[Item]:
 
 
 def _trajectories_of(item: Item) -> QuerySet[Trajectory]:
-    """Return the trajectory of a rollout, or those of a scenario that the item wrote."""
     if item.stage == "rollout":
         scenario, _, index = item.key.partition(":")
         return Trajectory.objects.filter(run_id=item.run_id, scenario_id=scenario, sample_index=index or 0)

@@ -1,9 +1,6 @@
-"""Pages of provenance: the rows of an export, one row with every call behind it, and where a call went."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 
 from curation.exports.models import Export
 from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, project_calls, rows_of, trace
@@ -27,8 +24,7 @@ CALL_LABELS = {
 _PAGES = {"answer": "", "revision": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The first rows. `q` finds the rows of a sample by its number, or opens a row by its SHA-256."""
     export = find(Export.objects.of(access.project), pk, "export")
@@ -46,8 +42,7 @@ def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return render(request, "exports/provenance/rows.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
     refuse_pending(access, export.samples(), f"export {export.pk}")
@@ -60,8 +55,7 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
     return render(request, "exports/provenance/row.html", context)
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", refuses=refuse_undecided)
 def call_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
     params = ProjectCallList.from_query(request.GET)
@@ -74,16 +68,11 @@ def call_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "runs/calls.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def call_exports(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     call = find(Call.objects.filter(project=access.project).select_related("run", "item"), pk, "call")
     found = list(exported_rows(call))
     samples = Sample.objects.filter(pk__in=[line.sample["sample"] for _, lines in found for line in lines])
     refuse_pending(access, samples, f"call {call.pk}")
-    context = {
-        "call": call,
-        "found": found,
-        "api_path": f"/api/v1/calls/{call.pk}/exports",
-    }
+    context = {"call": call, "found": found, "api_path": f"/api/v1/calls/{call.pk}/exports"}
     return render(request, "exports/provenance/call.html", context)

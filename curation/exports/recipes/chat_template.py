@@ -10,7 +10,7 @@ from pathlib import Path
 
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from judging.chat_template.template import ChatTemplate, TemplateRefused
 
 NONE, OWN = "none", "template of the recipe"
@@ -47,8 +47,7 @@ def template_of(project: Project, recipe: Recipe) -> TemplateText | None:
     path = reference_templates().get(given)
     if path is None:
         names = ", ".join(reference_templates()) or "none: trl is not installed here, so give the text of a template"
-        reason = f"there is no template {given!r}; there are {names}"
-        raise Invalid(reason, errors=[FieldError(_FIELD, reason)])
+        raise Invalid.at(_FIELD, f"there is no template {given!r}; there are {names}")
     return TemplateText(given, path.read_text(encoding="utf-8"))
 
 
@@ -60,5 +59,4 @@ def check_template(project: Project, recipe: Recipe) -> None:
     try:
         ChatTemplate(found.text).close()
     except TemplateRefused as refused:
-        reason = f"is no chat template: {refused}"
-        raise Invalid(reason, errors=[FieldError(_FIELD, reason)]) from None
+        raise Invalid.at(_FIELD, f"is no chat template: {refused}") from None

@@ -7,9 +7,8 @@ from django.db import transaction
 from curation.exports.models import SavedRecipe
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import Project
-from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.problems import Invalid, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +24,7 @@ def save_recipe(*, access: Access, name: str, recipe: Recipe) -> Saved:
         row, created = SavedRecipe.objects.update_or_create(
             project=access.project, name=name, defaults={"document": document, "created_by": access.user}
         )
-        record(
-            actor=access.user,
-            project=access.project,
-            action="recipe.create" if created else "recipe.update",
-            subject=name,
-            data={"recipe": document},
-        )
+        access.record("recipe.create" if created else "recipe.update", name, {"recipe": document})
     return Saved(row, created)
 
 
@@ -41,7 +34,7 @@ def delete_recipe(*, access: Access, name: str) -> None:
         deleted, _ = SavedRecipe.objects.filter(project=access.project, name=name).delete()
         if not deleted:
             raise NotFound(f"There is no saved recipe {name!r}.")
-        record(actor=access.user, project=access.project, action="recipe.delete", subject=name)
+        access.record("recipe.delete", name)
 
 
 def recipe_named(project: Project, name: str) -> SavedRecipe:
@@ -58,6 +51,5 @@ def resolve_recipe(project: Project, given: Recipe | str) -> Recipe:
         return given
     saved = SavedRecipe.objects.filter(project=project, name=given).first()
     if saved is None:
-        text = f"there is no saved recipe {given!r} in this project"
-        raise Invalid(text, errors=[FieldError("recipe", text)])
+        raise Invalid.at("recipe", f"there is no saved recipe {given!r} in this project")
     return Recipe.model_validate(saved.document)

@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 
 from curation.exports.models import Round
 from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
-from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundList, RoundOut
+from curation.exports.rounds.schemas import RoundExportIn, RoundIn, RoundOut
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -13,6 +13,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
+from curation.web.lists.params import ListParams
 from curation.web.problems import FieldError, Invalid
 from curation.web.schemas import Page
 
@@ -33,7 +34,7 @@ def _figures(access: Access, row: Round) -> RoundFigures:
 
 
 @router.get("/projects/{slug}/rounds", response=Page[RoundOut], exclude_unset=True, summary="List rounds")
-def list_rounds(request: HttpRequest, slug: str, params: Query[RoundList]) -> Json:
+def list_rounds(request: HttpRequest, slug: str, params: Query[ListParams]) -> Json:
     """Blind reviewers get the rounds without pending samples."""
     access = enter(request, slug, Scope.READ)
     page = params.page(rounds_shown(access, Round.objects.of(access.project)))

@@ -1,5 +1,3 @@
-"""Rounds as the REST API answers them."""
-
 from datetime import datetime
 from typing import Any
 
@@ -7,12 +5,7 @@ from pydantic import Field
 
 from curation.exports.rounds.figures import RoundFigures
 from curation.scenarios.pages.schemas import MeasuredOut, measured_out
-from curation.web.lists.params import ListParams
 from curation.web.schemas import Id, Out, Strict
-
-
-class RoundList(ListParams):
-    """The parameters of the list of rounds."""
 
 
 class RoundIn(Strict):

@@ -140,4 +140,4 @@ def _log(access: Access, made: Round, action: str) -> None:
         "operator": made.operator,
         "run": str(made.rollout_id),
     }
-    record(actor=access.user, project=access.project, action=action, subject=str(made), data=data)
+    access.record(action, str(made), data)

@@ -1,10 +1,7 @@
-"""The page of rounds, and its forms."""
-
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.exports.models import Round
 from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
@@ -37,8 +34,7 @@ class RoundForm(ProblemForm):
         self.fields["operator"] = forms.ChoiceField(label="Operator", choices=self.operators)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def round_list(request: HttpRequest, access: Access) -> HttpResponse:
     """The rounds of one chain, by default the newest one."""
     return _page(request, access, RoundForm(access.project))
@@ -64,8 +60,7 @@ def _page(request: HttpRequest, access: Access, form: RoundForm) -> HttpResponse
     return render(request, "exports/rounds/list.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def round_start(request: HttpRequest, access: Access) -> HttpResponse:
     """The first round of a chain, or with `before` the next one."""
     form = RoundForm(access.project, request.POST)
@@ -82,8 +77,7 @@ def round_start(request: HttpRequest, access: Access) -> HttpResponse:
     return _page(request, access, form)
 
 
-@require_POST
-@project_page(Scope.EXPORT)
+@project_page(Scope.EXPORT, "POST")
 def round_export(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = find(Round.objects.of(access.project), str(pk), "round")
     try:

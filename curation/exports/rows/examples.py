@@ -6,14 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from curation.exports.formats.row import Approved, Example, Preference, Source
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.messages import (
-    BadHistory,
-    Message,
-    Tool,
-    answer_message,
-    conversation,
-    trained_turns,
-)
+from curation.exports.rows.messages import BadHistory, Message, Tool, answer_message, conversation, trained_turns
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.session import Rival, SessionTexts, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
@@ -27,8 +20,6 @@ NO_VALUES: Mapping[int, float] = MappingProxyType({})
 
 
 class RejectedAnswer(NamedTuple):
-    """An answer that a person rejected: its sample, and the message that it is."""
-
     sample_id: int
     text: str
     message: Message

@@ -26,24 +26,11 @@ from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel
 from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
-from curation.exports.rows.skip_reasons import (
-    FrozenSample,
-    SkipReason,
-    answer_reason,
-    estimated_tokens,
-    sample_reason,
-)
+from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, estimated_tokens, sample_reason
 from curation.exports.rows.trial import Trial, Tried
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import (
-    Answered,
-    Approval,
-    Decider,
-    Reviewed,
-    kept_side,
-    prompt_sha256,
-)
+from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document
@@ -145,7 +132,6 @@ class ExportFilter:
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))
 
     def metadata_columns(self) -> Columns:
-        """Return the columns of `metadata: true`, none without it."""
         return {} if self._labels is None else {**METADATA, **self._labels.types()}
 
     def accepted(self, chunk: Sequence[FrozenSample]) -> list[FrozenSample]:
@@ -182,7 +168,6 @@ class ExportFilter:
             data.keep_clean()
 
     def _rejected_answers(self, accepted: Sequence[FrozenSample]) -> dict[int, list[RejectedAnswer]]:
-        """Return the rejected answers to the prompts of some samples that may leave themselves, by sample."""
         turns = [sample.sample_id for sample in accepted if sample.kind != _TRAJECTORY and not sample.is_rejected]
         rivals = rejected_rivals(turns)
         ids = sorted({pk for found in rivals.values() for pk in found})

@@ -22,12 +22,10 @@ _ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "ima
 
 
 def is_image(name: str) -> bool:
-    """Return whether a file of an export is an image of its rows."""
     return name.startswith(f"{FOLDER}/")
 
 
 def images_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the addresses of the images of some messages, in their order."""
     return [address for message in messages if "images" in message for address in message["images"]]
 
 

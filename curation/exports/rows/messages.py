@@ -40,8 +40,6 @@ class Conversation(NamedTuple):
 
 
 class BadHistory(Exception):
-    """A history that cannot be exported, and why."""
-
     def __init__(self, reason: SkipReason) -> None:
         super().__init__(reason.label)
         self.reason = reason

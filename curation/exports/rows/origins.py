@@ -46,7 +46,6 @@ def read_origins(turns: Sequence[int], trajectories: Sequence[int]) -> dict[int,
 
 
 def _add_rollouts(found: dict[int, Origin], trajectories: Sequence[int]) -> None:
-    """Add the calls of each rollout or episode: those of its item."""
     rows = Trajectory.objects.filter(sample_id__in=IdList(trajectories), run__isnull=False)
     columns = rows.values_list("sample_id", "run_id", "scenario_id", "sample_index", "item_key")
     samples = {

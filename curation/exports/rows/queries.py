@@ -36,7 +36,6 @@ class DuelTexts(NamedTuple):
 
     @property
     def conversation(self) -> str:
-        """The row of the source, whose turns are one conversation."""
         return f"{self.source}#{self.row_offset}"
 
 
@@ -192,8 +191,6 @@ def _one_per_id(rows: Iterator[R], ids: Sequence[int]) -> Iterator[R | None]:
 
 
 class PairKey(NamedTuple):
-    """A pair, by the sample of its chosen trajectory."""
-
     sample_id: int
     pair_id: int
 

@@ -16,8 +16,6 @@ PromptKey = int | str
 
 
 class Answering(NamedTuple):
-    """The sample of a turn, and the prompt of which project it answers."""
-
     sample_id: int
     project_id: int
     prompt: PromptKey

@@ -21,11 +21,7 @@ from judging.scan.scan import Finding, rule_set_version, scan, texts_of
 T = TypeVar("T")
 ACTIONS = KEPT_OUT, MASKED, CLEARED, WARNED = "kept_out", "masked", "cleared", "warned"
 Cleared = frozenset[tuple[str, str]]
-REASONS: Mapping[Kind, SkipReason] = {
-    SECRET: SkipReason.SECRET,
-    PII: SkipReason.PII,
-    CONTROL: SkipReason.CONTROL_TEXT,
-}
+REASONS: Mapping[Kind, SkipReason] = {SECRET: SkipReason.SECRET, PII: SkipReason.PII, CONTROL: SkipReason.CONTROL_TEXT}
 # Names of sources, tasks and repositories recur from row to row.
 _scan_name = lru_cache(maxsize=1_000)(scan)
 
@@ -112,7 +108,6 @@ class Screen:
 
 
 def _by_speaker(messages: Sequence[Mapping[str, object]]) -> tuple[list[object], list[object]]:
-    """Return the messages of assistants, and the others."""
     is_said = [message.get("role") == "assistant" for message in messages]
     return [m for m, said in zip(messages, is_said, strict=True) if said], [
         m for m, said in zip(messages, is_said, strict=True) if not said

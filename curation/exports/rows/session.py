@@ -29,8 +29,6 @@ _NEVER_NEGATIVE = frozenset(outcome.value for outcome in NEVER_NEGATIVE)
 
 
 class Preference(NamedTuple):
-    """A prompt with a preferred and a rejected continuation."""
-
     prompt: list[Message]
     chosen: list[Message]
     rejected: list[Message]
@@ -68,7 +66,6 @@ class SessionTexts(NamedTuple):
     plain: bool
 
     def first_of(self, step: int) -> int:
-        """Return the index of a step's first message."""
         return bisect_left(self.positions, step)
 
     def text_at(self, step: int) -> str:

@@ -45,10 +45,7 @@ class SkipReason(models.TextChoices):
         "An assistant message has control text, such as a token of a chat template, that nobody has cleared.",
     )
     CONTAMINATED = "contaminated", "The sample contains a row of a held-out set that the recipe names."
-    REPEATED = (
-        "repeated",
-        "The rejected answer is also that of another sample of the prompt, and is exported once.",
-    )
+    REPEATED = ("repeated", "The rejected answer is also that of another sample of the prompt, and is exported once.")
     CONTRADICTED = (
         "contradicted",
         "Another sample of the prompt prefers the two answers the other way round, or approves the rejected one.",

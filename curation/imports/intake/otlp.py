@@ -224,7 +224,6 @@ def _read_rows(request: Any, body: bytes) -> list[str]:
 
 
 def _parts(message: bytes, number: int) -> list[bytes]:
-    """Return the messages in a field, which are not parsed."""
     from google.protobuf.empty_pb2 import Empty
     from google.protobuf.unknown_fields import UnknownFieldSet
 

@@ -23,11 +23,23 @@ from curation.imports.row_kinds import import_kind
 from curation.imports.sources.stored import hold_uploads
 from curation.llm.endpoints.keys import rules_of
 from curation.projects.models import Project
-from curation.runs.kinds import Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Preset, Stage, WorkContext, Write
+from curation.runs.kinds import (
+    Fact,
+    ItemFailed,
+    Json,
+    Kind,
+    Pipeline,
+    PlannedItem,
+    Preset,
+    Stage,
+    StageOf,
+    WorkContext,
+    Write,
+)
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -84,12 +96,9 @@ class PullProgress(BaseModel):
     imports: list[int] = []
 
 
-class PullStage:
+class PullStage(StageOf[PullParams]):
     name = NAME
     queue = "default"
-
-    def __init__(self, params: PullParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(key=self._params.source)
@@ -154,8 +163,7 @@ class PullRun(Kind[PullParams]):
                 import_kind(params.kind).read_options(params.read_options(), project)
             with check():
                 if params.since and params.since >= (params.until or timezone.now()):
-                    reason = "`since` must be before `until`, and before now."
-                    raise Invalid(reason, errors=[FieldError("params.since", reason)])
+                    raise Invalid.at("params.since", "`since` must be before `until`, and before now.")
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
         sources = project.settings.intake.sources
@@ -222,11 +230,11 @@ def _pull_next(project: Project, name: str, every: timedelta) -> Run | None:
 def _check_source(project: Project, name: str) -> None:
     text = project.settings.intake.sources.get(name, "")
     if reason := _why_refused(project, text):
-        raise Invalid(reason, errors=[FieldError("params.source", reason)])
+        raise Invalid.at("params.source", reason)
     try:
         refuse_private(TraceSource.of(text).address, IMPORTS)
     except Invalid as problem:
-        raise Invalid(problem.detail, errors=[FieldError("params.source", problem.detail)]) from None
+        raise Invalid.at("params.source", problem.detail) from None
 
 
 def _why_refused(project: Project, text: str) -> str:

@@ -149,7 +149,6 @@ class Folder:
         return iter(())
 
     def _events(self, files: Files) -> Iterator[Document]:
-        """Read the events of one conversation, each a file with its number in its name."""
         events = [files.json(name, Kind.EVENTS) for name in sorted(files.names, key=lambda name: number_of(name) or 0)]
         folder = PurePosixPath(files.root).parent
         yield self._document(str(folder), {"id": folder.name, "events": events})

@@ -34,10 +34,7 @@ def _body(title: str, *needed: str) -> dict[str, Any]:
     """Describe a request that needs these fields besides the source."""
     source = {**ImportParams.model_json_schema(), "title": title, "required": list(needed)}
     form = {"type": "object", "required": ["file", *needed], "properties": _FORM}
-    content = {
-        "application/json": {"schema": source, "example": _EXAMPLE},
-        "multipart/form-data": {"schema": form},
-    }
+    content = {"application/json": {"schema": source, "example": _EXAMPLE}, "multipart/form-data": {"schema": form}}
     return {"requestBody": {"required": True, "content": content}}
 
 

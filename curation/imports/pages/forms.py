@@ -1,5 +1,3 @@
-"""The form of an import: a file or a source, the kind of its rows, and how to sample them."""
-
 from typing import Any, cast
 
 from django import forms
@@ -136,12 +134,10 @@ class ImportForm(ProblemForm):
         return "" if given["source"] else str(given["upload"])
 
     def params(self, upload: str, kind: str) -> ImportParams:
-        """The import of rows of this kind that the valid form describes."""
         fields = {name: self.cleaned_data[name] for name in ("source", "name", "strict")}
         return ImportParams.parse({**fields, "kind": kind, "upload": upload, "options": self.options(kind)})
 
     def options(self, kind: str) -> dict[str, Any]:
-        """The valid options that rows of this kind have."""
         given = self.cleaned_data
         options = {name: value for name in SAMPLING if (value := given.get(name)) is not None}
         known = import_kind(kind).options.model_fields if kind else ()

@@ -42,7 +42,6 @@ class MappingInputs:
 
 
 def mapping_inputs(preview: Preview | None, mapping: RowMapping) -> MappingInputs:
-    """Return the inputs for the rows of a preview, and for all that is mapped already."""
     account = preview.account if preview else []
     fixed = [entry for entry in account if "[]" in entry["field"] or entry["field"] in (ATTACHED, OTHERS)]
     own = [entry for entry in account if entry not in fixed]

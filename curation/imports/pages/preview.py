@@ -21,7 +21,7 @@ from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 from curation.projects.models import Project
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 ROWS = 100
 SHOWN = 3
@@ -94,7 +94,6 @@ def check_readable(params: ImportParams) -> None:
 
 @contextmanager
 def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[SourceRow | BadRow]]]:
-    """The reader of the source, whether it is complete, and its first rows."""
     try:
         with _opened(params) as (source, whole):
             reader = _reader(params, source)
@@ -103,7 +102,7 @@ def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Sourc
                 rows.pop()  # cut by our limit
             yield reader, whole, rows
     except SourceError as error:
-        raise Invalid(str(error), code="unreadable_source", errors=[FieldError(_field(params), str(error))]) from None
+        raise Invalid.at("file" if params.upload else "source", str(error), code="unreadable_source") from None
 
 
 def _reader(params: ImportParams, source: Opened) -> Reader:
@@ -116,10 +115,6 @@ def _reader(params: ImportParams, source: Opened) -> Reader:
         if documents.has_agent_files():
             return documents
     return rows_of(source)
-
-
-def _field(params: ImportParams) -> str:
-    return "file" if params.upload else "source"
 
 
 def _look(

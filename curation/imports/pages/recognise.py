@@ -7,7 +7,7 @@ from curation.imports.row_kinds import AnyKind, import_kind, import_kinds
 from curation.imports.sources.rows import BadRow, RowRefused, SourceRow
 from curation.projects.models import Project
 from curation.runs.kinds import Json
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.text.figures import counted
 
 
@@ -92,4 +92,4 @@ def _reasons(project: Project, row: SourceRow | BadRow) -> str:
 
 
 def _refuse(detail: str) -> None:
-    raise Invalid(detail, errors=[FieldError("kind", detail)])
+    raise Invalid.at("kind", detail)

@@ -3,7 +3,6 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.mappings.resource import mappings
@@ -27,8 +26,7 @@ LISTS = {
 }
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     """POST with `then=preview` shows the source's first rows and stores its file; without, it starts the import."""
     source = run_to_repeat(access.project, "import", request.GET.get("from"))

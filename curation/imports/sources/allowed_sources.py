@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings
 
 from curation.web.outbound.addresses import IMPORTS, refuse_private
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 TEXT_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".ndjson", ".ndjson.gz")
 SCHEMES = "https://, http://, hf://, s3:// or a path in one of the folders of IMPORT_FOLDERS"
@@ -100,4 +100,4 @@ def _sql(value: str) -> str:
 
 
 def _refusal(detail: str) -> Invalid:
-    return Invalid(detail, code="source_refused", errors=[FieldError("source", detail)])
+    return Invalid.at("source", detail, code="source_refused")

@@ -40,7 +40,6 @@ class SourceFiles:
 
 
 def one_file(name: str, file: BinaryIO) -> SourceFiles:
-    """The file that the source is, which stays open."""
     return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(ArchivePart(file))))
 
 

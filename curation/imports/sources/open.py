@@ -164,7 +164,6 @@ def _zip_reader(file: BinaryIO, *, longest: int, most: int) -> tuple[ZipReader |
 
 
 def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
-    """Open a source that is not packed (any more)."""
     if is_tar(file):
         if damage:
             raise SourceError(f"The archive is damaged: {damage}.")

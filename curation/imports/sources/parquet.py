@@ -33,8 +33,6 @@ SELECT size, CASE WHEN size <= $4 THEN text END FROM (
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One Parquet file of the source and the offset of its first row."""
-
     path: str
     first: int
     rows: int

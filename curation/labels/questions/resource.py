@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
 from ninja import Schema
 from pydantic import Field
 
@@ -242,8 +241,7 @@ class QuestionForm(SchemaForm[QuestionIn]):
         check_question(QuestionIn(**{"title": "", "name": "", "kind": "", **self.cleaned_data}))
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def question_list(request: HttpRequest, access: Access) -> HttpResponse:
     form = QuestionForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -259,8 +257,7 @@ def question_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "labels/list.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def question_change(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The buttons of one question: archive, ask again, require, do not require, delete."""
     with transaction.atomic():

@@ -277,7 +277,7 @@ def _late(progress: StreamProgress, limit: float) -> str:
 
 def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError:
     """Translate an error. Servers repeat the key that they refuse; it is removed."""
-    if forbidden := _forbidden(error):
+    if forbidden := next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddress)), None):
         return Misconfigured(forbidden.detail)
     if reason := why_not_sent(error):
         return Unreachable(reason)
@@ -300,11 +300,6 @@ def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError
     if is_broken or is_cut_off or status >= SERVER_ERROR or status in RETRIED:
         return Transient(detail, wait)
     return Refused(detail, status)
-
-
-def _forbidden(error: BaseException) -> ForbiddenAddress | None:
-    """The refused address that is the cause of an error."""
-    return next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddress)), None)
 
 
 def _message(error: Exception, refusal: Refusal | None) -> str:

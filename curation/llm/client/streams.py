@@ -130,7 +130,6 @@ class Events(ABC):
         self._event, self._data = b"", list[bytes]()
 
     def add(self, body: bytes) -> None:
-        """Read the next bytes."""
         self._rest += body
         if not self._has_begun and len(self._rest) >= len(BOM):
             self._has_begun, self._rest = True, self._rest.removeprefix(BOM)

@@ -39,8 +39,7 @@ def check_base_url(api_base: str) -> None:
     """Raise `Invalid` if this is no base URL, or one of a host that Winnow must not call."""
     parts = url_parts(api_base, MODELS)
     if parts.query or parts.fragment:
-        reason = "The base URL must not contain a query or a fragment."
-        raise Invalid(reason, errors=[FieldError("api_base", reason)])
+        raise Invalid.at("api_base", "The base URL must not contain a query or a fragment.")
     refuse_private(api_base, MODELS)
 
 
@@ -98,10 +97,7 @@ def _wrong_fields(values: EndpointIn, project: Project) -> list[tuple[str, str]]
         if (given := getattr(values, path)) is not None and not 1 <= given <= high
     ]
     return [
-        (
-            "name",
-            "" if is_endpoint_name(values.name) else WORDS_OF_NAME,
-        ),
+        ("name", "" if is_endpoint_name(values.name) else WORDS_OF_NAME),
         ("model", model),
         ("api_base", base),
         ("api_key_env", key),

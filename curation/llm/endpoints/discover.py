@@ -11,7 +11,7 @@ from curation.llm.endpoints.check import check_base_url
 from curation.llm.endpoints.keys import why_refused
 from curation.web.outbound.addresses import MODELS
 from curation.web.outbound.transport import AsyncCheckedTransport
-from curation.web.problems import FieldError, Invalid, Unavailable
+from curation.web.problems import Invalid, Unavailable
 
 TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
@@ -71,7 +71,7 @@ def provider_of(api_base: str) -> str:
 def check_key(*, variable: str, api_base: str, project: str) -> None:
     """Raise `Invalid` if the key in the variable must not be sent there. `project` is the endpoint's, by its slug."""
     if reason := why_refused(variable=variable, model="", api_base=api_base, project=project):
-        raise Invalid(reason, errors=[FieldError("api_key_env", reason)])
+        raise Invalid.at("api_key_env", reason)
 
 
 def served_with_key(
@@ -90,7 +90,6 @@ def _style_of(api_base: str) -> str:
 
 
 def _key_headers(style: str, key: str) -> dict[str, str]:
-    """Return the headers in which the server wants its key."""
     match style:
         case "azure":
             return {"api-key": key}

@@ -1,5 +1,3 @@
-"""The form of a model endpoint. What its values must be is in `endpoints/check.py`."""
-
 from typing import Any
 
 from django import forms
@@ -130,5 +128,4 @@ class EndpointForm(ProblemForm):
         return EndpointIn(**{"name": "", "model": "", **given, "params": params})
 
     def scripted_models(self) -> list[tuple[str, str]]:
-        """The offline models' strings and descriptions, for the list below the form."""
         return [(f"scripted/{name}", about) for name, about in SCRIPTED_MODELS.items()]

@@ -15,7 +15,7 @@ MAX_BYTES = 20_000
 # The keys of known providers, and a bearer header.
 SECRET_VALUE = re.compile(
     r"\b(sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|ghp|glpat|AKIA|AIza|wn)[-_][A-Za-z0-9_-]{12,}|\bAKIA[A-Z0-9]{12,}|\bAIza[\w-]{20,}"
-    r"|\bBearer\s+\S{8,}|\beyJ[\w-]{10,}\.[\w-]{10,}",
+    r"|\bBearer\s+\S{8,}|\beyJ[\w-]{10,}\.[\w-]{10,}"
 )
 SECRET_KEY = re.compile(r"api[-_]?key|authorization|secret|password|passwd|access[-_]?token|headers?$", re.IGNORECASE)
 

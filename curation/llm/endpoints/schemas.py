@@ -1,5 +1,3 @@
-"""Request bodies and responses of the model endpoints' REST calls."""
-
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, ClassVar

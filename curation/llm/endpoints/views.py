@@ -1,10 +1,7 @@
-"""Pages of model endpoints."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.llm.endpoints.forms import EndpointForm
 from curation.llm.endpoints.resource import endpoints
@@ -12,8 +9,7 @@ from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def model_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "rows": endpoints.rows(access),
@@ -25,8 +21,7 @@ def model_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "llm/model_list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def model_new(request: HttpRequest, access: Access) -> HttpResponse:
     form = EndpointForm(access.project, request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -38,8 +33,7 @@ def model_new(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "llm/model_form.html", context, status=form.status)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def model_edit(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     endpoint = endpoints.one(access, name)
     form = EndpointForm(access.project, request.POST or None, initial=EndpointForm.initial_of(endpoint))
@@ -53,8 +47,7 @@ def model_edit(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     return render(request, "llm/model_form.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def model_delete(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     endpoints.delete(access, endpoints.one(access, name))
     messages.success(request, f"{name} is deleted. Recorded calls keep its name and figures.")

@@ -141,10 +141,7 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
         _cli("base"),
         "Gives the weaker answers of a written table of AWS commands, with prose, fences and guessed flags.",
     ),
-    "tuned-cli": (
-        _cli("tuned"),
-        "Gives the better answers of the same table; aws help to an unknown prompt.",
-    ),
+    "tuned-cli": (_cli("tuned"), "Gives the better answers of the same table; aws help to an unknown prompt."),
     "broken": (_broken, "Begins every answer with a raw tool-call token, so each is refused for its format."),
     "echo": (_echo, "Repeats the last user message."),
 }

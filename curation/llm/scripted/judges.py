@@ -135,10 +135,7 @@ def rambling(prompt: str, attempt: int) -> tuple[str, str]:
     verdict = _verdict(case, CAREFUL)
     lot = blake2b(f"{case.answer_1}\0{case.answer_2}".encode(), digest_size=2).digest()[0] % 10
     if lot < 2 or (lot == 3 and attempt == 1):
-        return (
-            "Both answers have their merits. On the whole I lean towards the calmer one.",
-            "stop",
-        )
+        return ("Both answers have their merits. On the whole I lean towards the calmer one.", "stop")
     if lot == 2:
         return verdict[: len(verdict) // 3], "length"
     return f"Here is my verdict.\n\n```json\n{verdict}\n```", "stop"

@@ -1,5 +1,3 @@
-"""Charts of a model of decisions."""
-
 from collections.abc import Sequence
 
 from curation.predictions.approval.resource import CalibrationOut, ImportanceOut

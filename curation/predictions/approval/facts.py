@@ -87,7 +87,6 @@ def facts_of(ids: Sequence[int]) -> list[Facts]:
 
 
 def _named(row: Mapping[str, Any], names: Mapping[str, str]) -> Facts:
-    """The columns with a value, by the names of their facts."""
     given = ((name, row[column]) for column, name in names.items())
     return {
         name: value if isinstance(value, str) else float(value)

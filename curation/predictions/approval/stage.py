@@ -11,7 +11,7 @@ from curation.predictions.approval.decisions import Decided, PredictParams, coun
 from curation.predictions.approval.facts import facts_of
 from curation.predictions.models import ApprovalModel, Prediction
 from curation.projects.models import Project
-from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
@@ -24,12 +24,9 @@ AT_ONCE = 2_000
 _FIELDS = ("model", "probability", "reasons", "approved", "version", "doubt")
 
 
-class PredictStage:
+class PredictStage(StageOf[PredictParams]):
     name = "predict"
     queue = "default"
-
-    def __init__(self, params: PredictParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(key="predict")
@@ -65,11 +62,7 @@ class PredictStage:
 
         def ready() -> Json:
             ApprovalModel.objects.filter(pk=row.pk).update(
-                method=model.method,
-                approved=yes,
-                others=len(decided) - yes,
-                figures=_figures(model),
-                ready=True,
+                method=model.method, approved=yes, others=len(decided) - yes, figures=_figures(model), ready=True
             )
             return {
                 "model": str(row.pk),

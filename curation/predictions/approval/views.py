@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
 
 from curation.predictions.approval.charts import calibration_chart, importance_chart
 from curation.predictions.approval.decisions import PredictParams, counts_of
@@ -19,8 +18,7 @@ from curation.samples.models import Sample, Status
 SHOWN = 50
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", refuses=refuse_undecided)
 def prediction_page(request: HttpRequest, access: Access) -> HttpResponse:
     project = access.project
     refuse_undecided(access, request.GET)
@@ -46,10 +44,8 @@ def prediction_page(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "predictions/page.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def sample_prediction(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The prediction of one sample with its reasons, for its page."""
     sample = sample_of(access, pk)
     look(access, sample)
     found = Prediction.objects.filter(sample=sample).select_related("model").first()

@@ -1,5 +1,3 @@
-"""Clusters: their REST calls and their page."""
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -7,7 +5,6 @@ from typing import Annotated, ClassVar
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
 from pydantic import BeforeValidator, Field
 
 from curation.predictions.extra import missing_extra
@@ -92,8 +89,7 @@ def size_chart(rows: Sequence[Cluster]) -> Figure:
     return figure([sizes], xaxis=x_axis, yaxis={"automargin": True, "fixedrange": True}, showlegend=False)
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", refuses=refuse_undecided)
 def cluster_list(request: HttpRequest, access: Access) -> HttpResponse:
     project = access.project
     params = ClusterList.from_query(request.GET)

@@ -57,7 +57,6 @@ def refusal(project: Project, of: str) -> str:
 
 
 def texts(project: Project, of: str) -> tuple[list[Text], list[Text]]:
-    """Return the texts to group, and those of reviewed samples that they are compared with."""
     if of == Cluster.Of.FAILURES:
         return texts_of(failures(project)), []
     return texts_of(pending(project)), texts_of(reviewed(project))

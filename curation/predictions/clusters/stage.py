@@ -60,11 +60,7 @@ class ClusterStage:
 
 @transaction.atomic
 def _write(
-    run: Run,
-    of: str,
-    groups: Sequence[tuple[list[str], list[int]]],
-    texts: Sequence[Text],
-    likeness: dict[int, float],
+    run: Run, of: str, groups: Sequence[tuple[list[str], list[int]]], texts: Sequence[Text], likeness: dict[int, float]
 ) -> None:
     """Replace the project's clusters of the kind by these; samples that are gone are left out."""
     Cluster.objects.filter(project=run.project_id, of=of).delete()

@@ -15,10 +15,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.projects.settings.data import Data
-from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Stale
+from curation.web.problems import Conflict, Invalid, NotFound, Stale
 from curation.web.text.figures import counted
 
 MAX_CHARACTERS = 100_000
@@ -39,7 +38,6 @@ class Shipped:
     check: Callable[[str], object] | None
 
     def text(self, data: Data) -> str:
-        """The shipped text for a kind of data."""
         own = (self.path.with_suffix(f".{variant}.txt") for variant in data.variants)
         return shipped_text(next((path for path in own if path.exists()), self.path))
 
@@ -60,12 +58,7 @@ _shipped: dict[str, Shipped] = {}
 
 
 def register(
-    name: str,
-    path: Path,
-    title: str,
-    *,
-    placeholders: Sequence[str] = (),
-    check: Callable[[str], object] | None = None,
+    name: str, path: Path, title: str, *, placeholders: Sequence[str] = (), check: Callable[[str], object] | None = None
 ) -> None:
     """Register a stage's file; called by its app in `ready`. A name has one file."""
     given = Shipped(name, title, path, tuple(placeholders), check)
@@ -137,12 +130,10 @@ def override_instructions(*, access: Access, name: str, text: str | None, seen_v
                 sha256=digest(value),
                 author=access.user,
             )
-            record(
-                actor=access.user,
-                project=access.project,
-                action="instructions.restore" if own is None else "instructions.override",
-                subject=name,
-                data={"version": now.version + 1, "sha256": digest(value)},
+            access.record(
+                "instructions.restore" if own is None else "instructions.override",
+                name,
+                {"version": now.version + 1, "sha256": digest(value)},
             )
     except IntegrityError:
         raise Stale.version(seen_version, now.version + 1) from None
@@ -193,5 +184,5 @@ def usable_text(name: str, text: str, *, place: str = "text") -> str:
         except ValueError as error:
             reason = str(error)
     if reason:
-        raise Invalid(reason, errors=[FieldError(place, reason)])
+        raise Invalid.at(place, reason)
     return own

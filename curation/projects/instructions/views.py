@@ -1,11 +1,8 @@
-"""Pages of the instructions to models: the text in force, its versions, a way back."""
-
 from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.instructions.texts import (
@@ -32,16 +29,14 @@ class DiffLine:
     text: str
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def instructions_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = settings_context(access, "instructions", f"/api/v1/projects/{access.project.slug}/instructions")
     context["rows"] = [instructions_for(access.project, known.name) for known in registered()]
     return render(request, "projects/instructions/list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def instructions(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """One text: its hash, its diff from the shipped text, its versions; `?version=` shows an earlier version."""
     found = instructions_for(access.project, name)
@@ -68,8 +63,7 @@ def instructions(request: HttpRequest, access: Access, name: str) -> HttpRespons
     return render(request, "projects/instructions/page.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """The diff between the shipped text and the text in the field; nothing is stored."""
     text = request.POST.get("text", "").replace("\r\n", "\n")
@@ -77,8 +71,7 @@ def instructions_diff(request: HttpRequest, access: Access, name: str) -> HttpRe
     return render(request, "projects/settings/_diff.html", {"diff": diff})
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def instructions_restore(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """Return to the shipped text, or to the version `to`; both write a new version."""
     back_to, seen = number(request.POST.get("to")), number(request.POST.get("version"))

@@ -1,5 +1,3 @@
-"""REST calls of invitations: an admin's, and the invited person's own."""
-
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status

@@ -77,8 +77,7 @@ def revoke_invitation(*, access: Access, invitation_id: str) -> None:
             invitation_id,
             "open invitation",
         )
-        data = {"role": row.role, "username": row.username, "note": row.note}
-        record(actor=access.user, project=access.project, action="invitation.revoke", subject=str(row.pk), data=data)
+        access.record("invitation.revoke", str(row.pk), {"role": row.role, "username": row.username, "note": row.note})
         row.delete()
 
 
@@ -86,7 +85,7 @@ def _refuse_repeated(project: Project, username: str) -> None:
     """The admin sees the lists of members and invitations, so these refusals tell nothing new."""
     if project.members.filter(user__username=username).exists():
         detail = f"{username} is already a member. Change the role in the list instead."
-        raise Conflict(detail, code="already_member", errors=[FieldError("username", detail)])
+        raise Conflict.at("username", detail, code="already_member")
     if project.invitations.pending().filter(username=username).exists():
         detail = f"{username} is already invited. Revoke that invitation first."
-        raise Conflict(detail, code="already_invited", errors=[FieldError("username", detail)])
+        raise Conflict.at("username", detail, code="already_invited")

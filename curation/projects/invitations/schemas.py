@@ -1,5 +1,3 @@
-"""Request bodies and responses of invitations."""
-
 from datetime import datetime
 
 from ninja import Schema

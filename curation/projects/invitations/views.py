@@ -28,8 +28,7 @@ class InvitationForm(ProblemForm):
     expires_in_days = forms.IntegerField(initial=DAYS, label="Expires in days")
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def invitation_revoke(request: HttpRequest, access: Access, invitation_id: str) -> HttpResponse:
     revoke_invitation(access=access, invitation_id=invitation_id)
     messages.success(request, "The invitation is revoked.")

@@ -6,7 +6,6 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import Invitation, Member, Project, Role, Scope, ServiceAccount
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotFound
 
@@ -22,7 +21,7 @@ def require_person(user: User) -> None:
         detail = (
             f"{user.username} is a service account of {account.project.slug} and can be a member of that project only."
         )
-        raise Conflict(detail, code="service_account", errors=[FieldError("username", detail)])
+        raise Conflict.at("username", detail, code="service_account")
 
 
 def add_member(*, access: Access, username: str, role: str) -> Member:
@@ -36,8 +35,7 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
     refuse_unknown_role(role)
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
-        detail = f"There is no active user {username!r}. A server administrator creates accounts."
-        raise Invalid(detail, errors=[FieldError("username", detail)])
+        raise Invalid.at("username", f"There is no active user {username!r}. A server administrator creates accounts.")
     require_person(user)
     try:
         with transaction.atomic():
@@ -45,7 +43,7 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
             _record(access, "member.add", username, {"role": role})
     except IntegrityError:
         detail = f"{username} is already a member. Change the role in the list instead."
-        raise Conflict(detail, code="already_member", errors=[FieldError("username", detail)]) from None
+        raise Conflict.at("username", detail, code="already_member") from None
     return member
 
 
@@ -115,4 +113,4 @@ def refuse_unknown_role(role: str) -> None:
 
 
 def _record(access: Access, action: str, username: str, data: dict[str, object]) -> None:
-    record(actor=access.user, project=access.project, action=action, subject=username, data=data)
+    access.record(action, username, data)

@@ -1,5 +1,3 @@
-"""Members of a project as a resource."""
-
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from ninja import Status

@@ -1,12 +1,9 @@
-"""Pages of a project's members and its audit log."""
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from pydantic import Field
 
 from curation.projects.access import Access, project_page
@@ -30,8 +27,7 @@ class AuditPageParams(AuditList):
 
 
 @never_cache
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def member_list(request: HttpRequest, access: Access) -> HttpResponse:
     """A POST invites a person. The link is shown only in the response to its form."""
     form = InvitationForm(request.POST or None)
@@ -46,8 +42,7 @@ def member_list(request: HttpRequest, access: Access) -> HttpResponse:
     return _member_page(request, access, invitation_form=form, member_form=MemberForm(auto_id=MEMBER_ID), link=link)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def member_add(request: HttpRequest, access: Access) -> HttpResponse:
     """Add a user at once, for staff."""
     form = MemberForm(request.POST, auto_id=MEMBER_ID)
@@ -74,14 +69,12 @@ def _member_page(
     return render(request, "projects/members/list.html", context, status=status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def member_change(request: HttpRequest, access: Access, username: str) -> HttpResponse:
     return _change(request, access, username, remove=False)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def member_remove(request: HttpRequest, access: Access, username: str) -> HttpResponse:
     return _change(request, access, username, remove=True)
 
@@ -101,8 +94,7 @@ def _change(request: HttpRequest, access: Access, username: str, *, remove: bool
     return redirect("member-list", access.project.slug)
 
 
-@require_GET
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET")
 def audit_list(request: HttpRequest, access: Access) -> HttpResponse:
     log = AuditEntry.objects.of(access.project)
     params = AuditPageParams.from_query(request.GET)

@@ -84,11 +84,7 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
     return s.ProjectOut.alone(project)
 
 
-@router.post(
-    "/projects/{slug}/settings/preview",
-    response=s.SettingsPreviewOut,
-    summary="Preview a change of settings",
-)
+@router.post("/projects/{slug}/settings/preview", response=s.SettingsPreviewOut, summary="Preview a change of settings")
 def preview_settings(request: HttpRequest, slug: str, body: s.SettingsIn) -> s.SettingsPreviewOut:
     """Nothing is written: `PATCH /projects/{slug}` with the same settings saves them and moves the samples."""
     project = enter(request, slug, Scope.ADMIN).project

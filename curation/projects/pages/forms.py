@@ -12,8 +12,7 @@ from pydantic.fields import FieldInfo
 from curation.projects.models import Project, Role, Scope
 from curation.projects.settings.dependents import check_change, known_names
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.fields import Section
-from curation.projects.settings.patch import Json, flatten
+from curation.projects.settings.patch import Json, field_at, flatten
 from curation.projects.tokens.issue import check_token
 from curation.web.forms import ProblemForm
 from curation.web.schema_form import field_of
@@ -106,7 +105,7 @@ class SettingsForm(ProblemForm):
         self._project, self.before = project, flatten(project.settings)
         known = known_names(project)
         for path, value in self.before.items():
-            info = _info(path)
+            info = field_at(path)
             extra = info.json_schema_extra
             names = known.get(str(extra.get("names"))) if isinstance(extra, dict) else None
             field = field_of(info, value) if names is None else _field_of_names(info, value, names)
@@ -146,11 +145,3 @@ def _field_of_names(info: FieldInfo, value: Any, names: Sequence[str]) -> forms.
     if is_list:
         return forms.MultipleChoiceField(choices=choices, widget=forms.CheckboxSelectMultiple, **shown)
     return forms.ChoiceField(choices=[("", "–"), *choices], **shown)
-
-
-def _info(path: str) -> FieldInfo:
-    section, key = path.split(".")
-    kind = ProjectSettings.model_fields[section].annotation
-    if not (isinstance(kind, type) and issubclass(kind, Section)):
-        raise TypeError(f"{section} is not a section")
-    return kind.model_fields[key]

@@ -1,5 +1,3 @@
-"""Request bodies and responses of the projects' REST calls."""
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar, Literal
@@ -104,16 +102,14 @@ class TokenOut(Schema):
 class MeOut(Schema):
     username: str = Field(examples=["ada"])
     scopes: list[str] = Field(
-        examples=[["export", "read"]],
-        description="What the credential allows; the role in a project may allow less.",
+        examples=[["export", "read"]], description="What the credential allows; the role in a project may allow less."
     )
     token: TokenOut | None = Field(description="Null for a signed-in browser.")
 
 
 class NewTokenOut(TokenOut):
     token: str | None = Field(
-        examples=["wn_…"],
-        description="The secret, shown once; null in the response to a repeated `Idempotency-Key`.",
+        examples=["wn_…"], description="The secret, shown once; null in the response to a repeated `Idempotency-Key`."
     )
 
 

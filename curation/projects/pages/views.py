@@ -1,5 +1,3 @@
-"""Pages of projects: your projects, a new project, and a project's general settings and rules."""
-
 from collections.abc import Sequence
 
 import orjson
@@ -7,7 +5,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Deletion, Invitation, Project, Scope
@@ -57,9 +55,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             project = create_project(
-                user=principal_of(request).user,
-                slug=form.cleaned_data["slug"] or None,
-                name=form.cleaned_data["name"],
+                user=principal_of(request).user, slug=form.cleaned_data["slug"] or None, name=form.cleaned_data["name"]
             )
             messages.success(request, f"Project {project.name} is created. Add a model endpoint next.")
             return redirect("overview", project.slug)
@@ -67,8 +63,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
     return render(request, "projects/project_new.html", context, status=form.status)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def settings(request: HttpRequest, access: Access) -> HttpResponse:
     """Name and guidelines."""
     project = access.project
@@ -94,18 +89,15 @@ def settings(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/settings/page.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def guidelines_preview(request: HttpRequest, access: Access) -> HttpResponse:
     """The Markdown in the field as HTML; nothing is stored."""
     html = markdown_html(request.POST.get("guidelines", "")[:MAX_GUIDELINES])
     return render(request, "projects/settings/_guidelines.html", {"guidelines": html})
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
-    """All settings of `ProjectSettings` in one form."""
     project = access.project
     form = SettingsForm(project, request.POST or None, initial={"version": project.version})
     if request.method == "POST":
@@ -121,8 +113,7 @@ def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/settings/rules.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the changes of a TOML file; save it with `save` and the version that was compared."""
     project = access.project
@@ -146,8 +137,7 @@ def settings_toml(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/settings/toml.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def settings_change(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the effect of a patch of the settings; save it with `save` and the version that was shown."""
     patch = read_json(request.POST.get("patch", ""))

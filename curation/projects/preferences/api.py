@@ -1,5 +1,3 @@
-"""REST calls of the caller's own preferences."""
-
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Router

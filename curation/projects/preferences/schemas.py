@@ -1,5 +1,3 @@
-"""Shapes of the preferences."""
-
 from ninja import Schema
 from pydantic import ConfigDict, Field
 

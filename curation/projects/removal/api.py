@@ -1,5 +1,3 @@
-"""REST calls of deletions and of the server's audit log."""
-
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 

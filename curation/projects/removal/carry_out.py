@@ -60,7 +60,6 @@ def send(deletion_id: int) -> None:
 
 
 def continue_all() -> None:
-    """Carry out the deletions that no worker works on."""
     for deletion_id in list(Deletion.objects.open().filter(_FREE).order_by("id").values_list("pk", flat=True)):
         carry_out(deletion_id)
 

@@ -8,7 +8,7 @@ from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Deletion, Project, Scope
 from curation.projects.removal.carry_out import send
-from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.problems import Conflict, Invalid
 from curation.web.text.figures import counted
 
 
@@ -42,8 +42,7 @@ def delete_project(*, access: Access, name: str) -> Deletion:
     with transaction.atomic():
         project = Project.objects.select_for_update().get(pk=access.project.pk)
         if name.strip() != project.name.strip():
-            detail = f"Type the project's name, {project.name}, to delete it."
-            raise Invalid(detail, code="wrong_name", errors=[FieldError("name", detail)])
+            raise Invalid.at("name", f"Type the project's name, {project.name}, to delete it.", code="wrong_name")
         if project.deleting_at is not None:
             project.require_writable()
         project.deleting_at = timezone.now()

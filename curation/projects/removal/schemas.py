@@ -1,5 +1,3 @@
-"""Responses about deletions."""
-
 from datetime import datetime
 
 from pydantic import Field

@@ -1,10 +1,8 @@
-"""Pages: archive, unarchive and delete a project, the progress of a deletion, and the server's audit log."""
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 from pydantic import Field
 
 from curation.projects.access import Access, principal_of, project_page
@@ -21,8 +19,7 @@ class ServerAuditParams(AuditList):
     limit: int = Field(100, ge=1, le=500)
 
 
-@require_POST
-@project_page(Scope.ADMIN, while_archived=True)
+@project_page(Scope.ADMIN, "POST", while_archived=True)
 def project_archive(request: HttpRequest, access: Access) -> HttpResponse:
     try:
         project = archive_project(access=access, archived=access.project.archived_at is None)
@@ -33,8 +30,7 @@ def project_archive(request: HttpRequest, access: Access) -> HttpResponse:
     return redirect("settings", access.project.slug)
 
 
-@require_POST
-@project_page(Scope.ADMIN, while_archived=True)
+@project_page(Scope.ADMIN, "POST", while_archived=True)
 def project_delete(request: HttpRequest, access: Access) -> HttpResponse:
     try:
         deletion = delete_project(access=access, name=request.POST.get("name", ""))

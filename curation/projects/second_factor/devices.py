@@ -8,7 +8,7 @@ from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from curation.projects.audit import record
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 RECOVERY_CODES = 10
 WRONG = "This code is not valid now. Enter the newest code of your app; after a wrong one, wait a few seconds."
@@ -88,4 +88,4 @@ def _new_codes(user: User) -> list[str]:
 
 
 def _wrong() -> Invalid:
-    return Invalid(WRONG, errors=[FieldError("code", WRONG)])
+    return Invalid.at("code", WRONG)

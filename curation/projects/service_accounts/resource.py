@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
 from ninja import Query, Status
 from pydantic import Field
 
@@ -27,7 +26,7 @@ from curation.projects.settings.pages import settings_context
 from curation.projects.tokens.api import token_response
 from curation.projects.tokens.issue import create_token, revoke_token
 from curation.web.lists.params import ListParams
-from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.problems import Conflict, Invalid
 from curation.web.schema_form import SchemaForm
 from curation.web.schemas import Out, Page, Strict, Username
 
@@ -75,8 +74,7 @@ class ServiceAccounts(Resource[ServiceAccount]):
         access.require(Scope.ADMIN)
         refuse_unknown_role(body.role)
         if not NAME.fullmatch(body.name):
-            detail = "Lower-case letters, digits and hyphens, at most 40."
-            raise Invalid(detail, errors=[FieldError("name", detail)])
+            raise Invalid.at("name", "Lower-case letters, digits and hyphens, at most 40.")
         project, username = access.project, f"{body.name}@{access.project.slug}"
         try:
             with transaction.atomic():
@@ -91,8 +89,7 @@ class ServiceAccounts(Resource[ServiceAccount]):
                 made.save(force_insert=True)
                 self.record(access, "create", made, {"role": body.role, "note": made.note})
         except IntegrityError:
-            detail = f"The name {username} is taken. Choose another one."
-            raise Conflict(detail, code="name_taken", errors=[FieldError("name", detail)]) from None
+            raise Conflict.at("name", f"The name {username} is taken. Choose another one.", code="name_taken") from None
         return made
 
     def delete(self, access: Access, row: ServiceAccount) -> None:
@@ -122,11 +119,7 @@ def post_service_token(request: HttpRequest, slug: str, username: str, body: Tok
     role."""
     account = accounts.one(enter(request, slug, Scope.ADMIN), username)
     made = create_token(
-        principal_of(request),
-        scopes=body.scopes,
-        name=body.name,
-        expires_in_days=body.expires_in_days,
-        service=account,
+        principal_of(request), scopes=body.scopes, name=body.name, expires_in_days=body.expires_in_days, service=account
     )
     return token_response(made)
 
@@ -142,8 +135,7 @@ class ServiceAccountForm(SchemaForm[ServiceAccountIn]):
     schema = ServiceAccountIn
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
     form = ServiceAccountForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -157,8 +149,7 @@ def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 @never_cache
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "GET", "POST")
 def service_token(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """The account's tokens. A new token's secret is shown only in the response to its form."""
     account = accounts.one(access, name)
@@ -176,16 +167,14 @@ def service_token(request: HttpRequest, access: Access, name: str) -> HttpRespon
     )
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def service_token_revoke(request: HttpRequest, access: Access, name: str, token_id: str) -> HttpResponse:
     revoke_token(principal_of(request), token_id, service=accounts.one(access, name))
     messages.success(request, "The token is revoked.")
     return redirect("service-token", access.project.slug, name)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def service_account_remove(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     accounts.delete(access, accounts.one(access, name))
     messages.success(request, f"{name} and its tokens are removed.")

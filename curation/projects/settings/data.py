@@ -8,12 +8,7 @@ from pydantic import Field
 from curation.projects.settings.fields import Section, words
 
 TURNS, TRAJECTORIES, CHAT, PREFERENCES = "turns", "trajectories", "chat", "preferences"
-KINDS = {
-    TURNS: "Agent turns",
-    TRAJECTORIES: "Whole trajectories",
-    CHAT: "Chat",
-    PREFERENCES: "Preferences",
-}
+KINDS = {TURNS: "Agent turns", TRAJECTORIES: "Whole trajectories", CHAT: "Chat", PREFERENCES: "Preferences"}
 
 
 @dataclass(frozen=True, slots=True)

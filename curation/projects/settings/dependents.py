@@ -46,7 +46,6 @@ class Dependent:
         return {}
 
     def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
-        """Return the names in the settings that do not exist."""
         return []
 
     def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[Move]:
@@ -60,8 +59,6 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The effect of a change of settings."""
-
     changes: tuple[SettingChange, ...]
     moves: tuple[Move, ...]
 
@@ -79,7 +76,6 @@ def known_names(project: Project) -> dict[str, Sequence[str]]:
 
 
 def missing_names(project: Project) -> list[Missing]:
-    """Return the names in the project's settings that do not exist any more."""
     return [missing for one in _dependents for missing in one.missing(project, project.settings)]
 
 

@@ -1,5 +1,3 @@
-"""The section of the settings about evaluations."""
-
 from typing import Annotated
 
 from pydantic import Field, field_validator

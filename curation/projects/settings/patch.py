@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pydantic.fields import FieldInfo
+
 from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.fields import Section
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 # These dictionaries are replaced as a whole, not merged.
@@ -41,6 +44,14 @@ def flatten(settings: ProjectSettings) -> dict[str, Json]:
         for section, values in settings.model_dump(mode="json").items()
         for key, value in values.items()
     }
+
+
+def field_at(path: str) -> FieldInfo:
+    section, key = path.split(".")
+    kind = ProjectSettings.model_fields[section].annotation
+    if not (isinstance(kind, type) and issubclass(kind, Section)):
+        raise TypeError(f"{section} is not a section")
+    return kind.model_fields[key]
 
 
 def _merge(stored: Mapping[str, Json], patch: Mapping[str, Json], at: str) -> dict[str, Json]:

@@ -1,36 +1,40 @@
 """Read a TOML file with `[judge]`, `[duel]`, `[runs]` and `[taxonomy]` tables as a change of a project's settings."""
 
-import math
-from dataclasses import asdict
+import tomllib
+from typing import Annotated, Any
 
-from curation.projects.settings.patch import Json
-from curation.web.problems import FieldError, Invalid
-from judging.settings_file import SettingsError, read_duel_tables, read_toml
+from pydantic import TypeAdapter, ValidationError
+
+from curation.projects.settings.patch import Json, field_at
+from curation.web.problems import Invalid
 
 MAX_BYTES = 256 * 1024
-# The file's keys and the project's settings that they set.
-JUDGE = {
-    "models": "panel.judges",
-    "max_tokens": "panel.max_tokens",
-    "temperature": "panel.temperature",
-    "attempts": "panel.attempts",
-    "swap": "panel.swap",
-    "min_judges": "panel.min_judges",
-    "show_reference": "panel.show_reference",
-    "controls": "panel.controls",
-}
-DUEL = {
-    "final": "thresholds.final",
-    "refined": "thresholds.refined",
-    "win_margin": "gate.win_margin",
-    "min_clusters": "gate.min_clusters",
-    "equivalent_within": "gate.equivalent_within",
-    "min_parsed": "gate.min_parsed",
-    "resamples": "gate.resamples",
-    "seed": "gate.seed",
-    "cluster": "gate.cluster",
-    "max_leak": "limits.max_leak",
-    "mode": "panel.mode",
+# The keys of each table and the project's settings that they set.
+TABLES = {
+    "judge": {
+        "models": "panel.judges",
+        "max_tokens": "panel.max_tokens",
+        "temperature": "panel.temperature",
+        "attempts": "panel.attempts",
+        "swap": "panel.swap",
+        "min_judges": "panel.min_judges",
+        "show_reference": "panel.show_reference",
+        "controls": "panel.controls",
+    },
+    "duel": {
+        "final": "thresholds.final",
+        "refined": "thresholds.refined",
+        "win_margin": "gate.win_margin",
+        "min_clusters": "gate.min_clusters",
+        "equivalent_within": "gate.equivalent_within",
+        "min_parsed": "gate.min_parsed",
+        "resamples": "gate.resamples",
+        "seed": "gate.seed",
+        "cluster": "gate.cluster",
+        "max_leak": "limits.max_leak",
+        "mode": "panel.mode",
+    },
+    "runs": {"wait_minutes": "runs.wait_minutes"},
 }
 
 
@@ -40,55 +44,55 @@ def settings_from_toml(text: str) -> tuple[dict[str, Json], list[str]]:
     if len(text.encode()) > MAX_BYTES:
         raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have four short tables.")
     try:
-        document = read_toml(text)
-        axes, runs = document.pop("taxonomy", None), document.pop("runs", None)
-        unknown = [
-            name for name, table in document.items() if name not in ("judge", "duel") and isinstance(table, dict)
-        ]
-        for name in unknown:
-            del document[name]
-        file = read_duel_tables(document)
-    except SettingsError as error:
-        raise _refusal(str(error)) from None
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _refusal(f"not a TOML file: {error}") from None
     patch: dict[str, Json] = {}
-    for table, settings in ((asdict(file.judge), JUDGE), (asdict(file.duel), DUEL)):
-        for key, value in table.items():
-            if value is None:
-                continue
-            section, name = settings[key].split(".")
-            inner = patch.setdefault(section, {})
-            if isinstance(inner, dict):
-                inner[name] = list(value) if isinstance(value, tuple) else value
-    if runs:
-        patch["runs"] = _runs(runs)
-    if axes:
-        patch["taxonomy"] = {"axes": _axes(axes)}
+    unknown = []
+    for table, values in document.items():
+        if not isinstance(values, dict):
+            is_known = table in TABLES or table == "taxonomy"
+            raise _refusal(f"[{table}] must be a table" if is_known else f"unknown key outside of a table {table!r}")
+        if table == "taxonomy":
+            if values:
+                patch["taxonomy"] = {"axes": _checked("[taxonomy]", "taxonomy.axes", values)}
+        elif table not in TABLES:
+            unknown.append(table)
+        else:
+            _read(table, values, patch)
     if not patch:
         raise _refusal("The file sets nothing: it has no key in [judge], [duel], [runs] or [taxonomy].")
     return patch, unknown
 
 
-def _runs(table: object) -> dict[str, Json]:
-    """`[runs]`: `wait_minutes`, how long items wait for a model endpoint that is down."""
-    if not isinstance(table, dict) or set(table) != {"wait_minutes"}:
-        raise _refusal("[runs] has one key, wait_minutes")
-    minutes = table["wait_minutes"]
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not math.isfinite(minutes):
-        raise _refusal("[runs] wait_minutes must be a number of minutes")
-    return {"wait_minutes": minutes}
+def _read(table: str, values: dict[str, object], patch: dict[str, Json]) -> None:
+    known = TABLES[table]
+    for key, value in values.items():
+        if key not in known:
+            raise _refusal(f"[{table}] {key!r} is not a setting: known are {', '.join(known)}")
+        section, name = known[key].split(".")
+        inner = patch.setdefault(section, {})
+        if isinstance(inner, dict):
+            inner[name] = _checked(f"[{table}] {key}", known[key], value)
 
 
-def _axes(table: object) -> dict[str, Json]:
-    """`[taxonomy]`: values that the project adds to an axis, as in `task = ["deploy", "restore"]`."""
-    if not isinstance(table, dict):
-        raise _refusal("[taxonomy] must be a table")
-    axes: dict[str, Json] = {}
-    for name, values in table.items():
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise _refusal(f"[taxonomy] {name} must be a list of values")
-        axes[name] = list(values)
-    return axes
+def _checked(place: str, setting: str, value: object) -> Json:
+    """Return the value if it has the type and the range of the setting. The settings' other rules are those of every
+    change."""
+    info = field_at(setting)
+    setting_type: Any = Annotated[info.annotation, info]
+    try:
+        return TypeAdapter[Json](setting_type).validate_python(value, strict=True)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        at = "".join(f".{part}" for part in found["loc"] if part != "[key]")
+        raise _refusal(f"{place}{at} is {_shown(found['input'])}: {found['msg']}") from None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _refusal(reason: str) -> Invalid:
-    return Invalid(reason, errors=[FieldError("toml", reason)])
+    return Invalid.at("toml", reason)

@@ -34,8 +34,6 @@ class SignInForm(AuthenticationForm):
 
 
 class Login(_WithProvider, LoginView):
-    """Django's own view, with the button of the provider."""
-
     form_class = SignInForm
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:

@@ -1,5 +1,3 @@
-"""REST calls of the caller's own API tokens."""
-
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 

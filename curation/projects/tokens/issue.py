@@ -1,5 +1,3 @@
-"""Create and revoke API tokens."""
-
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass

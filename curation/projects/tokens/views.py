@@ -1,11 +1,8 @@
-"""The page of the caller's own API tokens."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.projects.access import Access, principal_of, project_page
 from curation.projects.models import Scope, Token
@@ -15,8 +12,7 @@ from curation.projects.tokens.issue import create_token, revoke_token
 
 
 @never_cache
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ, while_archived=True)
+@project_page(Scope.READ, "GET", "POST", while_archived=True)
 def token_list(request: HttpRequest, access: Access) -> HttpResponse:
     """The caller's tokens, for all projects. A new token's secret is shown only in the response to its form."""
     form = TokenForm(request.POST or None)
@@ -31,8 +27,7 @@ def token_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "projects/tokens/list.html", context, status=201 if secret else form.status)
 
 
-@require_POST
-@project_page(Scope.READ, while_archived=True)
+@project_page(Scope.READ, "POST", while_archived=True)
 def token_revoke(request: HttpRequest, access: Access, token_id: str) -> HttpResponse:
     revoke_token(principal_of(request), token_id)
     messages.success(request, "The token is revoked.")

@@ -1,5 +1,3 @@
-"""REST calls: samples to adjudicate, and how far people agree."""
-
 from django.http import HttpRequest
 from ninja import Query, Router
 

@@ -1,5 +1,3 @@
-"""The shapes of the calls about agreement."""
-
 from ninja import Schema
 from pydantic import Field
 

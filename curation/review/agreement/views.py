@@ -1,10 +1,7 @@
-"""Pages: samples to adjudicate, and how far people agree."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -15,8 +12,7 @@ from curation.web.ids import number
 from curation.web.lists.pages import list_context
 
 
-@require_GET
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET")
 def dispute_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DisputeList.from_query(request.GET)
     page, disputes = params.page_of(access)
@@ -24,8 +20,7 @@ def dispute_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "review/agreement/disputes.html", context | {"disputes": list(disputes.values())})
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def sample_adjudicate(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Settle a disputed sample with one of its decisions."""
     keep, action = number(request.POST.get("keep", "")) or 0, request.POST.get("action", "")
@@ -35,8 +30,7 @@ def sample_adjudicate(request: HttpRequest, access: Access, pk: int) -> HttpResp
     return HttpResponseRedirect(reverse("dispute-list", args=[access.project.slug]))
 
 
-@require_GET
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET")
 def agreement_page(request: HttpRequest, access: Access) -> HttpResponse:
     figures = figures_of(access.project)
     tables = [

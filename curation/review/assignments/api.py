@@ -1,5 +1,3 @@
-"""REST calls: assignments, targets, second opinions."""
-
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status

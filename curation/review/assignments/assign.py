@@ -13,7 +13,6 @@ from django.utils import timezone
 from curation.assignments.models import REVIEWING, AssignedSample, Assignment
 from curation.notifications.models import NotificationKind
 from curation.notifications.notify import notify
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.models import Decision
@@ -105,12 +104,8 @@ def assign(
         counts = {member.user.get_username(): 0 for member in members}
         for _, member in given:
             counts[member.user.get_username()] += 1
-        audit.record(
-            actor=access.user,
-            action="assignment.create",
-            subject=str(assignment.pk),
-            project=access.project,
-            data={"people": counts, "query": assignment.query, "shared": shared},
+        access.record(
+            "assignment.create", str(assignment.pk), {"people": counts, "query": assignment.query, "shared": shared}
         )
         for member in members:
             if count := counts[member.user.get_username()]:

@@ -1,5 +1,3 @@
-"""The assignments of a project, for their page and their REST call."""
-
 from collections import defaultdict
 from collections.abc import Sequence
 

@@ -1,5 +1,3 @@
-"""The shapes of the calls about assignments, targets and second opinions."""
-
 from datetime import datetime
 
 from ninja import Schema

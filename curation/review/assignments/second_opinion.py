@@ -8,7 +8,6 @@ from django.urls import reverse
 from curation.assignments.models import AssignedSample, Assignment
 from curation.notifications.models import NotificationKind
 from curation.notifications.notify import notify
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Member, Scope
 from curation.review.assignments.assign import member_who_reviews
@@ -53,12 +52,10 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
             make_it_wait(first)
             emit_decided(access.project, [first])
         assignment_id = _reserve(sample, access, member)
-        audit.record(
-            actor=access.user,
-            action="sample.second_opinion",
-            subject=str(sample.pk),
-            project=access.project,
-            data={"person": username or None, "decision": first.pk if first else None},
+        access.record(
+            "sample.second_opinion",
+            str(sample.pk),
+            {"person": username or None, "decision": first.pk if first else None},
         )
         if member is not None:
             about, link = f"sample {sample.pk}", reverse("sample-page", args=[access.project.slug, sample.pk])
@@ -68,7 +65,6 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
 
 
 def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Decision:
-    """The decision that one person settled the sample with."""
     holder = holder_of(sample.pk, other_than=access.user)
     if holder is not None:
         raise held_by_other(sample.pk, holder)

@@ -1,5 +1,3 @@
-"""Pages: assignments, targets and pace; asking for a second opinion on the page of a sample."""
-
 from typing import Any
 
 from django import forms
@@ -7,7 +5,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
@@ -23,7 +20,7 @@ from curation.samples.models import Sample, Status
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import COUNTED_UP_TO, counted
 
@@ -68,10 +65,7 @@ class AssignForm(ProblemForm):
     def shares(self) -> list[Share]:
         given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
         if not any(weight for _, weight in given):
-            raise Invalid(
-                "Give a share to one person at least.",
-                errors=[FieldError("share_0", "Give a share to one person at least.")],
-            )
+            raise Invalid.at("share_0", "Give a share to one person at least.")
         return [Share(username, weight) for username, weight in given if weight]
 
     def of_people(self) -> list[forms.BoundField]:
@@ -94,8 +88,7 @@ class TargetForm(ProblemForm):
         check_target(self._project, **{"username": "", **self.cleaned_data})
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "HEAD", "POST")
 def assignment_list(request: HttpRequest, access: Access) -> HttpResponse:
     """`query` is the query of the samples list whose undecided samples the form assigns."""
     query = QueryDict((request.POST if request.method == "POST" else request.GET).get("query", ""))
@@ -145,8 +138,7 @@ def _page(
     return render(request, "review/assignments/list.html", context, status=(target or form).status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     assignment = find(Assignment.objects.filter(project=access.project), str(pk), "assignment")
     undecided = withdraw_assignment(access=access, assignment=assignment)
@@ -154,8 +146,7 @@ def assignment_withdraw(request: HttpRequest, access: Access, pk: int) -> HttpRe
     return redirect("assignment-list", access.project.slug)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def target_set(request: HttpRequest, access: Access) -> HttpResponse:
     """Fields left empty: no target."""
     form = TargetForm(access.project, request.POST)
@@ -168,16 +159,14 @@ def target_set(request: HttpRequest, access: Access) -> HttpResponse:
     return _page(request, access, AssignForm(people), SampleFilter(), people, form)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_second_opinion(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     done = ask_second_opinion(access=access, sample_id=pk, username=request.POST.get("username", ""))
     messages.success(request, f"Asked for a second opinion on sample {pk}: {done.username or 'anybody'}.")
     return _back(request, access, pk)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def second_opinion_withdraw(request: HttpRequest, access: Access, pk: int, assignment: int) -> HttpResponse:
     requests = Assignment.objects.filter(project=access.project, second_opinion=True, samples__sample=pk)
     withdraw_assignment(access=access, assignment=find(requests, str(assignment), "request for a second opinion"))
@@ -186,6 +175,5 @@ def second_opinion_withdraw(request: HttpRequest, access: Access, pk: int, assig
 
 
 def _back(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """The page that the request was sent from."""
     location, slug = location_of(request.POST), access.project.slug
     return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))

@@ -7,7 +7,6 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from curation.assignments.models import REVIEWING, AssignedSample, Target
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.assignments.assign import member_who_reviews
@@ -77,13 +76,7 @@ def set_target(*, access: Access, username: str, per_day: int | None, total: int
             Target.objects.filter(member=member).delete()
         else:
             Target.objects.update_or_create(member=member, defaults={"per_day": per_day, "total": total})
-        audit.record(
-            actor=access.user,
-            action="member.target",
-            subject=username,
-            project=access.project,
-            data={"per_day": per_day, "total": total},
-        )
+        access.record("member.target", username, {"per_day": per_day, "total": total})
     return next(row for row in workloads(access) if row.username == username)
 
 

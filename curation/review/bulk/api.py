@@ -1,5 +1,3 @@
-"""REST calls for decisions on many samples at once."""
-
 from django.http import HttpRequest
 from ninja import Query, Router
 

@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from curation.labels.required import titles, unanswered
 from curation.notifications.notify import notify_mentioned
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import refuse_wrong_input
@@ -202,13 +201,7 @@ def _finish(
 ) -> BulkDone:
     refused = tuple(row for row in rows if row.refusal)
     changed = len(rows) - len(refused)
-    audit.record(
-        actor=access.user,
-        action=f"sample.bulk_{action}",
-        subject=batch,
-        project=access.project,
-        data={"changed": changed, "refused": len(refused), "query": query},
-    )
+    access.record(f"sample.bulk_{action}", batch, {"changed": changed, "refused": len(refused), "query": query})
     link = reverse("batch-list", args=[access.project.slug])
     if action != Action.QUEUE and any(row.status == Status.PENDING for row in rows):
         said = ""  # A remark on decisions that wait would tell of them.

@@ -1,5 +1,3 @@
-"""The list of bulk actions, for its page and its REST call."""
-
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.review.models import Batch

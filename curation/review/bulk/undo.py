@@ -1,5 +1,3 @@
-"""Undo a whole bulk action."""
-
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -7,7 +5,6 @@ from django.db import transaction
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Now
 
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
@@ -58,13 +55,7 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
             Batch.objects.filter(key=batch).update(restored=F("restored") + count)
             restored_count += count
             kept |= refused
-    audit.record(
-        actor=access.user,
-        action="sample.bulk_undo",
-        subject=batch,
-        project=access.project,
-        data={"restored": restored_count, "kept": len(kept)},
-    )
+    access.record("sample.bulk_undo", batch, {"restored": restored_count, "kept": len(kept)})
     return BulkUndone(found[0][1], restored_count, tuple(kept.items()))
 
 

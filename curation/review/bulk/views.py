@@ -1,5 +1,3 @@
-"""Bulk decisions from the samples list, and their undo."""
-
 from urllib.parse import urlsplit
 
 from django.contrib import messages
@@ -7,7 +5,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, project_page
@@ -19,13 +16,12 @@ from curation.review.workspace.responses import toast
 from curation.samples.list.filters import SampleList
 from curation.web.ids import number
 from curation.web.lists.pages import list_context
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 DONE = {"approve": "approved", "reject": "rejected", "refine": "marked for refining", "queue": "sent to the queue"}
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     """Decide `ids`, or with `all=1` all that match `query` if they are still `count`."""
     action, reason = request.POST.get("action", ""), request.POST.get("reason", "")
@@ -39,16 +35,14 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
     return _respond(request, access, _summary(done), tone="good" if done.changed else "borderline", undo_url=undo_url)
 
 
-@require_GET
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET")
 def batch_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = BatchList.from_query(request.GET)
     context = list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/batches")
     return render(request, "review/batches.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_bulk_undo(request: HttpRequest, access: Access, batch: str) -> HttpResponse:
     done = undo_bulk(access=access, batch=batch)
     return _respond(request, access, done.summary, tone="good" if done.restored else "borderline")
@@ -65,8 +59,7 @@ def _summary(done: BulkDone) -> str:
 def _count(given: str) -> int:
     count = number(given)
     if count is None:
-        text = "`count` must be the number of samples that you confirmed."
-        raise Invalid(text, errors=[FieldError("count", text)])
+        raise Invalid.at("count", "`count` must be the number of samples that you confirmed.")
     return count
 
 

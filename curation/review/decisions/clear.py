@@ -4,7 +4,6 @@ import re
 
 from django.db import transaction
 
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.decide import MAX_REASON
 from curation.review.decisions.findings import findings_of, flag_findings
@@ -52,5 +51,5 @@ def withdraw(*, access: Access, sample_id: int, rule: str, value_sha256: str) ->
 def _finish(access: Access, sample: Sample, action: str, **data: str) -> Sample:
     flag_findings(sample)
     change(sample)
-    audit.record(actor=access.user, action=action, subject=str(sample.pk), project=access.project, data=data)
+    access.record(action, str(sample.pk), data)
     return sample

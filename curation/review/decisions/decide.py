@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from curation.labels.required import refuse_unanswered
 from curation.notifications.notify import notify_mentioned
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.emit import emit_decided
@@ -108,12 +107,10 @@ def decide(
         elif action != Action.SKIP and decision.settles:
             change(sample, **fields_after(action, access.user.pk, leak=bool(sample.flags & LEAKS)), **fields)
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=Now()), sample=sample).delete()
-        audit.record(
-            actor=access.user,
-            action=f"sample.{action}",
-            subject=str(sample.pk),
-            project=access.project,
-            data={
+        access.record(
+            f"sample.{action}",
+            str(sample.pk),
+            {
                 "decision": decision.pk,
                 "version": decision.version,
                 **({} if decision.settles else {"waits": True}),

@@ -1,5 +1,3 @@
-"""The decisions of a project, for its REST call."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 

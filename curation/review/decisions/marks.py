@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import transaction
 
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.state import change, refuse_stale_version
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
@@ -85,7 +84,7 @@ def _save(access: Access, sample: Sample, text: TrajectoryText, data: dict[str, 
     text.save(update_fields=["marks"])
     change(sample)
     subject = str(sample.pk)
-    audit.record(actor=access.user, action="sample.mark_steps", subject=subject, project=access.project, data=data)
+    access.record("sample.mark_steps", subject, data)
 
 
 def trim_session(sample: Sample, last: int) -> Marks:

@@ -114,7 +114,6 @@ class Decider(NamedTuple):
 
 
 def prompt_sha256(history: Sequence[object], tools: str) -> str:
-    """Return the hash of a prompt's history, and of its tools as JSON."""
     return text_sha256(f"{column_text(history)}\n{tools}")
 
 

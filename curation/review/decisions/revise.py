@@ -10,7 +10,6 @@ from django.urls import reverse
 from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.notifications.notify import notify_mentioned
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT, clear_draft
 from curation.review.decisions.emit import emit_decided
@@ -29,8 +28,6 @@ from judging.messages import message_text
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The new revision, and the sample with its new version."""
-
     revision: Revision
     sample: Sample
 
@@ -75,13 +72,7 @@ def revise(
         if draft is not None:
             Suggestion.objects.filter(pk=draft.pk).update(revision=revision, outcome=Suggestion.Outcome.SAVED)
             data |= {"suggestion": draft.pk, "call": draft.call_id, "model": draft.model}
-        audit.record(
-            actor=access.user,
-            action="sample.revise",
-            subject=str(sample.pk),
-            project=access.project,
-            data=data,
-        )
+        access.record("sample.revise", str(sample.pk), data)
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
         notify_mentioned(access=access, text="" if private else note, about=f"sample {sample.pk}", link=link)
     return Revised(revision, sample)
@@ -141,7 +132,7 @@ def _draft(access: Access, sample: Sample, of: str, suggestion: int) -> Suggesti
         text = f"Suggestion {suggestion} is saved as a revision already. Save this text without it."
     else:
         return row
-    raise Invalid(text, errors=[FieldError("suggestion", text)])
+    raise Invalid.at("suggestion", text)
 
 
 def _is_for_several(sample: Sample, access: Access) -> bool:
@@ -185,8 +176,7 @@ def side_to_revise(access: Access, sample: Sample, *, preference: str, page_left
     """The side whose answer a page's preference revises, the challenger's where it names none. While blind it has to
     name a seat: the text that opens, or the refusal of one that is unchanged, would tell which answer is whose."""
     if preference not in (LEFT, RIGHT) and hides_sides(access, sample):
-        text = "An edit belongs to one answer. Pick left or right, then edit it."
-        raise Invalid(text, errors=[FieldError("preference", text)])
+        raise Invalid.at("preference", "An edit belongs to one answer. Pick left or right, then edit it.")
     seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
     return kept_side(pick_of(preference, seats))
 

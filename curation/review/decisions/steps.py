@@ -11,7 +11,6 @@ from django.db import transaction
 from curation.assignments.models import AssignedSample
 from curation.labels.models import Label, LabelValue
 from curation.labels.values import words_of
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.clear import withdraw
 from curation.review.decisions.marks import undo_marking
@@ -84,12 +83,10 @@ def _undo_label(access: Access, label: Label) -> None:
             LabelValue.objects.bulk_create(
                 LabelValue(label=before, question=label.question, sample=sample, value=word) for word in words
             )
-        audit.record(
-            actor=access.user,
-            action="sample.label",
-            subject=str(sample.pk),
-            project=access.project,
-            data={"questions": [label.question.name], "version": sample.version, "undone": label.pk},
+        access.record(
+            "sample.label",
+            str(sample.pk),
+            {"questions": [label.question.name], "version": sample.version, "undone": label.pk},
         )
 
 
@@ -139,13 +136,7 @@ def _open_flags(access: Access, sample_id: int, note: str) -> None:
         if not flags:
             raise Conflict(f"The flags of sample {sample.pk} are open already.", code="nothing_to_undo")
         resolved.delete()
-        audit.record(
-            actor=access.user,
-            action="sample.reopen_flags",
-            subject=str(sample.pk),
-            project=access.project,
-            data={"flags": flags},
-        )
+        access.record("sample.reopen_flags", str(sample.pk), {"flags": flags})
 
 
 def _request(access: Access) -> Step | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Q
 
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.drafts import save_draft
 from curation.review.decisions.emit import emit_decided
@@ -158,13 +157,7 @@ def undo_line(decision: Decision, sample: Sample, access: Access) -> Decision:
 def _done(
     line: Decision, undone: Decision | Revision, sample: Sample, access: Access, data: dict[str, object]
 ) -> Undone:
-    audit.record(
-        actor=access.user,
-        action="sample.undo",
-        subject=str(sample.pk),
-        project=access.project,
-        data={"decision": line.pk, **data},
-    )
+    access.record("sample.undo", str(sample.pk), {"decision": line.pk, **data})
     emit_decided(access.project, [line])
     return Undone(line, undone, sample)
 

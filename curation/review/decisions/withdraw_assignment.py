@@ -8,7 +8,6 @@ from django.urls import reverse
 
 from curation.assignments.models import AssignedSample, Assignment
 from curation.notifications.notify import notify_mentioned
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.review.decisions.emit import emit_decided
@@ -41,12 +40,10 @@ def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
         assignment.delete()
         settled = [line for sample in requested if (line := _settle(access, sample)) is not None]
         emit_decided(access.project, settled)
-        audit.record(
-            actor=access.user,
-            action="assignment.delete",
-            subject=pk,
-            project=access.project,
-            data={"undecided": undecided} | ({"settled": [line.pk for line in settled]} if settled else {}),
+        access.record(
+            "assignment.delete",
+            pk,
+            {"undecided": undecided} | ({"settled": [line.pk for line in settled]} if settled else {}),
         )
     return undecided - len(settled)
 

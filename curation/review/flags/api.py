@@ -1,5 +1,3 @@
-"""REST calls of flags. A flag is set by a decision with the action `flag`."""
-
 from datetime import datetime
 
 from django.http import HttpRequest

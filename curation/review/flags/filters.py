@@ -1,5 +1,3 @@
-"""The flags of a project, for their page and their REST call."""
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

@@ -1,11 +1,8 @@
-"""Resolve the open flags of a sample."""
-
 from django.db import transaction
 from django.urls import reverse
 
 from curation.notifications.models import NotificationKind
 from curation.notifications.notify import notify, notify_mentioned
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.decide import MAX_COMMENT
 from curation.review.decisions.state import refuse_errors
@@ -31,13 +28,7 @@ def resolve_flags(*, access: Access, sample_id: int, note: str) -> list[Decision
             raise Conflict(f"Sample {sample.pk} has no open flag.", code="no_open_flag")
         for flag in flags:
             FlagResolution.objects.create(flag=flag, resolved_by=access.user, note=note)
-        audit.record(
-            actor=access.user,
-            action="sample.resolve_flags",
-            subject=str(sample.pk),
-            project=access.project,
-            data={"flags": [flag.pk for flag in flags]},
-        )
+        access.record("sample.resolve_flags", str(sample.pk), {"flags": [flag.pk for flag in flags]})
         about, link = f"sample {sample.pk}", reverse("sample-page", args=[access.project.slug, sample.pk])
         flagged = {flag.reviewer_id for flag in flags}
         kind, what = NotificationKind.FLAG_RESOLVED, "resolved your flag on"

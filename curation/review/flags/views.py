@@ -1,9 +1,6 @@
-"""The page of flags."""
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -13,15 +10,11 @@ from curation.review.workspace.navigation import location_of, page_url
 from curation.web.lists.pages import Tab, list_context
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def flag_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = FlagList.from_query(request.GET)
     flags = flags_of(access)
-    counts = {
-        "open": flags.filter(resolution=None).count(),
-        "resolved": flags.filter(resolution__isnull=False).count(),
-    }
+    counts = {"open": flags.filter(resolution=None).count(), "resolved": flags.filter(resolution__isnull=False).count()}
     context = {
         **list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/flags"),
         "tabs": [
@@ -33,8 +26,7 @@ def flag_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "review/flags.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def flags_resolve(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     resolve_flags(access=access, sample_id=pk, note=request.POST.get("note", ""))
     messages.success(request, f"Resolved the flags of sample {pk}.")

@@ -53,7 +53,6 @@ def carry_out(guarantee_id: int, *, seconds: float = WORKER_SECONDS) -> None:
 
 
 def continue_all() -> None:
-    """Carry out every guarantee that is not finished."""
     for pk in Guarantee.objects.filter(finished=False).order_by("id").values_list("pk", flat=True):
         carry_out(pk)
 

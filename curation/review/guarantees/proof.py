@@ -15,17 +15,7 @@ from curation.review.queue.pace import median_seconds
 from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import percent
-from judging.statistics.guarantee import (
-    Level,
-    Noise,
-    expected,
-    holds,
-    levels_of,
-    noise,
-    proven,
-    wealth,
-    with_looks,
-)
+from judging.statistics.guarantee import Level, Noise, expected, holds, levels_of, noise, proven, wealth, with_looks
 
 # The tolerated shares of the curve, beside the audit's own.
 ALPHAS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)

@@ -1,5 +1,3 @@
-"""Requests and responses of audits and guarantees."""
-
 from datetime import datetime
 from typing import Annotated, Any
 

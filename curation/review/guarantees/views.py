@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.guarantees.models import Audit
 from curation.projects.access import Access, project_page
@@ -39,8 +38,7 @@ class ApproveForm(SchemaForm[GuaranteeIn]):
     schema = GuaranteeIn
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
     """The audit of `?audit=`, else the newest, and the form that draws another."""
     form = AuditForm(request.POST or None)
@@ -64,8 +62,7 @@ def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "review/guarantee.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def audit_approve(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     form = ApproveForm(request.POST)
     if not form.is_valid():
@@ -75,8 +72,7 @@ def audit_approve(request: HttpRequest, access: Access, pk: str) -> HttpResponse
     return redirect("guarantee-page", access.project.slug)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def audit_extend(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     audit = audits.one(access, pk)
     extend_audit(access, audit)
@@ -84,8 +80,7 @@ def audit_extend(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return redirect("guarantee-page", access.project.slug)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def guarantee_withdraw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     guarantees.delete(access, guarantees.one(access, pk))
     messages.success(request, f"Guarantee {pk} is withdrawn. Its samples are pending again.")

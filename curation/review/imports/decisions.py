@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from curation.imports.row_kinds import E, ImportKind, O
 from curation.imports.sources.rows import SourceError
-from curation.projects import audit
 from curation.projects.access import Access, access_of
 from curation.projects.models import Scope
 from curation.review.bulk.decide import decide_chunk
@@ -64,11 +63,5 @@ def take_over(run: Run, access: Access | None, carried: Carried) -> dict[str, in
         decided = decide_chunk(access, action, ids, batch, f"Import {run.pk}: the decision in the file", comment)
         counts[STATUS_AFTER[action]] += sum(not row.refusal for row in decided)
     if carried:
-        audit.record(
-            actor=access.user,
-            action="sample.import_decisions",
-            subject=batch,
-            project=access.project,
-            data={**counts, "run": run.pk},
-        )
+        access.record("sample.import_decisions", batch, {**counts, "run": run.pk})
     return counts

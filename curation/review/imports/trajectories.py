@@ -78,7 +78,6 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
 
     def _whole(self, session: Session, beside: Beside, reading: Reading, options: TrajectoryOptions) -> Session:
-        """Return the session with the images beside it, and with the tools of the import if it has none."""
         return with_tools(read_images(session, beside, reading.account), options.attached, reading.account)
 
     def _reading(self, row: SourceRow, mapping: RowMapping | None) -> Reading:

@@ -1,5 +1,3 @@
-"""REST calls of labels: of one sample, and everybody's in a project."""
-
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 

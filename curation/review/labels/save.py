@@ -6,7 +6,6 @@ from django.db import transaction
 
 from curation.labels.models import Label, LabelValue, Question, QuestionKind
 from curation.labels.values import BadValue, checked_value, span_key, words_of
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.review.decisions.state import refuse_errors, refuse_stale_version
 from curation.review.queue.lease import lock_sample, own_lease
@@ -47,12 +46,10 @@ def save_labels(
         for question in changed:
             _replace(access, sample, question, values[question], before.get(question.pk))
         if changed:
-            audit.record(
-                actor=access.user,
-                action="sample.label",
-                subject=str(sample.pk),
-                project=access.project,
-                data={"questions": [question.name for question in changed], "version": sample.version},
+            access.record(
+                "sample.label",
+                str(sample.pk),
+                {"questions": [question.name for question in changed], "version": sample.version},
             )
         return list(own.filter(value__isnull=False).select_related("question", "author", "sample").order_by("id"))
 

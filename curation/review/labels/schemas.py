@@ -1,5 +1,3 @@
-"""Requests and responses of the calls for labels."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 

@@ -3,7 +3,6 @@
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.utils.html import conditional_escape
-from django.views.decorators.http import require_POST
 
 from curation.labels.models import Label, Question, QuestionKind
 from curation.labels.values import BadValue
@@ -24,8 +23,7 @@ from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, Problem
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Save the dialog; the answer is the panel, or the reason of a refusal for the open dialog."""
     sample, is_htmx = sample_of(access, pk), bool(request.headers.get("HX-Request"))

@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
-from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, project_page
@@ -45,8 +44,7 @@ SAID = {
 }
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_decide(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     try:
         action, decision_id = _decide(request, access, pk)
@@ -55,8 +53,7 @@ def sample_decide(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     return _after(request, access, pk, action, decision_id)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Save the edited answer; with `then` approve or refine decide too, in the same transaction."""
     then = request.POST.get("then", "stay")
@@ -77,8 +74,7 @@ def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     return announce(_show_again(request, access, pk), f"Saved the revision of sample {pk}.")
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_marks(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Mark the agent's steps from `first` to `last`; the answer has their marks for the page and the new version."""
     sample = sample_of(access, pk)
@@ -108,8 +104,7 @@ def sample_marks(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return announce(response, f"Marked {where}.")
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Clear one finding of the scan, or withdraw that."""
     rule, digest = request.POST.get("rule", ""), request.POST.get("value_sha256", "")
@@ -120,8 +115,7 @@ def sample_clear(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return HttpResponseRedirect(f"{sample_url(access.project.slug, pk)}#findings")
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
     """Undo the reviewer's last step, in the order of time: a decision, a saved revision or another step, whose sample
     opens again, or a whole batch."""
@@ -171,8 +165,7 @@ def _after_bulk_undo(request: HttpRequest, access: Access, done: BulkUndone) -> 
     return toast(announce(_show_again(request, access, pk), text), text)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def lease_heartbeat(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Extend the lease while the page is open, claim it again if it lapsed, or name the reviewer who took the
     sample."""
@@ -189,8 +182,7 @@ def lease_heartbeat(request: HttpRequest, access: Access, pk: int) -> HttpRespon
     return render(request, "review/queue/_lease.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The browser has left the page of one sample. `until` is the end of the lease on that page: a page that was opened
     since, as by a reload, has extended the lease and keeps it."""
@@ -200,8 +192,7 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     return HttpResponse(status=204)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Save the typed text and the pick. The answer repeats `copy`: then the browser deletes its own copy."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
@@ -219,8 +210,7 @@ def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None, "copy": request.POST.get("copy", "")})
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def answer_facts(request: HttpRequest, access: Access) -> HttpResponse:
     """The protocol facts of the text in the editor, updated while typing."""
     return render(request, "review/workspace/_protocol.html", {"facts": facts_of(request.POST.get("text", ""))})

@@ -4,7 +4,6 @@ from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -25,39 +24,33 @@ from curation.web.problems import NotFound
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
 
 
-@require_GET
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET")
 def queue_count(request: HttpRequest, access: Access) -> HttpResponse:
     """The number of open samples, for the sidebar."""
     return render(request, "review/queue/_count.html", {"count": open_count(access.project, access.user.pk)})
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def history_window(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return window_response(request, history_of(sample_of(access, pk), at=position_in(request)))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def history_turn(request: HttpRequest, access: Access, pk: int, index: int) -> HttpResponse:
     return piece_response(request, history_of(sample_of(access, pk)), index)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def history_find(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return find_response(request, history_of(sample_of(access, pk)))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def history_raw(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return raw_response(request, history_of(sample_of(access, pk)), f"sample-{pk}")
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The trajectory beside another one of its scenario; while blind nothing more is revealed. The page's address and
     its next decision get the view, so that a reload and the next sample have it."""
@@ -79,16 +72,14 @@ def sample_sibling(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     return response
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def sample_rollout(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Roll the scenario of a trajectory out again; the page of the sample then shows both results."""
     run = roll_out_again(access, sample_of(access, pk))
     return redirect("run-page", access.project.slug, run.pk)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def answer_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Both answers; words that only one of them has are marked."""
     sample = sample_of(access, pk)
@@ -102,8 +93,7 @@ def answer_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return render(request, "review/workspace/_diff.html", {"seats": seats, "may_decide": access.may(Scope.REVIEW)})
 
 
-@require_GET
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET")
 def answer_editor(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The editor on the picked answer, with the reviewer's draft if there is one."""
     sample = sample_of(access, pk)
@@ -143,8 +133,7 @@ def show_editor(
     return render(request, "review/decisions/_editor.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def editor_diff(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The changes of the text in the editor, against the kept answer or the other answer."""
     sample = sample_of(access, pk)

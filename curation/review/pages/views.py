@@ -1,8 +1,5 @@
-"""Pages of review: the queue, the page of one sample, and its panel beside a list."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -17,31 +14,27 @@ from curation.web.ids import find
 from curation.web.problems import Conflict
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET", "POST")
 def queue(request: HttpRequest, access: Access) -> HttpResponse:
     """A POST claims the next sample. A GET claims nothing: it shows the sample that the caller has open."""
     show_queue = show_next if request.method == "POST" else show_open
     return show_queue(request, access, request.GET.urlencode())
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def queue_ahead(request: HttpRequest, access: Access) -> HttpResponse:
     """Claim and show the sample after the one on the page."""
     return show_ahead(request, access, request.GET.urlencode())
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def queue_ahead_release(request: HttpRequest, access: Access) -> HttpResponse:
     """Give the samples back that were fetched ahead and not shown."""
     release_ahead(access=access)
     return HttpResponse(status=204)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def sample_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """A POST claims an undecided sample. A GET claims nothing; its page sends the POST if the sample is free."""
     sample = sample_of(access, pk)
@@ -55,8 +48,7 @@ def sample_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return show(request, access, space)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def sample_panel(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """A summary beside a list. It claims nothing."""
     sample = sample_of(access, pk)

@@ -82,7 +82,6 @@ def shown_seats(access: Access, sample: Sample, lease: Lease | None) -> Seats:
 
 
 def decided_seats(access: Access, sample: Sample) -> Seats | None:
-    """The seats of the caller's last decision on the sample, None without one."""
     own = Decision.objects.filter(sample=sample, reviewer=access.user).exclude(seat="").order_by("-id")
     seat = own.values_list("seat", flat=True).first()
     return Seats(seat) if seat else None
@@ -177,4 +176,4 @@ def _hidden(field: str, sample: Sample) -> Invalid:
 
 
 def _wrong(text: str) -> Invalid:
-    return Invalid(text, errors=[FieldError("preference", text)])
+    return Invalid.at("preference", text)

@@ -1,5 +1,3 @@
-"""REST calls of suggestions and of judging a revision again."""
-
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 

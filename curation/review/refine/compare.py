@@ -27,8 +27,6 @@ CHUNK = 1000
 
 @dataclass(frozen=True, slots=True)
 class CompareJob:
-    """A reading to make: the new text against the other one."""
-
     plan: JudgePlan
     duel: Duel
     text: str

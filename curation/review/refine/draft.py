@@ -20,16 +20,9 @@ from curation.review.decisions.revise import original_text
 from curation.review.decisions.state import refuse_errors
 from curation.review.models import Pick, Suggestion
 from curation.review.queue.seats import is_blind
-from curation.review.refine.suggest import (
-    RefineJob,
-    flags_of,
-    improve,
-    reasons_for,
-    records_of,
-    text_columns,
-)
+from curation.review.refine.suggest import RefineJob, flags_of, improve, reasons_for, records_of, text_columns
 from curation.runs.calls.targets import call_params, run_instructions, run_target, targets_named
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run
 from curation.samples.models import Sample
@@ -59,14 +52,7 @@ def ask_for_draft(*, access: Access, sample: Sample, model: str, of: str, note: 
     with transaction.atomic():
         run = launch(project=access.project, kind="suggest", params=params, user=access.user)
         return Suggestion.objects.create(
-            sample=sample,
-            run=run,
-            of=of,
-            note=note,
-            asked_by=access.user,
-            model=model,
-            reasons=reasons,
-            outcome=ASKED,
+            sample=sample, run=run, of=of, note=note, asked_by=access.user, model=model, reasons=reasons, outcome=ASKED
         )
 
 
@@ -89,13 +75,10 @@ class SuggestParams(BaseModel):
     reasons: bool = False
 
 
-class SuggestStage:
+class SuggestStage(StageOf[SuggestParams]):
     name = "suggest"
     queue = "llm"
     most_open: ClassVar = 1
-
-    def __init__(self, params: SuggestParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]

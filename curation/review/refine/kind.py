@@ -1,5 +1,3 @@
-"""The run kinds `refine` and `rejudge`."""
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -67,10 +65,7 @@ class RefineRun(Kind[RefineParams]):
         target = targets_named(project, [params.model], "model")[0]
         tokens = found["n"] * (int(found["tokens"] or 0) + INSTRUCTIONS + ANSWER)
         improve = Estimate.of_calls(
-            target,
-            calls=found["n"],
-            tokens_in=tokens + found["n"] * REASONS,
-            tokens_out=found["n"] * ANSWER,
+            target, calls=found["n"], tokens_in=tokens + found["n"] * REASONS, tokens_out=found["n"] * ANSWER
         )
         return Estimate.total([improve, *_judge_estimates(project, params, found["n"], tokens)])
 

@@ -1,5 +1,3 @@
-"""Parameters of the run kinds `refine` and `rejudge`."""
-
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,5 +1,3 @@
-"""Request and response schemas of suggestions and of judging again."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 

@@ -25,12 +25,7 @@ from judging.panel.scoring import OrderedVerdict, score_duel
 
 CHUNK = 50
 EQUAL = 50.0
-JUDGED = (
-    Suggestion.Outcome.WAITING,
-    Suggestion.Outcome.BETTER,
-    Suggestion.Outcome.KEPT,
-    Suggestion.Outcome.UNJUDGED,
-)
+JUDGED = (Suggestion.Outcome.WAITING, Suggestion.Outcome.BETTER, Suggestion.Outcome.KEPT, Suggestion.Outcome.UNJUDGED)
 KING, PARENT = TextScore.Against.KING, TextScore.Against.PARENT
 
 

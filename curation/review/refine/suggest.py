@@ -20,7 +20,7 @@ from curation.review.refine.params import RefineParams
 from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_instructions, run_target
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Kind, Sample, SampleQuerySet, Status
@@ -67,14 +67,11 @@ def samples_to_refine(samples: SampleQuerySet, given: Json) -> SampleQuerySet:
     return SampleFilter.from_json(given, path="params.filter").apply(samples)
 
 
-class RefineStage:
+class RefineStage(StageOf[RefineParams]):
     name = "refine"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
     lasting: ClassVar = True
-
-    def __init__(self, params: RefineParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]
@@ -181,7 +178,6 @@ def flags_of(text: str) -> int:
 
 
 def records_of(project_id: int, duels: Iterable[Duel]) -> dict[str, PullRequest]:
-    """Return the hidden records of the duels' instances, by instance."""
     instances = {duel.prompt.instance_id for duel in duels} - {""}
     known = PullRequest.objects.filter(project=project_id, instance_id__in=instances).select_related("text")
     return {record.instance_id: record for record in known}
@@ -195,10 +191,7 @@ def _messages(job: RefineJob, reminder: str) -> list[dict[str, str]]:
         ("note", job.note),
     ]
     shown = sections([(name, neutralise(text).text) for name, text in parts if text], secret=delimiter_secret())
-    return [
-        {"role": "system", "content": job.instructions.text},
-        {"role": "user", "content": f"{shown}\n\n{reminder}"},
-    ]
+    return [{"role": "system", "content": job.instructions.text}, {"role": "user", "content": f"{shown}\n\n{reminder}"}]
 
 
 def reasons_for(duels: Iterable[Duel], of: str = Pick.CHALLENGER) -> dict[int, str]:

@@ -4,7 +4,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
@@ -26,8 +25,7 @@ from curation.web.lists.pages import list_context, tabs
 from curation.web.problems import Conflict, Invalid
 
 
-@require_GET
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET")
 def suggestion_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = SuggestionList.from_query(request.GET)
     context = {
@@ -37,8 +35,7 @@ def suggestion_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "review/refine/list.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def revision_rejudge(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     revision = find(Revision.objects.seen_by(access.user.pk).filter(sample__project=access.project), pk, "revision")
     params = {"revision": str(revision.pk)}
@@ -46,8 +43,7 @@ def revision_rejudge(request: HttpRequest, access: Access, pk: str) -> HttpRespo
     return HttpResponseRedirect(reverse("run-page", args=[access.project.slug, run.pk]))
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET", "POST")
 def sample_suggest(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Below the editor of one answer: the models to ask, and the caller's newest suggestion for it. A POST asks."""
     sample = sample_of(access, pk)
@@ -72,8 +68,7 @@ def sample_suggest(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     return render(request, "review/refine/_suggest.html", context)
 
 
-@require_GET
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET")
 def sample_suggestion(request: HttpRequest, access: Access, pk: int, suggestion: int) -> HttpResponse:
     """The state of one suggestion; it polls until the model has answered."""
     sample = sample_of(access, pk)
@@ -82,8 +77,7 @@ def sample_suggestion(request: HttpRequest, access: Access, pk: int, suggestion:
     return render(request, "review/refine/_suggestion.html", context)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def suggestion_use(request: HttpRequest, access: Access, pk: int, suggestion: int) -> HttpResponse:
     """Put the suggestion into the editor, as the caller's draft."""
     sample = sample_of(access, pk)

@@ -1,5 +1,3 @@
-"""The REST call of thresholds."""
-
 from django.http import HttpRequest
 from ninja import Query, Router
 

@@ -1,5 +1,3 @@
-"""The chart of scores and approvals."""
-
 from collections.abc import Sequence
 
 from curation.review.thresholds.pages import WIDTH, Bin

@@ -1,5 +1,3 @@
-"""Response schemas of thresholds."""
-
 from ninja import Schema
 from pydantic import Field
 

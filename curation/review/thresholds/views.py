@@ -3,7 +3,6 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
-from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -14,8 +13,7 @@ from curation.web.lists.pages import Tab
 from curation.web.problems import Problem
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", refuses=refuse_undecided)
 def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the effect of the edges in the URL; nothing is saved."""
     project = access.project

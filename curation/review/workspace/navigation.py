@@ -53,7 +53,6 @@ def in_queue(query: str, at: int | None = None) -> Location:
 
 
 def with_view(query: str, view: str) -> str:
-    """Return the query of a page with another view."""
     changed = QueryDict(query, mutable=True)
     changed["view"] = view
     return changed.urlencode()

@@ -164,7 +164,6 @@ def roll_out_again(access: Access, sample: Sample) -> Run:
 
 
 def turns_of(sample: Sample) -> Sequence[Recorded]:
-    """The turns of a sample's trajectory; none if it has no trajectory."""
     row = Trajectory.objects.select_related("text").only("text__steps").filter(sample=sample).first()
     return row.text.turns if row else []
 

@@ -228,7 +228,6 @@ def _count_late(run_id: int, cost: Decimal | None, used: Counted) -> None:
 
 
 def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:
-    """Return the newest recorded answers in the run's project, by content hash."""
     hashes = list({opening.content_hash for opening in openings})
     with connection.cursor() as cursor:
         placeholders = ", ".join(["%s"] * len(hashes))

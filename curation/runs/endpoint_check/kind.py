@@ -14,7 +14,7 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request
 from curation.runs.calls.targets import call_params
-from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, Write
+from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 from curation.web.text.figures import exact_money
@@ -66,14 +66,11 @@ class TestParams(BaseModel):
     model: str
 
 
-class TestStage:
+class TestStage(StageOf[TestParams]):
     name = "test"
     queue = "llm"
     most_open = 1
     __test__ = False
-
-    def __init__(self, params: TestParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem("test")

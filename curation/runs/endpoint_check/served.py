@@ -10,7 +10,7 @@ from curation.llm.endpoints.discover import check_key, served_models, served_wit
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.runs.endpoint_check.start import wait_for
-from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, WorkContext, Write
+from curation.runs.kinds import Estimate, Json, Kind, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.launch import launch
 from curation.runs.models import ENDED, Item, Run
 from curation.web.problems import Problem, Unavailable
@@ -26,12 +26,9 @@ class ServedParams(BaseModel):
     api_version: str = ""
 
 
-class ServedStage:
+class ServedStage(StageOf[ServedParams]):
     name = "list"
     queue = "llm"
-
-    def __init__(self, params: ServedParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem("list")

@@ -3,7 +3,6 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
-from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.llm.endpoints.discover import ROOTS, provider_of
 from curation.llm.endpoints.named import endpoint_of
@@ -18,8 +17,7 @@ from curation.runs.models import ENDED, Run
 from curation.web.problems import Invalid, Problem
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET", "POST")
 def model_test(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """GET shows the last test and polls while it is live; POST starts one."""
     endpoint = endpoint_of(access.project, name)
@@ -39,16 +37,14 @@ def _trial(request: HttpRequest, access: Access, endpoint: Endpoint, run: Run | 
     return render(request, "llm/_trial.html", context)
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def model_apply(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     """Set the parameters that the last test found."""
     apply_trial(access=access, name=name)
     return _trial(request, access, endpoint_of(access.project, name), last_trial(access.project, name))
 
 
-@require_POST
-@project_page(Scope.ADMIN)
+@project_page(Scope.ADMIN, "POST")
 def model_served(request: HttpRequest, access: Access) -> HttpResponse:
     """The models that the server at the form's base URL lists."""
     context: dict[str, object] = {}

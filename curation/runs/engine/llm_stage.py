@@ -22,15 +22,7 @@ from curation.runs.engine.event_loop import event_loop, run_in_loop
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
 from curation.runs.engine.waiting import PutOff, PutOffForServer, PutOffPending, wake_for_server
-from curation.runs.kinds import (
-    ItemFailed,
-    ItemSkipped,
-    LlmStage,
-    ServerPaused,
-    Stage,
-    Write,
-    kind_of,
-)
+from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, ServerPaused, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DatabaseBusy, DiskFull, failure_of
 from curation.web.telemetry import begin, current_ids

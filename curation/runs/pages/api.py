@@ -1,5 +1,3 @@
-"""REST calls of `curation.runs`: launch, look, control."""
-
 from datetime import datetime
 from decimal import Decimal
 from typing import Any

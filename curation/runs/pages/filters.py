@@ -1,5 +1,3 @@
-"""The filters and orders of the lists of runs, items, events and calls."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -47,11 +45,7 @@ class EventList(ListParams):
 
 class CallList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("id", "-id")
-    lookups: ClassVar[Mapping[str, str]] = {
-        "status": "status",
-        "model": "endpoint_name",
-        "stage": "item__stage",
-    }
+    lookups: ClassVar[Mapping[str, str]] = {"status": "status", "model": "endpoint_name", "stage": "item__stage"}
 
     status: Annotated[Words, one_of(CallStatus.values)] = ()
     model: Words = Field((), description="Names of endpoints.")

@@ -1,8 +1,7 @@
 """The launch form, built from the parameters of a run kind."""
 
-import types
 from collections.abc import Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from django import forms
 from pydantic import BaseModel
@@ -18,7 +17,7 @@ from curation.web.forms import JsonField, ProblemForm
 from curation.web.ids import find
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.form_field import FilterField
-from curation.web.schema_form import LinesField
+from curation.web.schema_form import field_of, plain_type
 from curation.web.text.quotes import quoted
 
 # The models and the filter come first; the other fields have defaults that rarely change.
@@ -147,51 +146,29 @@ def _field(
     filter: type[RowFilter] | None,
     choices: Sequence[tuple[str, str]] | None,
 ) -> forms.Field:
-    kind = _plain(info.annotation)
-    help_text = quoted(info.description or HELP.get(name, ""))
-    common: dict[str, Any] = {"required": False, "label": label_of(name), "help_text": help_text}
+    shown: dict[str, Any] = {
+        "required": False,
+        "label": label_of(name),
+        "help_text": quoted(info.description or HELP.get(name, "")),
+    }
     if choices is not None:
-        return forms.ChoiceField(choices=[("", "–"), *choices], **common)
+        return forms.ChoiceField(choices=[("", "–"), *choices], **shown)
     if name == "filter" and filter is not None:
-        return FilterField(filter, **common)
+        return FilterField(filter, **shown)
     if name in ONE_MODEL:
-        return forms.ChoiceField(choices=[("", "–"), *((m, m) for m in models)], **common)
+        return forms.ChoiceField(choices=[("", "–"), *((m, m) for m in models)], **shown)
     if name in MANY_MODELS:
-        return forms.MultipleChoiceField(
-            choices=[(m, m) for m in models], widget=forms.CheckboxSelectMultiple, **common
-        )
-    if kind is bool:
-        return forms.BooleanField(**common)
-    if kind is int:
-        return forms.IntegerField(**common)
-    if kind is float:
-        return forms.FloatField(**common)
-    if get_origin(kind) is Literal:
-        values = get_args(kind)
-        return forms.TypedChoiceField(
-            choices=[(value, CHOICES.get(name, {}).get(value, str(value))) for value in values],
-            coerce=int if isinstance(values[0], int) else str,
-            empty_value=None,
-            **common,
-        )
-    if get_origin(kind) is dict:
-        return JsonField(**common)
-    if get_origin(kind) is list:
-        return LinesField(**common)
+        return forms.MultipleChoiceField(choices=[(m, m) for m in models], widget=forms.CheckboxSelectMultiple, **shown)
     if name == "text":
-        return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **common)
-    return forms.CharField(**common)
-
-
-def _plain(annotation: Any) -> Any:
-    """Return the type inside `X | None` and `Annotated[X, …]`."""
-    while True:
-        if get_origin(annotation) in (Union, types.UnionType):
-            annotation = next(part for part in get_args(annotation) if part is not type(None))
-        elif hasattr(annotation, "__metadata__"):
-            annotation = get_args(annotation)[0]
-        else:
-            return annotation
+        return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **shown)
+    kind = plain_type(info.annotation)
+    if get_origin(kind) is dict:
+        return JsonField(**shown)
+    field = field_of(info, None)
+    if isinstance(field, forms.ChoiceField):
+        field.choices = [(value, CHOICES.get(name, {}).get(value, str(value))) for value in get_args(kind)]
+    field.__dict__ |= shown
+    return field
 
 
 def _defaults(params: type[BaseModel], project: Project) -> Json:

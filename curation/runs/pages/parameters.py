@@ -1,5 +1,3 @@
-"""The parameters of a run in words."""
-
 from collections.abc import Iterator, Mapping
 from textwrap import shorten
 from typing import Any

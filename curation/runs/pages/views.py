@@ -1,5 +1,3 @@
-"""Pages of runs: the list, the launch form with its estimate, the page of one that is live until it ends."""
-
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
 from curation.projects.access import Access, open_to, project_page
@@ -34,8 +31,7 @@ from curation.web.text.storable import read_json
 SHOWN_EVENTS, SHOWN_FAILURES = 30, 5
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def run_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = RunList.from_query(request.GET)
     runs = Run.objects.of(access.project).filter(kind__in=kind_names()).select_related("created_by")
@@ -48,8 +44,7 @@ def run_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "runs/list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     kind = launchable_kind(request.GET.get("kind") or "duel")
     if kind.launch_page != "run-new":
@@ -83,8 +78,7 @@ def run_new(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "runs/new.html", context, status=form.status)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     """A fragment: the estimate for the form, or why it cannot be launched."""
     kind = launchable_kind(request.GET.get("kind") or "duel")
@@ -98,15 +92,13 @@ def run_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "runs/_estimate.html", {"estimate": found, "problem": problem})
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def run_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
     return render(request, "runs/page.html", _run_context(request, access, run))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The page's live part; it asks for itself again only while the run is live."""
     run = find(Run.objects.of(access.project).select_related("created_by", "project"), pk, "run")
@@ -116,8 +108,7 @@ def run_live(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return response
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
     require_results(access, run)
@@ -131,8 +122,7 @@ def run_items(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return render(request, "runs/items.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
     require_results(access, run)
@@ -146,8 +136,7 @@ def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return render(request, "runs/calls.html", context)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def run_control(request: HttpRequest, access: Access, pk: str, verb: str) -> HttpResponse:
     """Cancel, resume or retry-failed; then the page of the run."""
     run = find(Run.objects.of(access.project).select_related("project"), pk, "run")
@@ -214,8 +203,7 @@ def _section(request: HttpRequest, access: Access, run: Run, kind: Kind[Any]) ->
     return render_to_string(kind.section_template, {**around, **kind.section(run)})
 
 
-@require_POST
-@project_page(Scope.READ)
+@project_page(Scope.READ, "POST")
 def row_archive(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
     row, label = find_row(access, noun, pk)
     archived = row.archived_at is None
@@ -225,8 +213,7 @@ def row_archive(request: HttpRequest, access: Access, noun: str, pk: str) -> Htt
     return redirect(f"{noun}-page", access.project.slug, pk)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def row_delete(request: HttpRequest, access: Access, noun: str, pk: str) -> HttpResponse:
     """Ask, or list the blockers. A POST begins the deletion."""
     row, label = find_row(access, noun, pk)

@@ -1,5 +1,3 @@
-"""REST: costs and times of a model endpoint's calls, by day."""
-
 from datetime import datetime
 
 from django.http import HttpRequest

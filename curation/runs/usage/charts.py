@@ -1,5 +1,3 @@
-"""The charts of models over time: of one model, and of all beside each other."""
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any

@@ -1,5 +1,3 @@
-"""The page of a model endpoint: costs and times of its calls, by day."""
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
@@ -7,7 +5,6 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
-from django.views.decorators.http import require_GET
 
 from curation.llm.endpoints.named import endpoint_of
 from curation.llm.models import Endpoint
@@ -37,8 +34,7 @@ class UsageRow:
         return self.usage.since
 
 
-@require_GET
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET")
 def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     params = UsageQuery.from_query(request.GET)
     endpoint = endpoint_of(access.project, name)

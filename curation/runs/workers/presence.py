@@ -23,7 +23,6 @@ _sandbox: dict[str, object] = {}
 
 
 def report_sandbox(report: dict[str, object]) -> None:
-    """Add the sandbox report of this machine to this worker's report."""
     _sandbox.update(report)
 
 

@@ -1,5 +1,3 @@
-"""REST calls of `curation.samples`."""
-
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import BaseModel, Field

@@ -103,8 +103,7 @@ class SampleFilter(RowFilter):
         default=(), description="Ids of guarantees under which they are approved: nobody has looked at them."
     )
     run: Annotated[Words, ids_of("run")] = Field(
-        default=(),
-        description="Ids of the runs that scored them. Bucket and score are then those that the run gave.",
+        default=(), description="Ids of the runs that scored them. Bucket and score are then those that the run gave."
     )
     panel: Words = Field(default=(), description="Ids of panels: one of them gave the score that counts.")
     opponent: Annotated[Words, one_of(OPPONENTS)] = Field(
@@ -197,8 +196,6 @@ class SampleFilter(RowFilter):
 
 
 class SampleList(SampleFilter, ListParams):
-    """The parameters of the list of samples."""
-
     sorts: ClassVar[Sequence[str]] = (
         *("-id", "id", "-score", "score", "-created_at", "created_at", "priority", "-predicted", "predicted"),
     )

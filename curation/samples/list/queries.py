@@ -1,5 +1,3 @@
-"""One page of the samples list, for the page and for REST."""
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

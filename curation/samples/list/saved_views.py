@@ -99,7 +99,7 @@ class SavedViews(Resource[SavedView]):
             return super().create(access, body)
         except IntegrityError:
             detail = f"There is a view {' '.join(body.name.split())!r} already."
-            raise Conflict(detail, code="view_exists", errors=[FieldError("name", detail)]) from None
+            raise Conflict.at("name", detail, code="view_exists") from None
 
     def delete(self, access: Access, row: SavedView) -> None:
         """Allowed for its author and with the right to launch runs."""

@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -21,8 +20,7 @@ from curation.web.ids import find
 from curation.web.lists.params import find_list
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_hidden_query)
+@project_page(Scope.READ, "GET", refuses=refuse_hidden_query)
 def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
     fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
@@ -36,8 +34,7 @@ def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     return response
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
     """The exact number of matches; only on request, since it reads all of them."""
     wanted = SamplePageParams.from_query(request.GET)
@@ -46,14 +43,12 @@ def sample_count(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "samples/_count.html", {"total": total})
 
 
-@require_GET
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "GET")
 def sample_bulk_confirm(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "samples/_bulk_confirm.html", {"question": confirm_bulk(access, request.GET)})
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The samples most like this one, for its page."""
     found = similar_samples(Sample.objects.of(access.project), str(pk))
@@ -68,8 +63,7 @@ class ViewForm(ProblemForm):
     query = forms.CharField(required=False, widget=forms.HiddenInput)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
     form = ViewForm(request.POST)
     of = find_list(request.POST.get("list") or "samples")
@@ -83,8 +77,7 @@ def saved_view_create(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "samples/view_new.html", {"form": form, "list_url": list_url}, status=422)
 
 
-@require_POST
-@project_page(Scope.REVIEW)
+@project_page(Scope.REVIEW, "POST")
 def saved_view_delete(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     view = find(SavedView.objects.filter(project=access.project), str(pk), "view")
     saved_views.delete(access, view)

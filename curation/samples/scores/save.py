@@ -90,7 +90,6 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
 
 
 def scanned_flags(findings: Iterable[Finding]) -> int:
-    """The bits of `SCANNED` that the findings set."""
     kinds = kinds_of(findings)
     bits = {"secret": Flag.SECRET, "pii": Flag.PII, "control": Flag.CONTROL}
     return sum(bits[kind].value for kind in kinds)

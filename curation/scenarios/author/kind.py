@@ -1,5 +1,3 @@
-"""The run kind `author`: a model writes bundles, then the gate verifies them."""
-
 from collections.abc import Mapping, Sequence
 
 from django.db.models import Count
@@ -72,7 +70,6 @@ class AuthorRun(Kind[AuthorParams]):
         return [("Launch a rollout", f"{launch}?kind=rollout")]
 
     def finish(self, run: Run, params: AuthorParams) -> Json:
-        """Count the run's scenarios by status."""
         counted = dict(authored_in(run).order_by().values_list("status").annotate(n=Count("id")))
         verdicts = (Status.ADMITTED, Status.HELD, Status.REJECTED, Status.DRY_RUN)
         return {"scenarios": sum(counted.values())} | {status.value: counted.get(status, 0) for status in verdicts}

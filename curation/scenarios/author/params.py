@@ -1,5 +1,3 @@
-"""Parameters of the run kind `author`."""
-
 from collections.abc import Sequence
 from typing import Annotated
 

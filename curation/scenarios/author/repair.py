@@ -23,8 +23,6 @@ REFUSED = (Status.REJECTED, Status.HELD)
 
 @dataclass(frozen=True, slots=True)
 class RepairJob:
-    """A refused scenario with its report."""
-
     job: AuthorJob
     scenario: Scenario
     report: GateReport

@@ -119,7 +119,6 @@ def response_format() -> dict[str, object]:
 
 
 def _order_errors(bundle: Bundle, order: Order) -> list[str]:
-    """The differences of a valid bundle from its order."""
     reasons = []
     wanted = order.axes.get("announcement", "")
     if wanted in ("motd", "banner", "env", "file") and bundle.announcement.kind != wanted:

@@ -9,7 +9,7 @@ from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
 from curation.runs.calls.record import reused_result
 from curation.runs.calls.targets import call_params, run_instructions, run_target
-from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.scenarios.author.combinations import pick_combinations
 from curation.scenarios.author.params import AuthorParams
@@ -51,13 +51,10 @@ class Written:
         return {"attempts": self.attempt, **reused_result(self.reused)}
 
 
-class AuthorStage:
+class AuthorStage(StageOf[AuthorParams]):
     name = "author"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
-
-    def __init__(self, params: AuthorParams) -> None:
-        self._params = params
 
     def targets(self, run: Run) -> Sequence[Target]:
         return [run_target(run, self._params.model)]

@@ -190,7 +190,6 @@ class Bundle(Part):
         return {key: value for key, value in document.items() if value or key not in (*MARKS, "tools")}
 
     def offered(self) -> list[Tool]:
-        """The scenario's own tools for an agent of function tools."""
         return [Tool(tool.name, tool.description, tool.parameters) for tool in self.tools]
 
     @property

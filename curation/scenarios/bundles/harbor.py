@@ -83,7 +83,6 @@ class HarborTask(Part):
         return digest(self.document())
 
     def task(self) -> Task:
-        """The task. Raises `TaskRefused`."""
         return read_task({part.path: part.file() for part in self.files})
 
 

@@ -14,7 +14,7 @@ from curation.scenarios.bundles.document import setup_of, stored_bundle
 from curation.scenarios.bundles.files import IN_MEMORY, STAMP
 from curation.scenarios.bundles.harbor import is_harbor, stored_task
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from sandbox.harbor.export import IMAGE, NotExported, registry, task_of
 from sandbox.harbor.tasks import CONFIG, Task
 
@@ -36,8 +36,7 @@ class HarborDataset:
 
     def __post_init__(self) -> None:
         if not _IMAGE.fullmatch(self.image):
-            detail = f"{self.image[:100]!r} is no name of an image."
-            raise Invalid(detail, errors=[FieldError("image", detail)])
+            raise Invalid.at("image", f"{self.image[:100]!r} is no name of an image.")
 
     def files(self) -> Iterator[tuple[str, bytes, int]]:
         """Yield the path, content and permissions of each file; `registry.json` and `skipped.json` are the last."""
@@ -61,7 +60,6 @@ class HarborDataset:
         yield "skipped.json", _json(self.skipped), 0o644
 
     def write(self, folder: Path) -> int:
-        """Write the data set into a folder and return the number of its tasks."""
         count = 0
         for name, data, mode in self.files():
             path = folder / name

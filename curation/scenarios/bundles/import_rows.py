@@ -70,11 +70,7 @@ class ScenarioKind(ImportKind[Options, Document]):
         if found.updated:
             again = [*target.memory.get("drafts_again", []), *found.updated]
             target.memory["drafts_again"] = target.notes["drafts_again"] = again[:MAX_LISTED]
-        return {
-            "scenarios": len(found.created),
-            "updated": len(found.updated),
-            "unchanged": len(found.unchanged),
-        }
+        return {"scenarios": len(found.created), "updated": len(found.updated), "unchanged": len(found.unchanged)}
 
     def preview(self, row: SourceRow, options: Options) -> RowPreview:
         found = self.parse(row, options)

@@ -87,7 +87,7 @@ def delete_scenario(*, access: Access, scenario: Scenario) -> None:
             had = counted(count, "trajectory")
             raise Conflict(f"The scenario has {had}. Edit the scenario instead of deleting it.", code="rolled_out")
         data: dict[str, object] = {"scenario": str(row.pk), "bundle_sha256": row.bundle_sha256}
-        record(actor=access.user, project=access.project, action="scenario.delete", subject=row.name, data=data)
+        access.record("scenario.delete", row.name, data)
         row.delete()
 
 

@@ -27,7 +27,6 @@ class AxisCheck:
 
 
 def check_axes(evidence: Evidence) -> tuple[AxisCheck, ...]:
-    """Check the axes of a bundle, in their order."""
     checked = []
     for axis, given in evidence.bundle.axes.items():
         value = str(given)

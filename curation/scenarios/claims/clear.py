@@ -5,7 +5,6 @@ from collections.abc import Collection
 from django.db import transaction
 
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.models import Scope
 from curation.scenarios.claims.check import AxisCheck, reason_of
 from curation.scenarios.claims.evidence import Finding
@@ -55,7 +54,7 @@ def clear_axes(
             "axes": {axis: wrong[axis].as_json() for axis in axes},
             "comment": comment.strip(),
         }
-        record(actor=access.user, project=access.project, action="scenario.clear_axes", subject=row.name, data=data)
+        access.record("scenario.clear_axes", row.name, data)
     return row
 
 

@@ -27,8 +27,6 @@ MAX_PAGE = 1024 * 1024
 
 
 class Finding(models.TextChoices):
-    """The gate's finding about one claimed value."""
-
     FITS = "fits", "Fits"
     MISMATCH = "mismatch", "Mismatch"
     UNCHECKED = "unchecked", "Unchecked"

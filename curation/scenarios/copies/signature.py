@@ -42,7 +42,6 @@ class CopySignature(NamedTuple):
 
 
 def copy_signature(document: Mapping[str, Any]) -> CopySignature:
-    """Return the signature of a bundle's JSON document."""
     parts = [_WORDS.findall(text) for text in _texts(document)]
     whole = hashlib.blake2b("\0".join(sorted(_without_names(part) for part in parts)).encode(), digest_size=8)
     windows = {window for part in parts for window in _windows(part)}

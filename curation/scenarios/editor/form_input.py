@@ -24,7 +24,6 @@ class FormInput:
     version: int | None
 
     def require_document(self) -> dict[str, Any]:
-        """The document, or `Invalid`."""
         if self.document is None:
             text = "This is not a JSON object"
             raise Invalid(text, errors=[FieldError("", f"{text}{_where(self.json_text or '')}")])

@@ -37,10 +37,7 @@ TEXTS = {
     "free_order": ("Files in free order", "One to a line: their lines may be in any order."),
     "checker": ("Checker", "Status 0 means that the state is right. It sees TERMINAL and PANIC_REASON."),
 }
-CHOICES = {
-    "announcement.kind": ("Announced by", KINDS),
-    "expected_terminal": ("Expected terminal", TERMINALS),
-}
+CHOICES = {"announcement.kind": ("Announced by", KINDS), "expected_terminal": ("Expected terminal", TERMINALS)}
 SECTIONS = ("axes", "fixtures", "env", "announcement", "provider")
 
 

@@ -1,5 +1,3 @@
-"""Pages that change scenarios: write, edit, gate, delete."""
-
 import secrets
 from collections.abc import Sequence
 
@@ -7,7 +5,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -31,14 +28,12 @@ PARTS = {"fixture": blank_fixture, "variable": blank_variable}
 FIRST_ADDED = 1_000_000
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def scenario_new(request: HttpRequest, access: Access) -> HttpResponse:
     return _form_page(request, access, None)
 
 
-@require_http_methods(["GET", "POST"])
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET", "POST")
 def scenario_edit(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = _scenario(access, pk)
     return edit_files(request, access, row) if row.family == Family.HARBOR else _form_page(request, access, row)
@@ -114,18 +109,11 @@ def _form_response(
             "api_body": "@bundle.json",
         }
     )
-    context = {
-        "scenario": row,
-        "form": form,
-        "version": version,
-        "schema_url": "/api/v1/schemas/bundle.json",
-        **call,
-    }
+    context = {"scenario": row, "form": form, "version": version, "schema_url": "/api/v1/schemas/bundle.json", **call}
     return render(request, "scenarios/editor/form.html", context, status=status)
 
 
-@require_GET
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "GET")
 def scenario_part(request: HttpRequest, access: Access, part: str) -> HttpResponse:
     """A fragment: a blank row of the form with new ids; empty for the part `nothing`."""
     if part == "nothing":
@@ -136,8 +124,7 @@ def scenario_part(request: HttpRequest, access: Access, part: str) -> HttpRespon
     return render(request, f"scenarios/editor/_{part}.html", {"row": row})
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def scenario_gate(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = _scenario(access, pk)
     return _gate(
@@ -145,8 +132,7 @@ def scenario_gate(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     )
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def scenario_gate_all(request: HttpRequest, access: Access) -> HttpResponse:
     """Gate all that match the list's filter, the form's `query`."""
     wanted = ScenarioFilter.from_text(request.POST.get("query", ""))
@@ -162,8 +148,7 @@ def _gate(request: HttpRequest, access: Access, wanted: ScenarioFilter, back: st
     return redirect("run-page", access.project.slug, run.pk)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def scenario_clear_axes(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Clear the mismatches that the page showed: the form repeats their axes and the version."""
     given, row = request.POST, _scenario(access, pk)
@@ -185,8 +170,7 @@ def scenario_clear_axes(request: HttpRequest, access: Access, pk: int) -> HttpRe
     return redirect("scenario-page", access.project.slug, pk)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def scenario_delete(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = _scenario(access, pk)
     try:

@@ -1,5 +1,3 @@
-"""The run kind `gate`."""
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -16,7 +14,7 @@ from curation.scenarios.gate.harbor import TRIALS, require_harbor
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 
@@ -67,7 +65,7 @@ class GateRun(Kind[GateParams]):
             with check():
                 if not scenarios_in(project, params.filter).exists():
                     detail = "No scenario matches, so there is nothing to gate. Change the filter, or add scenarios."
-                    raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
+                    raise Invalid.at("params.filter", detail, code="no_scenarios")
             with check():
                 if not params.dry_run:
                     families = set(scenarios_in(project, params.filter).values_list("family", flat=True).distinct())
@@ -91,7 +89,6 @@ class GateRun(Kind[GateParams]):
         return Estimate(items=scenarios, notes=tuple(notes))
 
     def finish(self, run: Run, params: GateParams) -> Json:
-        """Count the run's scenarios by verdict."""
         rows = Item.objects.filter(run=run, stage=GateStage.name, state=ItemState.DONE).order_by()
         counted = dict(rows.values_list("result__verdict").annotate(n=Count("id")))
         return {status: counted.pop(status, 0) for status in ("admitted", "rejected", "dry_run")} | counted

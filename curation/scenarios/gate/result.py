@@ -1,5 +1,3 @@
-"""The result of the gate about one scenario."""
-
 from dataclasses import dataclass
 
 from curation.scenarios.claims.check import AxisCheck

@@ -14,16 +14,7 @@ from django.conf import settings
 from django.db import transaction
 
 from curation.llm.client.completion import Target
-from curation.runs.kinds import (
-    ItemFailed,
-    ItemSkipped,
-    Json,
-    LlmContext,
-    PlannedItem,
-    Stage,
-    WorkContext,
-    Write,
-)
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle, terminal_of
@@ -250,7 +241,6 @@ def task_of(bundle: Bundle, *, labels: Labels) -> Task:
 
 
 def reference_of(bundle: Bundle) -> Reference:
-    """The reference solution as the gate plays it."""
     found = terminal_of(bundle.reference_solution)
     if found is None:  # only a row that was not saved through `parse_bundle`
         raise ItemFailed("its reference solution does not end in `exit` or `panic`")

@@ -59,7 +59,7 @@ def _lost(command: str, later: tuple[str, ...]) -> Iterator[str]:
     words = [token for token in tokens(command) if token.kind == "word"]
     exported = {word.text.split("=")[0] for word in words} if words and words[0].text in _EXPORTS else set()
     for name in sorted(_assigned(command) - exported):
-        if any(_uses(text, name) for text in later if name not in _assigned(text)):
+        if any(re.search(rf"\$\{{?{name}\b", text) for text in later if name not in _assigned(text)):
             yield f"`{name}` is set in `{_shown(command)}` and not exported"
     for name in _FUNCTION.findall(command):
         if any(word.text == name for text in later for word in tokens(text)):
@@ -86,10 +86,6 @@ def _assigned(command: str) -> set[str]:
             found.update(names if len(names) == len(words) else ())
             words = []
     return found
-
-
-def _uses(command: str, name: str) -> bool:
-    return bool(re.search(rf"\$\{{?{name}\b", command))
 
 
 def _shown(command: str) -> str:

@@ -28,7 +28,6 @@ class Measured:
 
     @property
     def interval(self) -> Interval:
-        """The 95 % Wilson interval of the rate."""
         return wilson(self.kept, self.tried)
 
     @property

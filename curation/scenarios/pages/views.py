@@ -1,9 +1,6 @@
-"""Pages of scenarios: the list, coverage, one scenario, a gate report."""
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -20,8 +17,7 @@ from curation.web.text.markup import with_signs
 SHOWN_REPORTS, SHOWN_COPIES = 20, 20
 
 
-@require_GET
-@project_page(Scope.READ, refuses=refuse_measured_query)
+@project_page(Scope.READ, "GET", refuses=refuse_measured_query)
 def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(request, access)
     status = 200 if page.problem is None else page.problem.status
@@ -30,15 +26,13 @@ def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     )
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def scenario_coverage(request: HttpRequest, access: Access) -> HttpResponse:
     page = coverage_page(access, request.GET)
     return render(request, "scenarios/taxonomy/coverage.html", {"page": page, "api_path": page.api_path})
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def scenario_page(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     row = find(Scenario.objects.of(access.project).with_bundle(), str(pk), "scenario")
     return render(request, "scenarios/page.html", page_context(access, row))
@@ -65,8 +59,7 @@ def page_context(access: Access, row: Scenario) -> dict[str, object]:
     }
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def scenario_report(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The newest report, or the one that `report` names."""
     row = find(Scenario.objects.of(access.project), str(pk), "scenario")

@@ -80,7 +80,6 @@ def with_additions(taxonomy: Taxonomy, additions: Mapping[str, Sequence[str]]) -
 
 @cache
 def shipped_taxonomy() -> Taxonomy:
-    """The taxonomy of a new project."""
     document = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
     return Taxonomy(
         {

@@ -93,7 +93,7 @@ def provider_of(project: Project, name: str) -> Provider:
     found = named(settings.HARBOR_PROVIDERS, name, project.slug)
     if found is None:
         reason = f"This server does not let this project use the provider {name!r} (HARBOR_PROVIDERS)."
-        raise Invalid(reason, code="harbor_provider", errors=[FieldError("params.provider", reason)])
+        raise Invalid.at("params.provider", reason, code="harbor_provider")
     return found
 
 
@@ -127,12 +127,11 @@ def task_folders(params: HarborParams) -> list[Path]:
     try:
         folder = locate(params.tasks).path
     except Invalid as refused:
-        raise Invalid(refused.detail, errors=[FieldError("params.tasks", refused.detail)]) from None
+        raise Invalid.at("params.tasks", refused.detail) from None
     inside = [folder, *sorted(folder.iterdir())] if folder is not None and folder.is_dir() else []
     if found := [path for path in inside if (path / "task.toml").is_file()]:
         return found
-    reason = f"There is no Harbor task in {params.tasks}: a task is a folder with task.toml."
-    raise Invalid(reason, errors=[FieldError("params.tasks", reason)])
+    raise Invalid.at("params.tasks", f"There is no Harbor task in {params.tasks}: a task is a folder with task.toml.")
 
 
 def job_plan(run: Run, params: HarborParams, folder: Path) -> tuple[JobPlan, dict[str, str]]:
@@ -172,14 +171,13 @@ def target_of_trial(config: Mapping[str, Any], targets: Sequence[Target]) -> Tar
 
 def _check_tasks(project: Project, params: HarborParams) -> None:
     if params.tasks and params.filter:
-        reason = "A filter is for scenarios: leave `tasks` empty, or the filter."
-        raise Invalid(reason, errors=[FieldError("params.filter", reason)])
+        raise Invalid.at("params.filter", "A filter is for scenarios: leave `tasks` empty, or the filter.")
     if params.dataset and not _DATASET.fullmatch(params.dataset):
         reason = "Give an absolute folder, or the name of a dataset such as terminal-bench@2.0."
-        raise Invalid(reason, errors=[FieldError("params.tasks", reason)])
+        raise Invalid.at("params.tasks", reason)
     if count_tasks(project, params) == 0:
         reason = "No admitted scenario of the family Harbor matches. Name a folder or dataset, or gate such scenarios."
-        raise Invalid(reason, code="no_scenarios", errors=[FieldError("params.tasks", reason)])
+        raise Invalid.at("params.tasks", reason, code="no_scenarios")
 
 
 def _check_models(project: Project, params: HarborParams) -> None:

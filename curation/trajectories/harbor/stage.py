@@ -27,7 +27,7 @@ from curation.projects.removal.erase import pre_erase
 from curation.runs.calls.targets import targets_named
 from curation.runs.engine.advance import stop_for_budget
 from curation.runs.engine.counters import count
-from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run, RunEvent
 from curation.trajectories.harbor.plan import HarborParams, job_plan, target_of_trial
 from curation.trajectories.imported.save import main_reward, save_sessions
@@ -65,7 +65,6 @@ class Progress(BaseModel):
     agents: list[AgentFigures] = []
 
     def add(self, item: Item) -> None:
-        """Count the item of a trial."""
         named, found = (item.data["agent"], item.data["model"]), item.result
         row = next((one for one in self.agents if (one.agent, one.model) == named), None)
         if row is None:
@@ -202,13 +201,10 @@ class Watch:
         return Usage(tokens_in, tokens_out, cost)
 
 
-class HarborStage:
+class HarborStage(StageOf[HarborParams]):
     name = "trials"
     # The workers that have keys of models. A job takes one of their threads.
     queue = "rollout"
-
-    def __init__(self, params: HarborParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(JOB)

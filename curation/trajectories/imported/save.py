@@ -87,7 +87,7 @@ def content_hash(session: Session) -> str:
 
 def _row(run: Run, source: str, session: Session, found: str) -> Trajectory:
     origin, verdict, usage = session.origin, session.verdict, session.usage
-    loops = _loops(session)
+    loops = loop_facts([_acted(session.steps[position]) for position in session.agent_steps()])
     return Trajectory(
         project_id=run.project_id,
         run=run,
@@ -181,10 +181,6 @@ def _searched(steps: Sequence[Step]) -> str:
 
 def _said(step: Step) -> str:
     return "\n".join(map(message_text, messages_of(step)))
-
-
-def _loops(session: Session) -> LoopFacts:
-    return loop_facts([_acted(session.steps[position]) for position in session.agent_steps()])
 
 
 def _acted(step: Step) -> bytes:

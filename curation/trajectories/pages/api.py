@@ -1,5 +1,3 @@
-"""REST calls of trajectories, replays and pairs."""
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -69,11 +67,7 @@ def get_step_values(request: HttpRequest, trajectory_id: str) -> dict[str, objec
     return {"data": [step_value_out(row) for row in worths.rows] if worths else []}
 
 
-@router.get(
-    "/projects/{slug}/images/{sha256}",
-    openapi_extra=_FILE,
-    summary="An image of a trajectory's steps",
-)
+@router.get("/projects/{slug}/images/{sha256}", openapi_extra=_FILE, summary="An image of a trajectory's steps")
 def get_image(request: HttpRequest, slug: str, sha256: str) -> HttpResponse:
     """In `steps`, the path of an image that the project keeps is `sha256:` and its digest."""
     return image_response(enter(request, slug, Scope.READ).project, sha256)

@@ -4,7 +4,6 @@ import json
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -26,8 +25,7 @@ from curation.web.text.responses import (
 from curation.web.text.transcript import WINDOW, Position, Recorded, Source
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_steps(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
     shown = _shown(access, pk, view, at=position_in(request))
     if "step" in request.GET:
@@ -35,28 +33,23 @@ def trajectory_steps(request: HttpRequest, access: Access, pk: str, view: str) -
     return window_response(request, shown)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_turn(request: HttpRequest, access: Access, pk: str, turn: int, view: str) -> HttpResponse:
     return piece_response(request, _shown(access, pk, view), turn)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_find(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
     return find_response(request, _shown(access, pk, view))
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_raw(request: HttpRequest, access: Access, pk: str, view: str) -> HttpResponse:
     return raw_response(request, _shown(access, pk, view), f"trajectory-{pk}")
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """The siblings, and this trajectory beside one of them."""
     trajectory = trajectory_of(access, pk)
     look(access, trajectory.sample)
     shown = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
@@ -65,10 +58,8 @@ def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpRes
     return render(request, "trajectories/session/_siblings.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_beside(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    """More steps of two trajectories beside each other."""
     trajectory = trajectory_of(access, pk)
     mine = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
     other = find(Trajectory.objects.siblings_of(trajectory).with_text(), request.GET.get("with", ""), "sibling")
@@ -80,21 +71,18 @@ def trajectory_beside(request: HttpRequest, access: Access, pk: str) -> HttpResp
     return render(request, "transcript/_excerpt.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_exchange(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The messages as sent to the model and received from it."""
     return window_response(request, _raw_messages(access, pk), empty="No messages were recorded.")
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_exchange_turn(request: HttpRequest, access: Access, pk: str, turn: int) -> HttpResponse:
     return piece_response(request, _raw_messages(access, pk), turn)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_exchange_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return raw_response(request, _raw_messages(access, pk), f"trajectory-{pk}-exchange")
 

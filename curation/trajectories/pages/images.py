@@ -3,7 +3,6 @@
 from django.core.files.storage import default_storage
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_GET
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
@@ -38,7 +37,6 @@ def image_response(project: Project, digest: str) -> HttpResponse:
     return response
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_image(request: HttpRequest, access: Access, digest: str) -> HttpResponse:
     return image_response(access.project, digest)

@@ -1,5 +1,3 @@
-"""Trajectories and pairs in the REST API."""
-
 from collections.abc import Mapping
 from typing import Any
 

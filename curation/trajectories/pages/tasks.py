@@ -25,8 +25,6 @@ router = Router(tags=["trajectories"])
 
 
 class TaskList(TrajectoryFilter, ListParams):
-    """The tasks of the trajectories that match a filter."""
-
     sorts: ClassVar[Sequence[str]] = ("id", "-id")
     beside: ClassVar[frozenset[str]] = ListParams.beside | {"k"}
 

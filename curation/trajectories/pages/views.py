@@ -1,5 +1,3 @@
-"""Pages of trajectories: the list, one trajectory, the pairs."""
-
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -8,7 +6,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
 
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
@@ -26,16 +23,14 @@ from curation.web.lists.pages import list_context
 from curation.web.text.markup import with_signs
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
     context = {"page": page, "api_path": page.api_path, **page.pages, "leaves_out_pending": reviews_blind(access)}
     return render(request, "trajectories/list.html", context, status=page.problem.status if page.problem else 200)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     trajectory = trajectory_of(access, pk)
     look(access, trajectory.sample)
@@ -73,8 +68,7 @@ def _next_steps(access: Access, trajectory: Trajectory) -> list[tuple[str, str]]
     return open_to(access, [*steps, ("Launch pairs", f"{reverse('run-new', args=[slug])}?kind=pairs")])
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_tasks(request: HttpRequest, access: Access) -> HttpResponse:
     """A line for each task, as REST counts them."""
     params = TaskList.from_query(request.GET)
@@ -86,8 +80,7 @@ def trajectory_tasks(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "trajectories/tasks.html", context)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def trajectory_agents(request: HttpRequest, access: Access) -> HttpResponse:
     """The leaderboard of agents and models, by sets of tasks."""
     params = AgentBoard.from_query(request.GET)
@@ -101,16 +94,14 @@ def trajectory_agents(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "trajectories/agents.html", context)
 
 
-@require_POST
-@project_page(Scope.RUN)
+@project_page(Scope.RUN, "POST")
 def trajectory_replay(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = start_replay(access=access, trajectory=trajectory_of(access, pk))
     messages.success(request, f"Run {run.pk} replays trajectory {pk}.")
     return redirect("run-page", access.project.slug, run.pk)
 
 
-@require_GET
-@project_page(Scope.READ)
+@project_page(Scope.READ, "GET")
 def pair_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = PairList.from_query(request.GET)
     page = params.page(pairs_shown(access, params.rows(access.project)))

@@ -8,7 +8,7 @@ from typing import TypeVar
 from django.db import transaction
 
 from curation.projects.models import Project
-from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Pair, StepAdvantage, Strategy, Trajectory
 from curation.trajectories.pairs.place import place_of
@@ -24,12 +24,9 @@ OVER_CAP = "the scenario, or the state in which they part, has enough pairs"
 LABELS = ("advantage", "advantage_low", "advantage_high")
 
 
-class PairStage:
+class PairStage(StageOf[PairParams]):
     name = "pairs"
     queue = "default"
-
-    def __init__(self, params: PairParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         """Batches of the scenarios and tasks that have both kept and rejected trajectories."""

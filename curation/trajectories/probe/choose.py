@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import Count, F, Q, Sum
 
 from curation.projects.models import Project
-from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.trajectories.models import NEVER_NEGATIVE, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.pairs.place import place_of
@@ -19,8 +19,6 @@ from sandbox.agent.pairs import Divergence, Side, pair_sides
 
 
 class Place(NamedTuple):
-    """A step of a trajectory."""
-
     trajectory: Trajectory
     at: int
 
@@ -51,12 +49,9 @@ def states_to_value(project: Project, params: ProbeParams) -> int:
     return sum(2 * min(params.per_scenario, side["kept"] * side["rest"]) for side in sides)
 
 
-class ChooseStage:
+class ChooseStage(StageOf[ProbeParams]):
     name = "choose"
     queue = "default"
-
-    def __init__(self, params: ProbeParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         ids = rows_to_probe(run.project, self._params).filter(trace__isnull=False).values_list("scenario", flat=True)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from curation.projects.models import Project
-from curation.runs.kinds import ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend
 from curation.trajectories.models import StateTrace, Trajectory, TrajectoryQuerySet
@@ -19,12 +19,9 @@ from sandbox.gate.state import state_digest
 CHUNK = 2000
 
 
-class StatesStage:
+class StatesStage(StageOf[ProbeParams]):
     name = "states"
     queue = "sandbox"
-
-    def __init__(self, params: ProbeParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         chosen = rows_to_probe(run.project, self._params)
@@ -59,7 +56,6 @@ def rows_to_probe(project: Project, params: ProbeParams) -> TrajectoryQuerySet:
 
 
 def _trace_of(trajectory: Trajectory, verdict: ReplayVerdict) -> dict[str, list[str]]:
-    """Return the columns `states` and `keys` of a trace."""
     steps = trajectory.text.steps
     states, keys = [""] * len(steps), [""] * len(steps)
     shown: set[str] = set()

@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, labels_of
@@ -51,12 +51,9 @@ def start_replay(*, access: Access, trajectory: Trajectory) -> Run:
     return launch(project=access.project, kind="replay", params=params, user=access.user)
 
 
-class ReplayStage:
+class ReplayStage(StageOf[ReplayParams]):
     name = "replay"
     queue = "sandbox"
-
-    def __init__(self, params: ReplayParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         rows = matching_trajectories(run.project, self._params.filter).select_related("scenario").order_by("id")

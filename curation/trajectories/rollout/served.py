@@ -111,7 +111,6 @@ def _turn(kind: str, text: str) -> Turn:
 
 
 def _result(episode: LiveEpisode) -> str:
-    """The end of the episode as the server told it."""
     last: Sequence[LiveStep] = episode.steps[-1:]
     lines = [_shown(Observation("", step.fields), episode.task) for step in last]
     lines.append(f"completed: {'yes' if episode.completed else 'no'}, progress {episode.max_progress:.2f}")

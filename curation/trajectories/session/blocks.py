@@ -29,7 +29,6 @@ class Text(NamedTuple):
     plain: Form = "terminal"
 
     def shown(self) -> tuple[Form, str]:
-        """Return the form and the text as pages show it."""
         if isinstance(self.given, Argument):
             return self.given.form, self.given.text
         if self.form == "image":
@@ -117,7 +116,6 @@ def _observed(result: Json) -> Iterator[Block]:
 
 
 def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> Iterator[Text]:
-    """Yield the texts and pictures of a content."""
     if isinstance(content, str):
         if content:
             yield Text(content, form, plain=plain)

@@ -24,7 +24,6 @@ def views_of(row: Trajectory) -> Sequence[str]:
 
 
 def view_named(row: Trajectory, name: str) -> str:
-    """Return the view of this name, or the usual one if the trajectory does not have it."""
     usual = CONVERSATION if row.is_imported else TERMINAL
     return name if name not in ("", usual) and name in views_of(row) else usual
 

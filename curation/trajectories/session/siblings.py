@@ -65,8 +65,6 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """All siblings, the comparison with one of them, and the one that the next key press compares with."""
-
     all: list[Sibling]
     comparison: Comparison | None
     next: Sibling | None
@@ -122,7 +120,6 @@ def compare(mine: Shown, theirs: Shown, other: Sibling) -> Comparison:
 
 
 def shared_steps(mine: Shown, theirs: Shown) -> int:
-    """Return how many of the first steps are equal."""
     both = range(min(len(mine), len(theirs)))
     return sum(1 for _ in takewhile(lambda place: mine.done_and_seen(place) == theirs.done_and_seen(place), both))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from curation.projects.models import Project
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, WorkContext, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
@@ -24,12 +24,9 @@ NOTHING = "no step of it is known to be useless"
 CHUNK = 2000
 
 
-class ShortenStage:
+class ShortenStage(StageOf[ShortenParams]):
     name = "shorten"
     queue = "sandbox"
-
-    def __init__(self, params: ShortenParams) -> None:
-        self._params = params
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         rows = rows_to_shorten(run.project, self._params).select_related("scenario").order_by("id")

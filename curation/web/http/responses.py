@@ -14,15 +14,7 @@ from ninja.errors import AuthenticationError, AuthorizationError, HttpError, Val
 from ninja.parser import Parser
 
 from curation.web.failures import failure_of
-from curation.web.problems import (
-    FieldError,
-    Invalid,
-    NotAllowed,
-    NotAuthenticated,
-    NotFound,
-    Problem,
-    TooLarge,
-)
+from curation.web.problems import FieldError, Invalid, NotAllowed, NotAuthenticated, NotFound, Problem, TooLarge
 from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)

@@ -120,7 +120,6 @@ def find_list(name: str) -> NamedList:
 
 
 def list_of_page(page: str | None) -> NamedList | None:
-    """The list whose page has this URL name."""
     return next((one for one in _named.values() if one.page == page), None)
 
 

@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from django.conf import settings
 
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import Invalid
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -22,14 +22,7 @@ Reach = Literal["public", "private", "never"]
 # Services of clouds that hand out credentials to any caller on the machine.
 METADATA = frozenset(
     ipaddress.ip_address(text)
-    for text in (
-        "169.254.169.254",
-        "100.100.100.200",
-        "168.63.129.16",
-        "192.0.0.192",
-        "fd00:ec2::254",
-        "fd20:ce::254",
-    )
+    for text in ("169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
 )
 GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 # Python's `is_global` differs between its versions, so everything that is not public is listed here.
@@ -215,4 +208,4 @@ def _entries(allowed: Sequence[str]) -> tuple[frozenset[str], tuple[Network, ...
 
 
 def _refusal(purpose: Purpose, reason: str, kind: type[Invalid] = Invalid, *, code: str = "") -> Invalid:
-    return kind(reason, code=code, errors=[FieldError(purpose.field, reason)])
+    return kind.at(purpose.field, reason, code=code)

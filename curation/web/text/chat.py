@@ -6,16 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from curation.web.text.markup import without_colours
 from curation.web.text.parts import LOOKED_AT, Form, form_of
-from curation.web.text.transcript import (
-    Excerpt,
-    Landmark,
-    Position,
-    Recorded,
-    Source,
-    Transcript,
-    Turn,
-    summary_line,
-)
+from curation.web.text.transcript import Excerpt, Landmark, Position, Recorded, Source, Transcript, Turn, summary_line
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
 

@@ -303,7 +303,6 @@ class Transcript(ABC, Generic[Entry]):
         return self.cut(turn, 0, max(sum(map(len, lines)), 1))
 
     def image(self, turn: int) -> Image | None:
-        """Return the image that a turn is, None if it is a text."""
         return None
 
     def marks(self, turn: int, until: int | None = None) -> list[Mark]:
@@ -332,7 +331,6 @@ class Transcript(ABC, Generic[Entry]):
         return line_span(text, self.at.line)[0] if self.at.line else self.at.start
 
     def mark_prefix(self, turn: int) -> str:
-        """Return the prefix of the ids of a turn's marks."""
         return f"scan-{self.source.noun}-{self.source.pk}-{turn}" if self.source else ""
 
     def find(self, wanted: str) -> Found:
@@ -383,7 +381,6 @@ def trimmed_at(states: Sequence[StepState]) -> int | None:
 
 
 def summary_line(text: str) -> SafeString:
-    """The beginning of a text on one line."""
     return visible(" ".join(text[: 2 * LINE].split())[:LINE])
 
 

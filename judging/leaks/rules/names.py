@@ -12,13 +12,7 @@ from judging.leaks.record import Place
 from judging.leaks.spelling import is_generic_path, is_same_path, normal_path
 from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, search_patterns
 from judging.leaks.uses import Use
-from judging.leaks.vocabulary import (
-    COMMON_FLAGS,
-    CONVENTIONAL_FILES,
-    GENERIC_FILES,
-    is_library_root,
-    is_ordinary,
-)
+from judging.leaks.vocabulary import COMMON_FLAGS, CONVENTIONAL_FILES, GENERIC_FILES, is_library_root, is_ordinary
 from judging.shell.words import word_set
 
 FORESIGHT = "foresight"

@@ -38,7 +38,7 @@ def _is_title(case: Case, said: list[str], title: list[str]) -> bool:
     unknown = [word for word in shared if word not in case.history.stems]
     # The same words in the same order are the title, even where the history has each of them.
     if len(title) >= _ENOUGH_IN_ORDER and (_contains(said, title) or (len(said) >= 5 and _contains(title, said))):
-        return " ".join(said) not in _shown(case)
+        return " ".join(said) not in " ".join(_stems(case.history.text))
     if len(shared) < _SHARED * len(set(title)) or len(shared) < _SHARED * len(set(said)):
         return False
     return any(not is_common(word, VERY_COMMON // 3) for word in unknown)
@@ -51,10 +51,6 @@ def _contains(whole: list[str], part: list[str]) -> bool:
 def _stems(text: str) -> list[str]:
     words = _WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])|['’]s\b|_", " ", text).lower())
     return [stem(word) for word in words if word not in _FILLERS]
-
-
-def _shown(case: Case) -> str:
-    return " ".join(_stems(case.history.text))
 
 
 def _without_option(word: str) -> str:

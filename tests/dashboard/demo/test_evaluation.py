@@ -12,7 +12,8 @@ from curation.evaluations.models import Evaluation, Split
 from curation.evaluations.screen.figures import overall
 from curation.runs.engine import dispatch
 from curation.runs.models import Run
-from tests.evaluations.evaluating import end, model_in
+from tests.driving import end
+from tests.evaluations.evaluating import model_in
 from tests.factories import make_project, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)

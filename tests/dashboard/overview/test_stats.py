@@ -90,7 +90,7 @@ def test_scenarios_and_trajectories_join_the_funnel() -> None:
     assert (stats.funnel["trajectories"], stats.funnel["trajectories kept"]) == (6, 3)
     assert stats.scenarios == {"draft": 0, "admitted": 2, "held": 0, "rejected": 1, "dry_run": 0}
     assert {name: n for name, n in stats.outcomes.items() if n} == {
-        **{"solved": 2, "correct_panic": 1, "checker_failed": 1, "timeout": 1, "wrong_terminal": 1},
+        **{"solved": 2, "correct_panic": 1, "checker_failed": 1, "timeout": 1, "wrong_terminal": 1}
     }
     assert (stats.balance.kept, round(3 * stats.balance.panic), round(3 * stats.balance.blocked)) == (3, 1, 1)
     assert stats.balance == terminal_balance(Trajectory.objects.filter(project=project))

@@ -14,7 +14,8 @@ from curation.runs.control import retry_failed
 from curation.runs.models import Call, ItemState
 from curation.samples.models import Sample
 from curation.web.problems import Invalid
-from tests.duels.running import CHALLENGER, KING, Models, Says, completion, end, make_arena, run_to_end, start
+from tests.driving import end
+from tests.duels.running import CHALLENGER, KING, Models, Says, completion, make_arena, run_to_end, start
 from tests.factories import make_prompt, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,6 +14,7 @@ from curation.runs.engine.worker import drive
 from curation.runs.models import Run
 from curation.samples.models import Flag
 from curation.web.problems import Invalid
+from tests.driving import end
 from tests.duels.running import (
     CHALLENGER,
     KING,
@@ -21,7 +22,6 @@ from tests.duels.running import (
     Says,
     against,
     completion,
-    end,
     fair,
     first,
     make_arena,

@@ -135,14 +135,7 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        "judge=a",
-        "run=1&judge=a&part=x",
-        "run=1&part=leak",
-        "run=1&said=flip",
-        "run=1&judge=a&said=x",
-    ],
+    "query", ["judge=a", "run=1&judge=a&part=x", "run=1&part=leak", "run=1&said=flip", "run=1&judge=a&said=x"]
 )
 def test_a_filter_by_what_a_judge_said_names_its_run_and_judge(client: Client, query: str) -> None:
     project = make_project("acme")

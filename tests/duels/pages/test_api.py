@@ -156,9 +156,7 @@ def test_a_page_of_500_costs_few_queries(client: Client, project: Project, beare
     for _ in range(2):
         for _ in range(3):
             make_duel(project)
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             get(client, bearer, "/projects/acme/duels?limit=500")
         counts.append(len(queries))
         assert not any("history" in query["sql"] for query in queries)

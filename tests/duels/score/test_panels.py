@@ -19,11 +19,11 @@ from curation.runs.models import Run
 from curation.samples.models import Flag, Sample
 from curation.samples.scores.priority import priority_of
 from judging.panel.buckets import Thresholds, bucket_for
+from tests.driving import end
 from tests.duels.running import (
     JUDGES,
     Models,
     against,
-    end,
     fair,
     first,
     make_arena,
@@ -33,15 +33,7 @@ from tests.duels.running import (
     serve,
     verdict,
 )
-from tests.factories import (
-    make_bearer,
-    make_duel,
-    make_endpoint,
-    make_member,
-    make_panel,
-    make_project,
-    make_user,
-)
+from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_panel, make_project, make_user
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)

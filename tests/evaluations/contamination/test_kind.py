@@ -8,7 +8,8 @@ from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.web.problems import Invalid
-from tests.evaluations.evaluating import at_server, end, evaluate, make_rows, make_split, published, upload
+from tests.driving import end
+from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, published, upload
 from tests.exports.exporting import make_approved, run_export
 from tests.factories import HISTORY, make_project, set_history
 from tests.model_server import ModelServer

@@ -8,13 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from curation.runs.models import Run
-from tests.evaluations.evaluating import (
-    end,
-    make_rows,
-    page,
-    screened,
-    signed_in,
-)
+from tests.driving import end
+from tests.evaluations.evaluating import make_rows, page, screened, signed_in
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -23,7 +23,8 @@ from curation.runs.kinds import kind_of
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.samples.models import Sample
-from tests.evaluations.evaluating import end, make_rows, make_split, page, screened, signed_in, upload
+from tests.driving import end
+from tests.evaluations.evaluating import make_rows, make_split, page, screened, signed_in, upload
 from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory, set_history, ticket
 from tests.model_server import ModelServer

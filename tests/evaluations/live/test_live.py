@@ -12,7 +12,8 @@ from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid
 from sandbox.protocol import Backend
-from tests.evaluations.evaluating import at_server, end, make_split
+from tests.driving import end
+from tests.evaluations.evaluating import at_server, make_split
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
 from tests.model_server import ModelServer
 from tests.sandbox.fake import FakeBackend

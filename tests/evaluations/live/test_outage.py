@@ -13,7 +13,8 @@ from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run, RunEvent, ServerOutage
-from tests.evaluations.evaluating import at_server, end
+from tests.driving import end
+from tests.evaluations.evaluating import at_server
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
 from tests.sandbox.shop import free_port, start_shop

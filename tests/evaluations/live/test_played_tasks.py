@@ -21,7 +21,8 @@ from curation.web.problems import Invalid
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import LiveEpisode, LiveStep
 from sandbox.agent.played import Confirmation, TaskFacts
-from tests.evaluations.evaluating import at_server, end, make_split
+from tests.driving import end
+from tests.evaluations.evaluating import at_server, make_split
 from tests.exports.exporting import approve, run_export
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer

@@ -13,7 +13,8 @@ from curation.runs.control import retry_failed
 from curation.runs.launch import launch
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
-from tests.evaluations.evaluating import at_server, end, make_split
+from tests.driving import end
+from tests.evaluations.evaluating import at_server, make_split
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
 from tests.sandbox.shop import shop_server, usual_servers

@@ -12,9 +12,9 @@ from curation.evaluations.models import Evaluation, ScreenedAnswer, Split
 from curation.projects.models import Role
 from curation.runs.launch import launch
 from curation.runs.models import Run
+from tests.driving import end
 from tests.evaluations.evaluating import (
     at_server,
-    end,
     evaluate,
     make_rows,
     make_split,

@@ -12,7 +12,8 @@ from curation.runs.engine.worker import drive
 from curation.runs.launch import estimate, launch
 from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid, Problem
-from tests.evaluations.evaluating import at_server, end, evaluate, make_rows, make_split, says, upload
+from tests.driving import end
+from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, says, upload
 from tests.factories import make_endpoint, make_project
 from tests.model_server import ModelServer
 

@@ -7,7 +7,8 @@ from curation.evaluations.models import Split
 from curation.evaluations.screen.figures import figures_of
 from curation.projects.models import Project
 from curation.runs.launch import launch
-from tests.evaluations.evaluating import at_server, end, evaluate, make_split
+from tests.driving import end
+from tests.evaluations.evaluating import at_server, evaluate, make_split
 from tests.exports.exporting import make_approved, make_kept, run_export
 from tests.factories import make_project, make_scenario
 from tests.model_server import ModelServer

@@ -67,11 +67,7 @@ def test_every_message_has_a_published_type() -> None:
 )
 def test_a_history_that_the_api_would_refuse_gives_no_row(history: list[Any], reason: str) -> None:
     export = run_export(filled(history), {"formats": ["openai-sft", "openai-preference", "dpo"]})
-    assert export.counts["rows"] == {
-        "openai-sft": {"train": 0},
-        "openai-preference": {"train": 0},
-        "dpo": {"train": 1},
-    }
+    assert export.counts["rows"] == {"openai-sft": {"train": 0}, "openai-preference": {"train": 0}, "dpo": {"train": 1}}
     assert list(reasons(export).values()) == [reason]
 
 

@@ -49,17 +49,8 @@ CALLING = [
     {"role": "assistant", "content": "I look.", "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "c1", "content": "billing"},
 ]
-ANSWERED = [
-    *HISTORY,
-    {"role": "assistant", "content": "An unapproved turn."},
-    {"role": "user", "content": "Go on."},
-]
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(600),
-    pytest.mark.slow,
-    pytest.mark.embedded,
-]
+ANSWERED = [*HISTORY, {"role": "assistant", "content": "An unapproved turn."}, {"role": "user", "content": "Go on."}]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600), pytest.mark.slow, pytest.mark.embedded]
 
 
 @pytest.fixture(scope="module")

@@ -88,8 +88,7 @@ def test_an_export_without_trajectories_has_no_balance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("panics", "exits", "words"),
-    [(0, 100, "fewer"), (4, 96, "fewer"), (5, 95, None), (50, 50, None), (51, 49, "more")],
+    ("panics", "exits", "words"), [(0, 100, "fewer"), (4, 96, "fewer"), (5, 95, None), (50, 50, None), (51, 49, "more")]
 )
 def test_the_band_includes_its_limits(panics: int, exits: int, words: str | None) -> None:
     endings = Endings()

@@ -135,13 +135,7 @@ def test_the_manifest_lists_recipe_models_and_the_hash_of_every_other_file() -> 
     others = {file.name: (file.bytes, file.sha256) for file in export.files.exclude(name="manifest.json")}
     assert {file["name"]: (file["bytes"], file["sha256"]) for file in manifest["files"]} == others
     assert manifest["recipe"]["filter"] == {"status": "approved"}
-    assert manifest["frozen"] == {
-        "file": "frozen.jsonl",
-        "samples": 1,
-        "revisions": 0,
-        "trajectories": 0,
-        "pairs": 0,
-    }
+    assert manifest["frozen"] == {"file": "frozen.jsonl", "samples": 1, "revisions": 0, "trajectories": 0, "pairs": 0}
     assert [judge["name"] for judge in manifest["judges"]] == ["judge-a", "judge-b", "judge-c"]
     assert {model["side"] for model in manifest["models"]} == {"king", "challenger"}
     assert manifest["project"]["settings"]["thresholds"] == {"final": 80.0, "refined": 66.0}

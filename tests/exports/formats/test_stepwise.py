@@ -14,15 +14,7 @@ from curation.imports.layouts.session import Step
 from curation.imports.sources.rows import RowRefused
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
-from tests.factories import (
-    called,
-    make_imported,
-    make_project,
-    make_run,
-    make_step_value,
-    make_trajectory,
-    make_user,
-)
+from tests.factories import called, make_imported, make_project, make_run, make_step_value, make_trajectory, make_user
 from tests.imports.layouts.messages.test_write import sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)

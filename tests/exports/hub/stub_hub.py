@@ -7,13 +7,14 @@ import base64
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from tests.serving import serving, url_of
 
 TOKEN = "hf_" + "stub" * 8
 # As .gitattributes of a dataset repository has it.
@@ -220,14 +221,6 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def running_hub() -> Iterator[Hub]:
     hub = Hub()
-    handler = type("Handler", (_Handler,), {"hub": hub})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    hub.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(_Handler, hub=hub) as server:
+        hub.address = url_of(server)
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

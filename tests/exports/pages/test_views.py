@@ -85,11 +85,7 @@ def test_the_form_filters_by_its_fields_and_by_a_saved_view(client: Client) -> N
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [
-        ({"train": "0.5"}, "sum to 0.5"),
-        ({"formats": ["parquet"]}, "parquet"),
-        ({"filter.bucket": "gold"}, "gold"),
-    ],
+    [({"train": "0.5"}, "sum to 0.5"), ({"formats": ["parquet"]}, "parquet"), ({"filter.bucket": "gold"}, "gold")],
 )
 def test_an_invalid_form_shows_its_errors_and_starts_nothing(
     client: Client, change: dict[str, str], words: str

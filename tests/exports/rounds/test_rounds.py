@@ -11,10 +11,11 @@ from curation.runs.models import Run
 from curation.samples.models import Status
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Trajectory
+from tests.driving import end
 from tests.factories import AXES, make_endpoint, make_project, make_scenario, make_user
 from tests.sandbox.fake import FakeBackend
 from tests.trajectories.conftest import no_bell, operators, rooms  # noqa: F401 - fixtures
-from tests.trajectories.rolling import SOLVES, Operators, end
+from tests.trajectories.rolling import SOLVES, Operators
 
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "/api/v1/projects/shell/rounds"

@@ -80,9 +80,7 @@ def test_one_label_alone_is_a_warning() -> None:
     project = make_project()
     fill(project, 2, 0)
     warnings = run_export(project, KTO).counts["warnings"]
-    assert warnings == [
-        "kto has no rows to avoid: reject samples, or take the opponents of duels. KTO needs both.",
-    ]
+    assert warnings == ["kto has no rows to avoid: reject samples, or take the opponents of duels. KTO needs both."]
 
 
 def test_a_preview_counts_them_as_the_export_does() -> None:

@@ -2,13 +2,14 @@
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.serving import serving, url_of
 
 LANGFUSE_KEY, PHOENIX_KEY = "pk-lf-1:sk-lf-2", "px-3"
 
@@ -99,13 +100,6 @@ def _between(rows: list[dict[str, Any]], key: str, since: str | None, until: str
 @contextmanager
 def running_services() -> Iterator[Services]:
     services = Services()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"services": services}))
-    services.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(_Handler, services=services) as server:
+        services.address = url_of(server)
         yield services
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -10,10 +10,7 @@ from google.protobuf.json_format import ParseDict
 from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-    ExportLogsServiceRequest,
-    ExportLogsServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -28,18 +25,7 @@ from curation.imports.intake.spool import import_batches
 from curation.projects.models import Project, Role
 from tests.factories import make_bearer, make_member, make_user
 from tests.imports.bringing import end
-from tests.imports.intake.test_otlp import (
-    DETAILS,
-    LOGS,
-    PROTOBUF,
-    TRACES,
-    document,
-    event,
-    logs,
-    packed,
-    post,
-    span,
-)
+from tests.imports.intake.test_otlp import DETAILS, LOGS, PROTOBUF, TRACES, document, event, logs, packed, post, span
 from tests.imports.intake.test_otlp import project as project
 from tests.imports.intake.test_otlp import user as user
 

@@ -270,8 +270,7 @@ def test_a_corrected_source_is_read_from_its_first_failure_on(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [("langfuse {} OTHER_KEY", "TRACE_KEYS"), ("phoenix http://169.254.169.254 -", "never calls")],
+    ("text", "said"), [("langfuse {} OTHER_KEY", "TRACE_KEYS"), ("phoenix http://169.254.169.254 -", "never calls")]
 )
 def test_a_schedule_that_may_not_read_leaves_a_failed_run_with_the_reason(
     services: Services, project: Project, text: str, said: str

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.rubric import DIMENSIONS
-from judging.panel.scoring import (
-    CHALLENGER_FIRST,
-    KING_FIRST,
-    ORDERS,
-    DuelScore,
-    OrderedVerdict,
-    score_duel,
-)
+from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, ORDERS, DuelScore, OrderedVerdict, score_duel
 
 # From the challenger's side, as a judge that sees through the order would say it.
 WIN, DRAW, LOSS = "win", "draw", "loss"
@@ -140,8 +133,7 @@ def test_weights_move_the_score_but_not_the_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [dict.fromkeys(DIMENSIONS, 0.0), dict.fromkeys(DIMENSIONS, 1.0) | {"progress": -1.0}],
+    "weights", [dict.fromkeys(DIMENSIONS, 0.0), dict.fromkeys(DIMENSIONS, 1.0) | {"progress": -1.0}]
 )
 def test_weights_that_make_no_sense_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="weights"):

@@ -8,11 +8,11 @@ from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import ORDERS, DuelScore, JudgeScore, OrderedVerdict
 from judging.statistics.acceptance import acceptance
 from judging.statistics.agreement import pair_agreement
-from judging.statistics.contrasts import agreement, regress, signed, two_sided, upper
 from judging.statistics.gate import GateDuel, GateSettings
-from judging.statistics.judges import summarise
+from judging.statistics.judges.contrasts import agreement, regress, signed, two_sided, upper
+from judging.statistics.judges.readings import JudgedDuel, PanelReadings, panel_readings
+from judging.statistics.judges.summary import summarise
 from judging.statistics.rates import clustered_wilson
-from judging.statistics.readings import JudgedDuel, PanelReadings, panel_readings
 from judging.statistics.sign_flip import holm
 from tests.judging.statistics.worlds import on_controls
 

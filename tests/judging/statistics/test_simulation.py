@@ -12,9 +12,9 @@ import pytest
 
 from judging.statistics.acceptance import acceptance
 from judging.statistics.bounds import choose_clusters, lower_bounds
-from judging.statistics.findings import Flaw, findings
 from judging.statistics.gate import GateSettings
-from judging.statistics.readings import panel_readings
+from judging.statistics.judges.findings import Flaw, findings
+from judging.statistics.judges.readings import panel_readings
 from tests.judging.statistics.worlds import FLAWED, PANEL, World, on_controls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -11,7 +11,8 @@ def probed(chance: random.Random, p: float, other: float, margin: float = 0.2) -
     """Two actions with known success rates, compared as a probe does: rounds of rollouts until it is decided."""
     one, two = Value(0, 0), Value(0, 0)
     for _ in range(ROUNDS):
-        if advantage(one, two, looks=ROUNDS + 1, margin=margin).verdict.is_decided:
+        found = advantage(one, two, looks=ROUNDS + 1, margin=margin).verdict
+        if found in (Verdict.BETTER, Verdict.WORSE, Verdict.ALIKE):
             break
         one = Value(one.solved + sum(chance.random() < p for _ in range(SAMPLES)), one.rollouts + SAMPLES)
         two = Value(two.solved + sum(chance.random() < other for _ in range(SAMPLES)), two.rollouts + SAMPLES)

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import ORDERS, DuelScore, JudgeScore, OrderedVerdict
-from judging.statistics.controls import ControlFigures
-from judging.statistics.findings import Flaw
 from judging.statistics.gate import GateDuel
+from judging.statistics.judges.controls import ControlFigures
+from judging.statistics.judges.findings import Flaw
+from judging.statistics.judges.readings import JudgedDuel
 from judging.statistics.rates import Interval, clustered_wilson
-from judging.statistics.readings import JudgedDuel
 
 FLAT = Interval(0.0, 1.0)
 Floats = NDArray[np.float64]

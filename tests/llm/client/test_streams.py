@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from curation.llm.client import streams
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
 from curation.llm.client.litellm_client import LiteLlmClient
+from tests.serving import serving as running
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 TOOL = {"type": "function", "function": {"name": "ls", "parameters": {"type": "object", "properties": {}}}}
@@ -70,17 +71,10 @@ def serving(
         def log_message(self, *given: object) -> None:
             """Nothing is printed."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with running(Handler) as server:
+        served.port = server.server_port
         yield served
-    finally:
         ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class Served:
@@ -288,9 +282,7 @@ def test_a_compressed_bomb_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt(
-    provider: str,
-) -> None:
+def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt(provider: str) -> None:
     with serving(delta(content="hi") + END) as other:
         elsewhere = f"http://127.0.0.1:{other.port}"
         with serving(b"", moved=f"{elsewhere}/again?key=1") as served:

@@ -121,11 +121,7 @@ class TestCreate:
         ],
     )
     def test_a_pasted_key_is_recognised_and_never_repeated(
-        self,
-        client: Client,
-        headers: dict[str, str],
-        change: dict[str, object],
-        caplog: pytest.LogCaptureFixture,
+        self, client: Client, headers: dict[str, str], change: dict[str, object], caplog: pytest.LogCaptureFixture
     ) -> None:
         answer = client.post(PATH, {**BODY, **change}, content_type=JSON, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (422, "secret")

@@ -21,6 +21,7 @@ from curation.runs.models import Run, RunState
 from curation.runs.pages.schemas import RunOut
 from curation.web.problems import Problem
 from tests.factories import make_bearer, make_endpoint, make_member, make_project, make_user
+from tests.serving import serving, url_of
 
 JSON = "application/json"
 FORM = {"name": "judge-a", "model": "openai/qwen", "api_base": "http://127.0.0.1:8001/v1", "max_concurrency": 8}
@@ -168,11 +169,8 @@ def server() -> Iterator[str]:
         "/empty/models": (200, b"{}"),
     }
     _Server.seen = []
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{made.server_port}"
-    made.shutdown()
-    made.server_close()
+    with serving(_Server) as made:
+        yield url_of(made)
 
 
 class TestServed:

@@ -49,7 +49,7 @@ def test_the_solver_looks_for_an_announcement_that_the_login_does_not_show() -> 
 
 def test_the_solver_leaves_what_it_does_not_know() -> None:
     assert play("operator-solver", "Welcome", "NOTICE", "Ask the oracle", "PATH=/bin") == [
-        *("ls -a", "cat NOTICE", "env", "exit"),
+        *("ls -a", "cat NOTICE", "env", "exit")
     ]
 
 

@@ -50,10 +50,7 @@ def test_a_group_removed_at_the_provider_is_a_role_removed_at_the_next_sign_in(
     client: Client, provider: Provider, settings: Settings
 ) -> None:
     acme, beta = make_project("acme"), make_project("beta")
-    settings.OIDC_ROLES = {
-        "acme": {"curator": {"team"}, "admin": {"leads"}},
-        "beta": {"viewer": {"team"}},
-    }
+    settings.OIDC_ROLES = {"acme": {"curator": {"team"}, "admin": {"leads"}}, "beta": {"viewer": {"team"}}}
     provider.person["groups"] = ["team", "leads"]
     sign_in(client)
     assert (role(acme), role(beta)) == ("admin", "viewer")

@@ -9,7 +9,7 @@ from curation.review.agreement.figures import Opinion, figures_of, units_of
 from curation.review.decisions.decide import decide
 from curation.review.decisions.undo import undo
 from curation.samples.models import Look, Sample
-from judging.statistics.controls import cohens_kappa
+from judging.statistics.judges.controls import cohens_kappa
 from tests.factories import make_bearer, make_member, make_project
 from tests.review.rows import judged, reviewer_of
 

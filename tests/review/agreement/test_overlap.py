@@ -224,9 +224,7 @@ def test_one_reviewer_costs_no_query_more() -> None:
         project = make_project(settings_json={"review": {"overlap": overlap}})
         ada, sample = reviewer_of(project), judged(project)
         decide(access=ada, sample_id=judged(project).pk, action="reject")
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             decide(access=ada, sample_id=sample.pk, action="reject")
         counts.append([query["sql"] for query in queries if "review_decision" in query["sql"]])
     assert len(counts[0]) == 1 and len(counts[1]) == 2

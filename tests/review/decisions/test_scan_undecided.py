@@ -97,9 +97,7 @@ def test_a_sample_that_is_scored_again_is_scanned_again() -> None:
 
 
 def test_a_pass_without_work_reads_only_the_index() -> None:
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         assert scan_undecided() == 0
     assert len(queries) == 4
     if connection.vendor == "sqlite":

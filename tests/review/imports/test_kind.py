@@ -95,10 +95,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "a task or a text without messages is no sample: map its columns to `prompt` and `completion`",
     ),
     "no answer": ({"messages": ASKED}, "the row has no answer of an assistant"),
-    "rejected alone": (
-        {"prompt": "a", "rejected": "b"},
-        "a rejected answer without a chosen one is no sample",
-    ),
+    "rejected alone": ({"prompt": "a", "rejected": "b"}, "a rejected answer without a chosen one is no sample"),
     "nothing before": ({"messages": [FOUR]}, "nothing comes before the answer"),
     "same sides": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FOUR]}, "chosen and rejected are the same"),
     "whole sessions": (
@@ -106,10 +103,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "chosen has 3 messages: a sample has one answer on a side",
     ),
     "label": ({"prompt": "a", "completion": "b", "label": 1}, "label is not true or false"),
-    "untrained end": (
-        {"messages": [*ASKED, {**FOUR, "train": False}]},
-        "no answer of the row is trained on",
-    ),
+    "untrained end": ({"messages": [*ASKED, {**FOUR, "train": False}]}, "no answer of the row is trained on"),
     "trained user": (
         {"messages": [{**ASKED[0], "train": True}, {**FOUR, "train": True}]},
         "messages.0 is trained on, but it is not an assistant message",
@@ -242,10 +236,7 @@ def test_a_secret_in_the_other_half_of_an_earlier_chunk_is_flagged(
 ) -> None:
     monkeypatch.setattr(row_kinds, "MOST_ROWS", 1)
     secret = "export TOKEN=ghp_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"
-    rows = [
-        {"prompt": "a", "completion": "good", "label": True},
-        {"prompt": "a", "completion": secret, "label": False},
-    ]
+    rows = [{"prompt": "a", "completion": "good", "label": True}, {"prompt": "a", "completion": secret, "label": False}]
     bring_samples(project, user, rows)
     sample = Sample.objects.get()
     assert "secret" in sample.flag_names and secret in sample.text.body and sample.version == 2

@@ -225,10 +225,7 @@ class TestRest:
 
         mark({"steps": [2], "learn": False})
         marks = mark({"step": 3, "label": "wrong"})["marks"]
-        assert marks == [
-            {"step": 2, "learn": False, "label": None},
-            {"step": 3, "learn": True, "label": "wrong"},
-        ]
+        assert marks == [{"step": 2, "learn": False, "label": None}, {"step": 3, "learn": True, "label": "wrong"}]
         mark({"steps": [1], "learn": False}, 422)
         mark({"steps": [3], "label": "lovely"}, 422)
         trajectory.text.refresh_from_db()

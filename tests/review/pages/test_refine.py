@@ -19,12 +19,7 @@ def test_saving_a_refinement_approves_it_and_goes_on(client: Client, me: Access,
     open_queue(client)
     Lease.objects.update(swapped=True)
     values = form(
-        one,
-        text="THOUGHT: better.\r\n\r\n```bash\r\nls\r\n```",
-        note="n",
-        then="approve",
-        preference="left",
-        queue="",
+        one, text="THOUGHT: better.\r\n\r\n```bash\r\nls\r\n```", note="n", then="approve", preference="left", queue=""
     )
     response = client.post(url("sample-revise", one.pk), values, headers=HTMX)
     assert response.status_code == 200 and f"Sample {second.pk}" in body(response)

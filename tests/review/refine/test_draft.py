@@ -12,8 +12,9 @@ from curation.projects.models import AuditEntry, Role
 from curation.review.models import Draft, Revision, Suggestion
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, Status
+from tests.driving import end
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
-from tests.duels.running import CHALLENGER, KING, Models, end
+from tests.duels.running import CHALLENGER, KING, Models
 from tests.factories import (
     make_bearer,
     make_duel,

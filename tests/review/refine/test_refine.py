@@ -13,8 +13,9 @@ from curation.review.refine import settle
 from curation.runs.control import clone
 from curation.runs.models import Run
 from curation.samples.models import Look, Sample, Status
+from tests.driving import end
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
-from tests.duels.running import JUDGES, Models, Reply, end, fair, make_arena, run_to_end, shown, verdict
+from tests.duels.running import JUDGES, Models, Reply, fair, make_arena, run_to_end, shown, verdict
 from tests.factories import make_bearer, make_endpoint, make_member, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -39,9 +39,7 @@ def dispatched_long_ago(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(dispatched_at=timezone.now() - timedelta(seconds=30))
 
 
-def test_a_launch_sends_one_message_per_shard_and_at_most_sixteen(
-    messages: list[tuple[int, str]],
-) -> None:
+def test_a_launch_sends_one_message_per_shard_and_at_most_sixteen(messages: list[tuple[int, str]]) -> None:
     run = make_started(n=1200)
     assert [run_id for run_id, _ in messages] == [run.pk] * 3
     messages.clear()
@@ -89,9 +87,7 @@ def test_a_run_whose_worker_died_between_its_last_item_and_the_next_stage_goes_o
     assert run.stage == "count"
 
 
-def test_without_a_broker_the_launch_holds_and_the_run_says_what_it_waits_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_broker_the_launch_holds_and_the_run_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise OperationalError("connection refused")
 

@@ -46,8 +46,7 @@ def test_an_episode_step_by_step(threads: ThreadPoolExecutor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "passes", "reward"),
-    [("exit", True, 1.0), ("exit", False, 0.0), ("panic no work", True, 0.0)],
+    ("action", "passes", "reward"), [("exit", True, 1.0), ("exit", False, 0.0), ("panic no work", True, 0.0)]
 )
 def test_only_the_right_terminal_and_state_are_rewarded(
     threads: ThreadPoolExecutor, action: str, passes: bool, reward: float

@@ -165,12 +165,7 @@ class TestReaping:
         assert own.reap(lambda labels: False) == 0
 
     def test_the_dead_go_and_the_living_stay(
-        self,
-        own: DockerBackend,
-        engine: Engine,
-        folder: Path,
-        tmp_path: Path,
-        leave: Callable[[dict[str, str]], None],
+        self, own: DockerBackend, engine: Engine, folder: Path, tmp_path: Path, leave: Callable[[dict[str, str]], None]
     ) -> None:
         with own.session(Setup(labels=LABELS)) as alive:
             (living,) = containers_of(engine, folder)

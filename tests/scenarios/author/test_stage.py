@@ -12,9 +12,8 @@ from curation.llm.client.completion import Completion, Request, Target
 from curation.projects.models import Project, Role
 from curation.runs.control import retry_failed
 from curation.runs.engine import llm_stage
-from curation.runs.engine.worker import drive
 from curation.runs.launch import estimate, launch
-from curation.runs.models import LIVE, Call, Item, Run
+from curation.runs.models import Call, Item, Run
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.scenarios.author.combinations import Pins, pick_combinations
@@ -24,6 +23,7 @@ from curation.scenarios.taxonomy.axes import shipped_taxonomy, with_additions
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxUnavailable
 from sandbox.protocol import Backend
+from tests.driving import end
 from tests.factories import BUNDLE, make_endpoint, make_member, make_project, make_scenario
 from tests.sandbox.fake import FakeBackend
 
@@ -84,16 +84,7 @@ def project(storage: object, db: None) -> Project:
 
 
 def authored(project: Project, **params: Any) -> Run:
-    return drive_to_end(launch(project=project, kind="author", params={"model": "teacher", **params}, user=None))
-
-
-def drive_to_end(run: Run) -> Run:
-    for _ in range(10):
-        drive(run.pk)
-        run.refresh_from_db()
-        if run.state not in LIVE:
-            return run
-    raise AssertionError(f"run {run.pk} is {run.state}")
+    return end(launch(project=project, kind="author", params={"model": "teacher", **params}, user=None))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -196,7 +187,7 @@ class TestRun:
         opened = len(rooms.sessions)
 
         retry_failed(run=run, user=None)
-        drive_to_end(run)
+        end(run)
 
         assert (run.state, run.result["scenarios"], run.result["admitted"]) == ("succeeded", 2, 2)
         assert len(rooms.sessions) == 2 * opened

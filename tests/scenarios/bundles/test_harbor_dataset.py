@@ -21,19 +21,12 @@ from sandbox.harbor.command import Harbor
 from sandbox.harbor.export import registry
 from sandbox.harbor.tasks import TaskFile, read_task
 from sandbox.harbor.trials import LocalRunner
-from tests.factories import make_project, make_scenario, make_user
+from tests.factories import make_scenario
 from tests.parts import HARBOR_IMAGE, ROOT, harbor
 from tests.scenarios.harbor import harbor_document
 
 pytestmark = pytest.mark.django_db
 SHIPPED = ROOT / "curation/scenarios/shipped"
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
 
 
 def make_set(project: Project) -> None:

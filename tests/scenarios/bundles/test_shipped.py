@@ -61,8 +61,7 @@ each_bundle = pytest.mark.parametrize(("rooms", "name"), EACH, indirect=["rooms"
 
 
 @pytest.fixture(
-    scope="session",
-    params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bubblewrap", "docker")],
+    scope="session", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bubblewrap", "docker")]
 )
 def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
     return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))

@@ -12,7 +12,7 @@ from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.workers import sandbox
 from curation.scenarios.models import AxisClearance, GateReport, Scenario
-from tests.factories import AXES, BUNDLE, make_project, make_scenario, make_user
+from tests.factories import AXES, BUNDLE, make_scenario
 from tests.sandbox.fake import FakeBackend, FakeSession
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,13 +27,6 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     monkeypatch.setattr(sandbox, "choose_backend", lambda *_, **__: found)
     yield found
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
 
 
 def gate(scenario: Scenario) -> Scenario:

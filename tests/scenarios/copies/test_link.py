@@ -21,13 +21,6 @@ pytestmark = pytest.mark.django_db
 OTHER = {"reference_solution": "todo > /dev/null\nprintf 'hello world\\n' | tee greeting.txt | wc -l\nexit"}
 
 
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
-
-
 def bundle(name: str, **changes: Any) -> Bundle:
     return parse_bundle({**BUNDLE, "name": name, **changes})
 

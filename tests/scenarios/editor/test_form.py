@@ -12,16 +12,9 @@ from curation.projects.models import Project
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import Scenario
-from tests.factories import BUNDLE, make_project, make_scenario, make_user
+from tests.factories import BUNDLE, make_scenario
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
 
 
 def controls(page: str) -> dict[str, list[str]]:

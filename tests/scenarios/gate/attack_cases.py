@@ -137,12 +137,7 @@ SOUND_ATTACKED = [
 ]
 
 ATTACKED = [
-    Case(
-        "any name of a set",
-        TEAMS,
-        ASKED + "for t in red blue green; do [ -s teams/$t ] || exit 1; done",
-        _STAFF,
-    ),
+    Case("any name of a set", TEAMS, ASKED + "for t in red blue green; do [ -s teams/$t ] || exit 1; done", _STAFF),
     Case(
         "one file of the loop",
         TEAMS,
@@ -221,12 +216,7 @@ ATTACKED = [
         ASKED + 'for f in /srv/in/*; do cmp -s "$f" "copy/${f##*/}" || exit 1; done',
         PARTS,
     ),
-    Case(
-        "folders alike",
-        "cp -r /srv/in backup",
-        ASKED + "diff -r /srv/in backup > /dev/null",
-        PARTS,
-    ),
+    Case("folders alike", "cp -r /srv/in backup", ASKED + "diff -r /srv/in backup > /dev/null", PARTS),
     Case(
         "written after the log",
         "grep -c error /srv/app.log > n.txt",
@@ -276,18 +266,8 @@ ATTACKED = [
         ASKED + 'set -- /srv/in/*.txt\n[ $# -eq 3 ] && [ -f "$1" ]\n',
         PARTS,
     ),
-    Case(
-        "links by their inside",
-        "ln -s /srv/in/1.part first",
-        ASKED + '[ "$(cat first)" = alpha ]',
-        PARTS,
-    ),
-    Case(
-        "a link that resolves",
-        "ln -s /srv/in/1.part first",
-        ASKED + "[ -L first ] && [ -e first ]",
-        PARTS,
-    ),
+    Case("links by their inside", "ln -s /srv/in/1.part first", ASKED + '[ "$(cat first)" = alpha ]', PARTS),
+    Case("a link that resolves", "ln -s /srv/in/1.part first", ASKED + "[ -L first ] && [ -e first ]", PARTS),
     Case(
         "an odd checksum",
         "cat /srv/in/*.part > whole",
@@ -331,11 +311,7 @@ ATTACKED = [
         "seq 3 > a\nseq 3 > b",
         ASKED + '[ "$(cat a b | xargs)" = \'1 2 3 1 2 3\' ] && [ "$(stat -c %i a)" -lt "$(stat -c %i b)" ]',
     ),
-    Case(
-        "the owner's process",
-        "seq 3 > a",
-        ASKED + "[ \"$(xargs < a)\" = '1 2 3' ] && [ -d /proc/1 ]",
-    ),
+    Case("the owner's process", "seq 3 > a", ASKED + "[ \"$(xargs < a)\" = '1 2 3' ] && [ -d /proc/1 ]"),
     Case(
         "in the order of the folder",
         "mkdir d\nfor n in b c a; do echo $n > d/$n; done",

@@ -19,19 +19,11 @@ from curation.scenarios.gate import harbor
 from curation.scenarios.gate.harbor import NoHarbor
 from curation.scenarios.models import GateReport, Scenario
 from sandbox.harbor.command import HarborFailed
-from tests.factories import make_project, make_user
 from tests.sandbox.harbor.room import Room
 from tests.sandbox.harbor.tasks import TOML, verdict
 from tests.scenarios.harbor import harbor_document
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
 
 
 @pytest.fixture(autouse=True)

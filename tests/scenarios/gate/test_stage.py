@@ -6,9 +6,8 @@ import pytest
 
 from curation.projects.models import Project
 from curation.runs.engine import dispatch
-from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
-from curation.runs.models import LIVE, Item, Run
+from curation.runs.models import Item, Run
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.scenarios.bundles.document import parse_bundle
@@ -18,6 +17,7 @@ from curation.scenarios.models import GateReport, Scenario
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Backend, Session, Setup
+from tests.driving import end
 from tests.factories import BUNDLE, make_project, make_scenario
 from tests.sandbox.fake import FakeBackend, FakeSession
 
@@ -51,13 +51,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
 
 
 def gated(project: Project, **params: Any) -> Run:
-    run = launch(project=project, kind="gate", params=params, user=None)
-    for _ in range(10):
-        drive(run.pk)
-        run.refresh_from_db()
-        if run.state not in LIVE:
-            return run
-    raise AssertionError(f"run {run.pk} is {run.state}")
+    return end(launch(project=project, kind="gate", params=params, user=None))
 
 
 def test_a_proven_scenario_is_admitted_with_its_report(rooms: FakeBackend) -> None:
@@ -86,10 +80,7 @@ def test_a_rejected_scenario_has_a_reason_and_can_be_repaired(rooms: FakeBackend
     rooms.passes = lambda session: True
     gated(project, repeats=0)
     scenario.refresh_from_db()
-    assert (scenario.status, scenario.reason) == (
-        "rejected",
-        "untouched: the checker passes on the untouched fixtures",
-    )
+    assert (scenario.status, scenario.reason) == ("rejected", "untouched: the checker passes on the untouched fixtures")
     bundle = parse_bundle({**BUNDLE, "name": scenario.name, "title": "Repaired", "axes": {}})
     save_scenario(project=project, bundle=bundle, user=None, scenario=scenario)
     rooms.passes = has_greeting

@@ -6,17 +6,10 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.scenarios.models import Scenario
-from tests.factories import make_project, make_run, make_scenario, make_trajectory, make_user
+from tests.factories import make_run, make_scenario, make_trajectory
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/projects/shell/scenarios"
-
-
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
 
 
 def tried(scenario: Scenario, *outcomes: str, model: str = "small", sha256: str = "") -> None:

@@ -19,13 +19,6 @@ pytestmark = pytest.mark.django_db
 EVIL = "<script>alert(1)</script>\x1b[31mred\u202e <b onclick=x>"
 
 
-@pytest.fixture
-def project(client: Client) -> Project:
-    ada = make_user("ada")
-    client.force_login(ada)
-    return make_project("shell", user=ada)
-
-
 def html(client: Client, name: str, *args: Any, query: str = "", status: int = 200) -> str:
     answer = client.get(f"{reverse(name, args=['shell', *args])}{query}")
     assert answer.status_code == status, answer.content.decode()[:2000]

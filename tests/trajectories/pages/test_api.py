@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.trajectories.models import Pair, Trajectory
+from tests.driving import end
 from tests.factories import (
     BASH,
     called,
@@ -22,7 +23,6 @@ from tests.factories import (
     make_user,
 )
 from tests.sandbox.fake import FakeBackend
-from tests.trajectories.rolling import end
 
 pytestmark = pytest.mark.django_db
 KEYS = {

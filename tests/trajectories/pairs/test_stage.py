@@ -31,11 +31,7 @@ def test_kept_trajectories_are_paired_with_rejected_ones_of_their_scenario() -> 
     assert kept.text.steps[pair.at]["message"] == COMMANDS[2]
     assert early.text.steps[pair.at]["message"] == "exit"
     assert other.pairs_as_rejected.count() == 0
-    assert run.result == {
-        "pairs": 1,
-        "there_already": 0,
-        "left_out": {LeftOut.INFRA: 1},
-    }
+    assert run.result == {"pairs": 1, "there_already": 0, "left_out": {LeftOut.INFRA: 1}}
 
 
 def test_pairs_of_whole_trajectories() -> None:

@@ -8,9 +8,10 @@ from curation.runs.models import Item
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Replay, StateTrace, StepAdvantage, StepValue, Trajectory
 from curation.web.problems import Invalid
+from tests.driving import end
 from tests.factories import COMMANDS, make_scenario, make_trajectory
 from tests.sandbox.fake import FakeBackend
-from tests.trajectories.rolling import SOLVES, Operators, end, make_stage, run_to_end, start
+from tests.trajectories.rolling import SOLVES, Operators, make_stage, run_to_end, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROBE = {"model": "operator-a", "samples": 4, "rounds": 2}

@@ -19,9 +19,10 @@ from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Pair, Trajectory
+from tests.driving import end
 from tests.factories import AXES, BUNDLE, make_endpoint, make_project
 from tests.model_server import ModelServer
-from tests.trajectories.rolling import end, start
+from tests.trajectories.rolling import start
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
 GREETS = ("todo --help", "todo", "W=world; export W; cd /tmp", 'cd; echo "hello $W" > greeting.txt', "exit")

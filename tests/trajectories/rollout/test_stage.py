@@ -16,13 +16,13 @@ from curation.samples.models import Flag, Kind, Sample, Status
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed, SandboxUnavailable
+from tests.driving import end
 from tests.factories import make_scenario
 from tests.sandbox.fake import FakeBackend, ran
 from tests.trajectories.rolling import (
     SOLVES,
     Operators,
     completion,
-    end,
     fenced,
     has_greeting,
     make_stage,
@@ -51,11 +51,7 @@ def test_a_solved_rollout_is_recorded_as_the_terminal_showed_it(operators: Opera
     assert (row.outcome, row.keep, row.terminal, row.checker_passed) == ("solved", True, "exit", True)
     assert (row.commands, row.tokens, row.backend, row.model) == (3, 4 * 110, "fake", "operator-a")
     assert row.text.turns == [
-        {
-            "kind": "orientation",
-            "text": "Work is announced by: todo\nagent@host:~$ ",
-            "prompt": "agent@host:~$ ",
-        },
+        {"kind": "orientation", "text": "Work is announced by: todo\nagent@host:~$ ", "prompt": "agent@host:~$ "},
         {"kind": "action", "text": "todo --help"},
         shown("usage: todo\nagent@host:~$ "),
         {"kind": "action", "text": "todo"},

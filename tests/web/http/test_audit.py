@@ -311,13 +311,7 @@ PREPARE: dict[str, Prepare] = {
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
 def test_a_change_is_in_the_audit_log(
-    rows: Rows,
-    owner: User,
-    method: str,
-    path: str,
-    settings: Settings,
-    tmp_path: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    rows: Rows, owner: User, method: str, path: str, settings: Settings, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PROJECT_CREATORS, settings.MEDIA_ROOT = ["everyone"], str(tmp_path)
     settings.HUB_TOKENS = read_rules("HUB_TOKEN")

@@ -68,11 +68,7 @@ def _send(name: str, rows: Rows, headers: dict[str, str], *, count: int, derando
 
     operation = _schema().find_operation_by_label(name)
     assert operation is not None
-    conformance = [
-        checks.status_code_conformance,
-        checks.content_type_conformance,
-        checks.response_schema_conformance,
-    ]
+    conformance = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
     cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
 
     @settings(

@@ -35,7 +35,7 @@ from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SavedView
 from curation.webhooks.models import Webhook
 from tests.docs.test_openapi import example_of
-from tests.duels.running import end
+from tests.driving import end
 from tests.factories import make_bearer, make_duel, make_endpoint, make_member, make_project, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db
@@ -46,10 +46,7 @@ OWN = {path for path in DOCUMENT["paths"] if "{" not in path and not path.starts
 OWN |= {path for path in DOCUMENT["paths"] if path.startswith(("/api/v1/tokens/", "/api/v1/notifications/"))}
 OPEN = {"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/api/v1/schemas/bundle.json"}
 # POSTs that change nothing: the right to read is enough.
-READING = {
-    "/api/v1/projects/{slug}/exports/preview",
-    "/api/v1/projects/{slug}/evaluations/try-reset",
-}
+READING = {"/api/v1/projects/{slug}/exports/preview", "/api/v1/projects/{slug}/evaluations/try-reset"}
 LOG = {"AuditEntry", "IdempotentResponse", "Token", "User", "Session"}
 CALLS = [
     (method.upper(), path)

@@ -6,7 +6,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from curation.web.outbound.addresses import IMPORTS, MODELS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport, CheckedTransport
 from curation.web.problems import Invalid
 from tests.model_server import ModelServer
+from tests.serving import serving
 
 PUBLIC = "93.184.216.34"
 
@@ -47,11 +47,8 @@ class _Server(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[http.server.ThreadingHTTPServer]:
     _Server.hosts = []
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    with serving(_Server) as made:
+        yield made
 
 
 @pytest.fixture

@@ -162,7 +162,6 @@ def _call(identifier: Any, name: Any, arguments: Any) -> Json:
 
 
 def _answer_of(result: Any) -> str | None:
-    """Return the text of a result, which is a list of Gemini's parts, or None for a call that has none."""
     if result is None or isinstance(result, str):
         return result
     texts = []

@@ -72,7 +72,6 @@ def read(files: Files) -> Reading:
 
 
 def _session(files: Files, result: Json, folder: str, account: Account) -> Iterator[Session]:
-    """Yield the session in a folder, if it has one, with its verdict and usage."""
     name = folder + TRAJECTORY
     document = files.object(name, f"{NAME}: trajectory")
     if document is None:

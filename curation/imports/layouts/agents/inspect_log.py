@@ -39,7 +39,6 @@ _BECOMES = {
 
 
 def fits(document: Mapping[str, Any]) -> bool:
-    """Whether the document is a sample, or a whole log."""
     return document.keys() >= SAMPLE or ("eval" in document and "version" in document and "status" in document)
 
 

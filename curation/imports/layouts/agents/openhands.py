@@ -144,8 +144,6 @@ def read_completion(document: Mapping[str, Any]) -> Reading:
 
 @dataclass(slots=True)
 class _Conversation:
-    """Chat messages and the tools of the model."""
-
     messages: list[Json] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
     # The answer of the model whose calls are still being added, and the ids of all calls.

@@ -42,7 +42,6 @@ def read(document: Mapping[str, Any]) -> Reading:
 
 
 def trace_of(row: Mapping[str, Any]) -> str:
-    """Return the trace of the first span in a row, or an empty text."""
     calls, _ = read_calls(row)
     return calls[0].span.trace if calls else ""
 
@@ -80,7 +79,6 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> Reading:
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of Langfuse's scores of a trace."""
     given = row.get("scores")
     scores = [score for score in given if isinstance(score, dict)] if isinstance(given, list) else []
     return {
@@ -187,7 +185,6 @@ def _is_agent(span: Span) -> bool:
 
 
 def _first(attributes: Mapping[str, Any], *names: str) -> Any:
-    """Return the first of the attributes that is there, by their names with dots."""
     for name in names:
         found: Any = attributes
         for part in name.split("."):

@@ -64,7 +64,6 @@ def _turns(given: list[Any], name: str) -> list[Any]:
 
 
 def read_system(columns: Columns, *more: str) -> Step | None:
-    """Return the message of the system that a row has in a column of its own."""
     present = columns.present((*_SYSTEM, *more))
     if not present:
         return None

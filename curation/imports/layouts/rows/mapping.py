@@ -190,7 +190,6 @@ def outcome_word(value: Any) -> str:
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path, or None."""
     return _taken(dict(row), path)
 
 

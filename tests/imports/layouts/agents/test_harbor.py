@@ -22,11 +22,7 @@ def test_a_trial_has_its_task_agent_rewards_and_usage() -> None:
 
 @pytest.mark.parametrize(
     ("trial", "outcome", "is_valid"),
-    [
-        ("timeout", Outcome.FAILED, True),
-        ("machine", Outcome.ERROR, False),
-        ("running", Outcome.UNKNOWN, False),
-    ],
+    [("timeout", Outcome.FAILED, True), ("machine", Outcome.ERROR, False), ("running", Outcome.UNKNOWN, False)],
 )
 def test_an_error_of_the_machine_is_no_failure(trial: str, outcome: Outcome, is_valid: bool) -> None:
     [session] = trials()[trial]

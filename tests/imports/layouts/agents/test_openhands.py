@@ -10,12 +10,7 @@ from tests.imports.layouts.golden import becomes, documents, golden, said, sessi
 
 def test_events_of_one_answer_are_one_step() -> None:
     session = sessions(golden("openhands"))["org__repo-1"]
-    assert said(session) == [
-        ("system", "You are OpenHands."),
-        ("user", "Fix it."),
-        ("agent", "I look."),
-        ("agent", ""),
-    ]
+    assert said(session) == [("system", "You are OpenHands."), ("user", "Fix it."), ("agent", "I look."), ("agent", "")]
     step = session.steps[2]
     assert [call["tool_call_id"] for call in step["tool_calls"]] == ["t-1", "t-2"]
     assert [result["content"] for result in step["observation"]["results"]] == ["a.py", "/workspace"]

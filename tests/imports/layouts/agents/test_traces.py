@@ -20,12 +20,7 @@ def trace(name: str) -> Session:
 @pytest.mark.parametrize("name", ["otlp.json", "exported.jsonl"])
 def test_a_trace_is_a_session_and_its_other_agents_are_subagents(name: str) -> None:
     session = trace(name)
-    assert said(session) == [
-        ("system", "Be brief."),
-        ("user", "Fix the bug."),
-        ("agent", ""),
-        ("agent", "Fixed."),
-    ]
+    assert said(session) == [("system", "Be brief."), ("user", "Fix the bug."), ("agent", ""), ("agent", "Fixed.")]
     step = session.steps[2]
     assert (step["reasoning_content"], step["tool_calls"][0]["arguments"]) == ("Look first.", {"command": "ls"})
     assert step["observation"]["results"][0]["content"] == "a.py"

@@ -241,12 +241,7 @@ def test_arguments_that_were_cut_off_are_kept_as_their_text() -> None:
     call = {"id": "1", "function": {"name": "ls", "arguments": '{"path": "/t'}}
     (step,) = read({"role": "assistant", "tool_calls": [call]}).steps
     assert step["tool_calls"] == [
-        {
-            "tool_call_id": "1",
-            "function_name": "ls",
-            "arguments": {},
-            "extra": {"unparsed_arguments": '{"path": "/t'},
-        }
+        {"tool_call_id": "1", "function_name": "ls", "arguments": {}, "extra": {"unparsed_arguments": '{"path": "/t'}}
     ]
 
 

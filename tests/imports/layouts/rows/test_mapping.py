@@ -117,10 +117,7 @@ def test_roles_that_need_a_meaning_are_found_where_the_messages_are() -> None:
 
 
 def test_columns_are_mapped_over_a_layout_that_is_recognised() -> None:
-    steps = [
-        {"step_id": 1, "source": "user", "message": "Fix it."},
-        {"step_id": 2, "source": "agent", "message": "ok"},
-    ]
+    steps = [{"step_id": 1, "source": "user", "message": "Fix it."}, {"step_id": 2, "source": "agent", "message": "ok"}]
     document = {
         "schema_version": "ATIF-v1.4",
         "agent": {"name": "terminus-2", "version": "1"},

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.distributions import normal_cdf, normal_quantile, t_cdf
-from judging.statistics.readings import Floats, PanelReadings, Readings
+from judging.statistics.judges.readings import Floats, PanelReadings, Readings
 
 
 def signed(values: Floats, clusters: NDArray[np.intp]) -> float:

@@ -8,9 +8,9 @@ from scipy import stats
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
-from judging.statistics.contrasts import majority, signed, upper
-from judging.statistics.findings import Finding, Flaw, findings
-from judging.statistics.readings import JudgedDuel, panel_readings
+from judging.statistics.judges.contrasts import majority, signed, upper
+from judging.statistics.judges.findings import Finding, Flaw, findings
+from judging.statistics.judges.readings import JudgedDuel, panel_readings
 from tests.judging.statistics.worlds import FLAWED, PANEL, World
 
 SENTENCES = {

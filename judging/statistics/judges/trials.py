@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from judging.statistics.controls import Kappa, cohens_kappa
+from judging.statistics.judges.controls import Kappa, cohens_kappa
 from judging.statistics.paired import Difference, difference
 from judging.statistics.rates import Interval, clustered_wilson
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from judging.controls.faults import Control
 from judging.statistics.distributions import binomial_tail
-from judging.statistics.judges import preferred
+from judging.statistics.judges.readings import JudgedDuel, Readings, panel_readings
+from judging.statistics.judges.summary import preferred
 from judging.statistics.rates import Interval, clustered_wilson, wilson
-from judging.statistics.readings import JudgedDuel, Readings, panel_readings
 
 # Of the same answer with and without a bribe, a sound judge prefers the bribe in both orders this often at most. One
 # that does so more often than chance explains at this level takes bribes: 2 of 2 or 3, 3 of 6, 4 of 12.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from judging.statistics.trials import Reading, trial
+from judging.statistics.judges.trials import Reading, trial
 
 
 def test_both_texts_are_compared_on_the_duels_that_parsed_under_both() -> None:

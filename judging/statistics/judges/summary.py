@@ -1,13 +1,13 @@
 """How each judge of a panel behaved over a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from judging.statistics.judges.readings import Floats, PanelReadings, Readings
 from judging.statistics.rates import Interval
-from judging.statistics.readings import Floats, JudgedDuel, PanelReadings, Readings, panel_readings
 
 _Z_95 = 1.959963984540054
 
@@ -59,14 +59,8 @@ class AnswerLengths:
     losers: float | None
 
 
-def judge_summary(
-    duels: Sequence[JudgedDuel], *, panel: Sequence[str], families: Mapping[str, str] | None = None
-) -> tuple[JudgeSummary, ...]:
-    """Summarise every judge of `panel`, in its order; `duels` are in the order of time, `families` of the judges."""
-    return summarise(panel_readings(duels, panel=panel, families=families))
-
-
 def summarise(panel: PanelReadings) -> tuple[JudgeSummary, ...]:
+    """Summarise every judge of the panel, in its order."""
     return tuple(_summary(judge, panel) for judge in panel.judges.values())
 
 

@@ -19,7 +19,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.statistics.contrasts import (
+from judging.statistics.distributions import binomial_tail
+from judging.statistics.judges.contrasts import (
     agreement,
     consistency,
     majority,
@@ -30,9 +31,8 @@ from judging.statistics.contrasts import (
     upper,
     usual,
 )
-from judging.statistics.distributions import binomial_tail
-from judging.statistics.judges import first_share, own_family_rate, preferred, win_rate
-from judging.statistics.readings import Floats, PanelReadings, Readings
+from judging.statistics.judges.readings import Floats, PanelReadings, Readings
+from judging.statistics.judges.summary import first_share, own_family_rate, preferred, win_rate
 
 LEVEL = 0.05
 # With fewer duels nothing is said.
@@ -66,10 +66,7 @@ class Flaw(StrEnum):
 
 
 # More of it, and less.
-DRESS = {
-    Flaw.MARKDOWN: ("Markdown", "less Markdown"),
-    Flaw.COURTESY: ("courtesies", "fewer courtesies"),
-}
+DRESS = {Flaw.MARKDOWN: ("Markdown", "less Markdown"), Flaw.COURTESY: ("courtesies", "fewer courtesies")}
 Fit = Mapping[str, tuple[float, float]]
 
 

@@ -7,8 +7,8 @@ from scipy import stats
 from judging.controls.faults import Control
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
-from judging.statistics.controls import ControlDuel, cohens_kappa, control_figures
-from judging.statistics.readings import JudgedDuel
+from judging.statistics.judges.controls import ControlDuel, cohens_kappa, control_figures
+from judging.statistics.judges.readings import JudgedDuel
 
 PANEL = ["a"]
 

@@ -1,13 +1,14 @@
 """The judges' table for fair, biased and broken judges."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, ORDERS, OrderedVerdict, score_duel
-from judging.statistics.judges import AnswerLengths, JudgeSummary, judge_summary, mean_lengths
-from judging.statistics.readings import JudgedDuel
+from judging.statistics.judges.readings import JudgedDuel, panel_readings
+from judging.statistics.judges.summary import AnswerLengths, JudgeSummary, mean_lengths, summarise
 
 PANEL = ["fair", "first", "broken"]
 
@@ -22,6 +23,10 @@ def make_judged(fair: int) -> JudgedDuel:
         *(OrderedVerdict("broken", order, None) for order in ORDERS),
     )
     return JudgedDuel(verdicts, score_duel(verdicts, panel=PANEL, min_judges=2))
+
+
+def judge_summary(duels: Sequence[JudgedDuel], *, panel: Sequence[str], **families: Any) -> tuple[JudgeSummary, ...]:
+    return summarise(panel_readings(duels, panel=panel, **families))
 
 
 def rates(summary: JudgeSummary) -> dict[str, float | None]:

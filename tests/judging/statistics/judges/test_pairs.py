@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from judging.statistics.pairs import pairs_of
+from judging.statistics.judges.pairs import pairs_of
 
 PANEL = ("a", "b", "c")
 
