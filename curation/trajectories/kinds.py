@@ -123,11 +123,11 @@ class AttackRun(Kind[AttackParams]):
                 if bool(params.teacher) != bool(params.solver):
                     missing = "solver" if params.teacher else "teacher"
                     detail = "A repair needs both: a teacher that mends, and a solver that works honestly afterwards."
-                    raise Invalid(detail, errors=[FieldError(f"params.{missing}", detail)])
+                    raise Invalid.at(f"params.{missing}", detail)
             with check():
                 if not matching_scenarios(project, params.filter).exists():
                     detail = "No admitted scenario matches: only scenarios that passed the gate are attacked."
-                    raise Invalid(detail, code="no_scenarios", errors=[FieldError("params.filter", detail)])
+                    raise Invalid.at("params.filter", detail, code="no_scenarios")
             with check():
                 require_sandbox()
 

@@ -86,24 +86,6 @@ def signed_in(browser: Browser, product: Product) -> StorageState:
     return state
 
 
-@pytest.fixture(scope="module")
-def long_lived(browser: Browser, product: Product, signed_in: StorageState) -> Iterator[Watched]:
-    """A tab for all tests of a module, whose browser has the site's files: the first page takes longer than another."""
-    context = browser.new_context(base_url=product.url, storage_state=signed_in, reduced_motion="reduce")
-    yield Watched(context.new_page())
-    context.close()
-
-
-@pytest.fixture
-def tab(long_lived: Watched) -> Iterator[Page]:
-    """The module's tab, light and wide; fails at the end if anything was said."""
-    long_lived.page.emulate_media(color_scheme="light")
-    long_lived.page.set_viewport_size({"width": 1280, "height": 800})
-    yield long_lived.page
-    said, long_lived.wrong[:] = list(long_lived.wrong), []
-    assert said == []
-
-
 @pytest.fixture
 def open_tab(browser: Browser, product: Product, signed_in: StorageState) -> Iterator[OpenTab]:
     """`open_tab(width=400, dark=True)`: a watched tab, signed in; fails at the end if anything was said."""

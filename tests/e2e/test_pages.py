@@ -3,12 +3,14 @@
 import importlib.resources
 import re
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.e2e.addresses import ELSEWHERE, PAGES, address, full_pages
+from tests.e2e.conftest import Watched
 from tests.product import Product
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
@@ -56,6 +58,24 @@ VIOLATIONS = """async () => {
   return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
     .flatMap(({ id, nodes }) => nodes.map((one) => `${id}: ${one.html.slice(0, 160)} ${one.failureSummary}`));
 }"""
+
+
+@pytest.fixture(scope="module")
+def long_lived(browser: Browser, product: Product, signed_in: StorageState) -> Iterator[Watched]:
+    """A tab for all tests of a module, whose browser has the site's files: the first page takes longer than another."""
+    context = browser.new_context(base_url=product.url, storage_state=signed_in, reduced_motion="reduce")
+    yield Watched(context.new_page())
+    context.close()
+
+
+@pytest.fixture
+def tab(long_lived: Watched) -> Iterator[Page]:
+    """The module's tab, light and wide; fails at the end if anything was said."""
+    long_lived.page.emulate_media(color_scheme="light")
+    long_lived.page.set_viewport_size({"width": 1280, "height": 800})
+    yield long_lived.page
+    said, long_lived.wrong[:] = list(long_lived.wrong), []
+    assert said == []
 
 
 def open_page(tab_page: Page, path: str) -> None:
