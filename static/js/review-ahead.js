@@ -118,7 +118,13 @@ document.addEventListener("click", (event) => {
     event.preventDefault();
     event.stopImmediatePropagation();
     document.dispatchEvent(new Event("review:held"));
-    sent.then(() => { if (button.isConnected) button.click(); });
+    const root = review();
+    sent.then(() => {
+      if (review() !== root) return; // the decision has failed, and its sample is back
+      const now = button.isConnected ? button : root.querySelector(`[data-key="${button.dataset.key}"]`); // the answer renews the keys
+      if (now) now.click();
+      else document.dispatchEvent(new Event("review:free"));
+    });
   }
 }, true);
 

@@ -342,6 +342,10 @@ document.addEventListener("htmx:beforeSend", (event) => {
   if (target?.id === "review" && !elt.closest("[data-background]")) beginReplacing(target);
 });
 document.addEventListener("review:held", () => beginReplacing(find("#review")));
+document.addEventListener("review:free", () => {
+  replacing = false;
+  pressWaiting();
+});
 
 // Without an answer that replaces the sample, what waited for the next one is refused.
 document.addEventListener("htmx:afterRequest", (event) => {

@@ -23,7 +23,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 LAYOUTS = {"swe_agent_nebius.jsonl": ("trajectory", "ai"), "mini_coder.jsonl": ("messages", "assistant")}
 JUDGES = ("judge-a", "judge-b", "judge-prose")
-SLUG = f"turns-{secrets.token_hex(3)}"
+SLUG = "turns"
 FINE = "THOUGHT: I read the part in question.\n\n```bash\nsed -n '1,40p' setup.py\n```"
 # One reviewer's way through the queue: the keys, and the newest decision after them.
 KEYS: list[tuple[tuple[str, ...], dict[str, str | None]]] = [
@@ -44,6 +44,12 @@ class Triage:
     """The samples in the order in which they were decided."""
 
     decided: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(autouse=True)
+def own_slug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second try has a project of its own."""
+    monkeypatch.setitem(globals(), "SLUG", f"turns-{secrets.token_hex(3)}")
 
 
 @pytest.mark.timeout(600)  # it may be the first that waits for the demo that the product starts as

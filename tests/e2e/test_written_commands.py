@@ -63,6 +63,7 @@ OWN_NAMES = {
     "my-project": "demo",
     "student-1": "scripted-operator-solver",
     "model=teacher --param n=50": "model=scripted-teacher --param n=1",
+    "model=small --param attempts=5": "model=scripted-operator-panicker --param attempts=1",
     '["base","tuned"]': '["scripted-base-cli","scripted-tuned-cli"]',
     "split=3": "split=1",
     '{"repo": "acme/billing"}': '{"bucket": "refined"}',
