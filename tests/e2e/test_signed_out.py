@@ -15,6 +15,7 @@ from curation.scenarios.models import Scenario
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member
 from tests.review.rows import sample_of
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 EXPECTED = ("401", "404 (Not Found)", "403", "500", "ERR_INTERNET", "htmx:", "draft/", "Response Status", "422")
@@ -114,7 +115,7 @@ def test_the_editor_keeps_its_text(tab: Page, user: User, sample: Sample) -> Non
     tab.keyboard.press("Control+Enter")
     expect(dialog(tab)).to_be_visible()
     expect(tab.locator("#refine-text")).to_have_value("A better answer")
-    assert "A better answer" in kept(tab)
+    until(lambda: "A better answer" in kept(tab))
     sign_in_again(tab, user)
     expect(dialog(tab)).to_be_hidden()
     expect(tab.locator("#refine-text")).to_have_count(0)
