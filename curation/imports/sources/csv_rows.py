@@ -8,7 +8,9 @@ import orjson
 
 from curation.imports.sources.rows import Position, SourceError
 from curation.imports.sources.text_rows import BOM, Raw, Split
+from curation.web.text.json_size import has_many_values
 
+LONGEST_HEADER = 1_000_000
 DELIMITERS = {"\t": "TSV", ",": "CSV", ";": "CSV"}
 
 
@@ -24,6 +26,8 @@ def delimiter_of(head: bytes, name: str) -> str:
         return "\t"
     if name.lower().endswith(".csv"):
         return max(",;\t", key=lines[0].count)
+    if lines[1:] and lines[1].lstrip()[:1] in ("{", "["):  # JSON lines, of which the first is damaged
+        return ""
     return next((delimiter for delimiter in DELIMITERS if _has_two_records(lines, delimiter)), "")
 
 
@@ -36,10 +40,11 @@ def csv_splitter(file: BinaryIO, delimiter: str) -> Split:
 
     def split(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
         csv.field_size_limit(longest)
-        lines = _Lines(file, start.byte or first)
+        lines = _Lines(file, start.byte or first, longest)
         records = csv.reader(lines, delimiter=delimiter, strict=True)
         offset = start.offset
         while True:
+            lines.begun = lines.byte
             try:
                 cells = next(records)
             except StopIteration:
@@ -58,31 +63,37 @@ def csv_splitter(file: BinaryIO, delimiter: str) -> Split:
 
 
 class _Lines:
-    """The lines of a file from a byte on, as text; `byte` is the end of the last one."""
+    """The lines of a file from a byte on, as text; `byte` is the end of the last one, `begun` the begin of the record.
 
-    def __init__(self, file: BinaryIO, byte: int) -> None:
-        self._file, self.byte = file, byte
+    Raises `csv.Error` where a record is longer than `longest` bytes.
+    """
+
+    def __init__(self, file: BinaryIO, byte: int, longest: int) -> None:
+        self._file, self.byte, self.begun, self._longest = file, byte, byte, longest
         file.seek(byte)
 
     def __iter__(self) -> "_Lines":
         return self
 
     def __next__(self) -> str:
-        line = self._file.readline(csv.field_size_limit() + 2)
+        is_first = self.byte == 0
+        line = self._file.readline(self._longest + 2)
         if not line:
             raise StopIteration
         self.byte += len(line)
-        return line.decode(errors="surrogateescape")
+        if self.byte - self.begun > self._longest + 2:
+            raise csv.Error(f"a record is longer than {self._longest:,} bytes")
+        return (line.removeprefix(BOM) if is_first else line).decode(errors="surrogateescape")
 
 
 def _header(file: BinaryIO, delimiter: str) -> tuple[list[str], int]:
     """Return the names of the columns, and the byte at which the rows begin."""
-    lines = _Lines(file, 0)
+    lines = _Lines(file, 0, LONGEST_HEADER)
     try:
         columns = next(csv.reader(lines, delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise SourceError(f"The first line of the table cannot be read: {error}.") from None
-    columns = [name.removeprefix(BOM.decode()).strip() for name in columns]
+    columns = [name.strip() for name in columns]
     if refusal := _refusal(columns, columns):
         raise SourceError(f"The first line of the table is {refusal}.")
     if "" in columns:
@@ -113,7 +124,7 @@ def _refusal(cells: list[str], columns: list[str]) -> str:
 
 
 def _value(cell: str) -> object:
-    if cell[:1] in ("{", "["):
+    if cell[:1] in ("{", "[") and not has_many_values(cell.encode()):
         try:
             return orjson.loads(cell)
         except orjson.JSONDecodeError:

@@ -215,7 +215,7 @@ def test_a_parquet_file_cannot_lead_duckdb_to_another_file(tmp_path: Path) -> No
     ("content", "name", "format"),
     [
         (b'prompt,answer\r\n"a ""b""","c,\nd"\r\n,2\r\n', "rows", "CSV"),
-        (b'\xef\xbb\xbfprompt;answer\n"a ""b""";"c,\nd"\n;2\n', "rows", "CSV"),
+        (b'\xef\xbb\xbf"prompt";answer\n"a ""b""";"c,\nd"\n;2\n', "rows", "CSV"),
         (b'prompt\tanswer\n"a ""b"""\t"c,\nd"\n\t2', "rows", "TSV"),
         (gzip.compress(b'prompt,answer\n"a ""b""","c,\nd"\n\n,2\n', mtime=0), "rows.csv.gz", "CSV"),
     ],
@@ -255,3 +255,21 @@ def test_a_table_whose_columns_have_no_own_names_is_refused(tmp_path: Path, cont
 
 def test_one_column_is_a_table_by_its_name(tmp_path: Path) -> None:
     assert values(read(written(tmp_path, b"text\nhello\n", "rows.csv"))) == [{"text": "hello"}]
+
+
+def test_a_record_that_does_not_end_takes_no_memory(tmp_path: Path, settings: LazySettings) -> None:
+    settings.MAX_LINE_BYTES = 2_000
+    rows = read(written(tmp_path, b"a,b\n1,2\n" + b'"x\ny",' * 1_000_000))
+    assert values(rows) == [{"a": "1", "b": "2"}]
+    assert reasons(rows) == {2: "not CSV: a record is longer than 2,000 bytes. The rest of the file is not read"}
+
+
+def test_json_lines_with_a_damaged_first_line_are_no_table(tmp_path: Path) -> None:
+    rows = read(written(tmp_path, b'"a": 1, "b": 2}\n{"a": 1, "b": 2}\n'))
+    assert values(rows) == [{"a": 1, "b": 2}] and list(reasons(rows)) == [1]
+
+
+def test_a_cell_of_very_many_values_is_not_read_as_json(tmp_path: Path) -> None:
+    cell = "[" + "[]," * 2_000_000 + "[]]"
+    [row] = read(written(tmp_path, f'a,b\n"{cell}",1\n'.encode(), "rows.csv"))
+    assert isinstance(row, BadRow) or row.value["a"] == cell
