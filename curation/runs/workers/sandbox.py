@@ -16,7 +16,7 @@ from curation.web.ids import id_number
 from curation.web.problems import Problem
 from sandbox.agent.shell_environment import ShellEnvironment, Task
 from sandbox.choose import choose_backend
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Backend, Labels, Session, Setup
 
 T = TypeVar("T")
@@ -56,9 +56,21 @@ def shell_environment(task: Task, rooms: Backend, *, command_seconds: float) -> 
     return ShellEnvironment(task, session, _session_threads(), command_seconds=command_seconds)
 
 
-async def in_session_thread(work: Callable[[], T]) -> T:
-    """Return `work()`, called in a thread that sessions may be opened in."""
-    return await asyncio.get_running_loop().run_in_executor(_session_threads(), work)
+async def in_session_thread(work: Callable[[Callable[[], None]], T]) -> T:
+    """Return `work(checkpoint)`, called in a thread that sessions may be opened in.
+
+    `checkpoint()` raises `SandboxFailed` once nobody waits for the result any more.
+    """
+    stopped = threading.Event()
+
+    def checkpoint() -> None:
+        if stopped.is_set():
+            raise SandboxFailed("its item was stopped")
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_session_threads(), work, checkpoint)
+    finally:
+        stopped.set()
 
 
 @cache

@@ -4,7 +4,6 @@ A dry run checks only the bundle's structure and marks the scenario as such.
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -139,13 +138,8 @@ def gates_at_once() -> int:
 
 async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateResult:
     """Gate a bundle in this machine's sandbox. Raises `NoSandbox`, and `ItemFailed` if there is no verdict."""
-    stopped = threading.Event()
 
-    def checkpoint() -> None:
-        if stopped.is_set():
-            raise SandboxFailed("the gate was stopped")
-
-    def work() -> GateResult:
+    def work(checkpoint: Callable[[], None]) -> GateResult:
         sandbox = backend()
         task = task_of(bundle, labels=labels)
         verdict = run_gate(
@@ -167,8 +161,6 @@ async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateRe
         return await in_session_thread(work)
     except SandboxFailed as failed:
         raise ItemFailed(f"the sandbox failed, so there is no verdict: {failed}") from failed
-    finally:
-        stopped.set()
 
 
 async def gate_harbor(document: Mapping[str, object], *, repeats: int) -> GateResult:
@@ -177,18 +169,10 @@ async def gate_harbor(document: Mapping[str, object], *, repeats: int) -> GateRe
     task = stored_task(document)
     if lacking := task.not_run_here():
         raise ItemSkipped(f"it cannot be run here: {' '.join(lacking)}")
-    stopped = threading.Event()
-
-    def checkpoint() -> None:
-        if stopped.is_set():
-            raise SandboxFailed("the gate was stopped")
-
     try:
-        return await in_session_thread(partial(gate_task, task, repeats=repeats, checkpoint=checkpoint))
+        return await in_session_thread(lambda checkpoint: gate_task(task, repeats=repeats, checkpoint=checkpoint))
     except SandboxError as failed:
         raise ItemFailed(f"Harbor failed, so there is no verdict: {failed}") from failed
-    finally:
-        stopped.set()
 
 
 def check_structure(scenario: Scenario, run: Run) -> GateResult:

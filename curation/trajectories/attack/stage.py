@@ -1,7 +1,6 @@
 """Stages `attack-n` and `solve-n`: a model attacks the checkers of scenarios, and another one works honestly through
 those that the teacher mended. Both add to the reports of the gate."""
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -207,13 +206,8 @@ def _add(run: Run, job: AttackJob, checks: Sequence[Check], refused: Status) -> 
 
 async def _replayed(item: Item, job: AttackJob, episode: Episode) -> Attack | None:
     """The rewarded episode, played again in new sandboxes."""
-    stopped = threading.Event()
 
-    def checkpoint() -> None:
-        if stopped.is_set():
-            raise SandboxFailed("the attack was stopped")
-
-    def work() -> Attack | None:
+    def work(checkpoint: Callable[[], None]) -> Attack | None:
         rooms = Rooms(task_of(job.bundle, labels=labels_of(item)), job.plan.backend.session, checkpoint)
         ending = Ending(episode.terminal, episode.panic_reason)
         return replay_attack(rooms, reference_of(job.bundle), subject_of(job.bundle), episode.commands, ending)
@@ -222,8 +216,6 @@ async def _replayed(item: Item, job: AttackJob, episode: Episode) -> Attack | No
         return await in_session_thread(work)
     except SandboxFailed as failed:
         raise ItemFailed(f"the sandbox failed, so nothing is known of the attack: {failed}") from failed
-    finally:
-        stopped.set()
 
 
 def _lines_of(episode: Episode) -> tuple[ReportLine, ...]:
