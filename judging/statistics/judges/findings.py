@@ -116,7 +116,7 @@ def _nothing(judge: Readings) -> str:
     share, expected = found
     if expected.low <= share <= expected.high:
         return f"nothing unusual in {duels} duels: {_seat_sentence(judge)}"
-    return f"nothing sure in {duels} duels: {_seat_sentence(judge)}, which chance does among so many tests"
+    return f"nothing sure in {duels} duels: {_seat_sentence(judge)}, as chance alone may among so many tests"
 
 
 def _duels_read(judge: Readings) -> int:
