@@ -143,7 +143,7 @@ def shell(request: HttpRequest) -> Context:
         context["density"] = own.density
         context["may_create_projects"] = may_create_projects(user)
         context["preferences"] = orjson.dumps({"keys": pressed_keys(own.keys), "tables": own.tables}).decode()
-    context["projects"] = Project.objects.visible_to(user).archived(False).only("slug", "name")[:50]
+    context["projects"] = Project.objects.visible_to(user).archived(False).values("slug", "name")[:50]
     if isinstance(access, Access):
         context |= {
             "nav": _nav(request, access),

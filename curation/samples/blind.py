@@ -32,6 +32,7 @@ from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SCANNED, Flag, Look, Sample, Status
 from curation.web.lists.filters import Groups
 from curation.web.lists.id_list import IdList
+from curation.web.prepared import Prepared
 from curation.web.problems import Blind, FieldError
 
 R = TypeVar("R", bound="models.QuerySet[Any]")
@@ -60,6 +61,12 @@ OPEN_FIELDS = frozenset(
 # Fields that reveal decisions of people who do not see each other's decisions.
 OF_CURATORS = ("disputed", "decided_by", "independent")
 OPEN_SORTS = ("-id", "id", "-created_at", "created_at")
+# Every list of samples asks.
+_looks = Prepared(
+    lambda ids, user: Look.objects.filter(sample_id__in=IdList(ids), user=user).values_list("sample_id"),
+    ids=list,
+    user=int,
+)
 
 
 def reviews_blind(access: Access) -> bool:
@@ -158,7 +165,8 @@ def hides_any(access: Access, samples: "models.QuerySet[Sample]") -> bool:
 
 def refuse_undecided(access: Access, query: QueryDict) -> None:
     """Refuse a reviewer a page that tells of all samples of the project while one of them is pending."""
-    refuse_pending(access, Sample.objects.of(access.project), "this page")
+    if reviews_blind(access):  # every page asks this of its links, and a query takes longer to build
+        refuse_pending(access, Sample.objects.of(access.project), "this page")
 
 
 @hides_results
@@ -171,7 +179,7 @@ def results_hidden(access: Access) -> str:
 
 def has_hidden(access: Access) -> bool:
     """Whether anything of the project is hidden from the caller."""
-    return hides_any(access, Sample.objects.of(access.project))
+    return reviews_blind(access) and hides_any(access, Sample.objects.of(access.project))
 
 
 def look(access: Access, sample: Sample | None) -> None:
@@ -200,8 +208,7 @@ def look_at_rows(access: Access, shown: Iterable[Sample]) -> None:
     pending = [sample for sample in shown if sample.status == Status.PENDING and (blind or sample.opinions)]
     if not pending:
         return
-    looks = Look.objects.filter(sample_id__in=IdList([sample.pk for sample in pending]), user=access.user)
-    known = set(looks.values_list("sample_id", flat=True))
+    known = {pk for (pk,) in _looks.all(ids=[sample.pk for sample in pending], user=access.user.pk)}
     new = sorted((sample for sample in pending if sample.pk not in known), key=attrgetter("pk"))
     if not new:
         return

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,9 +18,11 @@ from django.db.models.expressions import BaseExpression
 from django.db.models.query import RelatedPopulator, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
+from curation.web.lists.id_list import id_parameter
+
 # A row: an instance of the model, or a tuple for `values_list`.
 R = TypeVar("R")
-Value = int | str | datetime
+Value = int | str | datetime | list[int]
 # No literal of a query is this large, and a 32-bit key still fits.
 FIRST_STAND_IN = 2_000_000_000
 
@@ -36,7 +38,8 @@ class RowCount(Subquery):
 
 
 class Prepared(Generic[R]):
-    """A query whose SQL stays the same while its values change: `Prepared(build, digest=str)`, then `.first(digest=…)`.
+    """A query whose SQL stays the same while its values change: `Prepared(build, digest=str)`, then `.first(digest=…)`
+    or `.all(digest=…)`. A value of the kind `list` is for an `IdList`.
 
     `build` gets a stand-in for each value and returns the query; each stand-in among the query's parameters is replaced
     by the caller's value. Rows are read from the database every time. A query is of instances or, by `values_list`, of
@@ -52,26 +55,35 @@ class Prepared(Generic[R]):
         self._of_thread = threading.local()
 
     def first(self, **values: Value) -> R | None:
+        rows = self._rows(values, "first")
+        return rows[0] if rows else None
+
+    def all(self, **values: Value) -> list[R]:
+        return self._rows(values, "all")
+
+    def _rows(self, values: Mapping[str, Value], which: Literal["first", "all"]) -> list[R]:
         connection = connections[DEFAULT_DB_ALIAS]
-        compiled: _Compiled | None = getattr(self._of_thread, "compiled", None)
+        compiled: _Compiled | None = getattr(self._of_thread, which, None)
         if compiled is None or compiled.connection is not connection:
-            compiled = self._of_thread.compiled = self._compile(connection)
+            compiled = self._compile(connection, first=which == "first")
+            setattr(self._of_thread, which, compiled)
         parameters = list(compiled.given)
         for place, name in compiled.places:
             parameters[place] = _adapted(connection, values[name])
         with connection.cursor() as cursor:
             cursor.execute(compiled.sql, parameters)
-            row = cursor.fetchone()
+            found = cursor.fetchall()
         # `build` says which of the two its rows are.
-        return None if row is None else cast(R, compiled.read(row))
+        return [cast(R, compiled.read(row)) for row in found]
 
-    def _compile(self, connection: BaseDatabaseWrapper) -> "_Compiled":
+    def _compile(self, connection: BaseDatabaseWrapper, *, first: bool) -> "_Compiled":
         stand_ins = {name: _stand_in(kind, number) for number, (name, kind) in enumerate(self._kinds.items())}
-        query = self._build(**stand_ins)[:1]
+        query = self._build(**stand_ins)
+        query = query[:1] if first else query
         compiler = query.query.get_compiler(using=connection.alias)
         sql, given = compiler.as_sql()
-        known = {_adapted(connection, value): name for name, value in stand_ins.items()}
-        places = [(place, known[value]) for place, value in enumerate(given) if value in known]
+        known = [(name, _adapted(connection, value)) for name, value in stand_ins.items()]
+        places = [(place, name) for place, value in enumerate(given) for name, ours in known if value == ours]
         if missing := set(stand_ins) - {name for _, name in places}:
             raise TypeError(f"{', '.join(missing)} of a prepared query never reaches the database")
         converters = compiler.get_converters([column[0] for column in compiler.select])
@@ -138,9 +150,13 @@ class _Instance:
 def _stand_in(kind: type[Value], number: int) -> Value:
     if kind is int:
         return FIRST_STAND_IN + number
+    if kind is list:
+        return [FIRST_STAND_IN + number]
     return f"stand-in {number}" if kind is str else datetime(2900, 1, 1 + number, tzinfo=UTC)
 
 
 def _adapted(connection: BaseDatabaseWrapper, value: Value) -> Any:
-    """Return the value as the driver takes it: SQLite stores times as text."""
+    """Return the value as the driver takes it: SQLite has times and lists as text."""
+    if isinstance(value, list):
+        return id_parameter(connection, value)
     return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value

@@ -9,6 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.models import Member, Project
+from curation.web.lists.id_list import IdList
 from curation.web.prepared import Prepared
 from tests.factories import make_bearer, make_member, make_project
 
@@ -31,6 +32,21 @@ def test_the_first_row_of_the_query_comes_with_its_relations(django_assert_num_q
             assert found is not None
             assert found.user == users[0]
             assert found.user.date_joined == users[0].date_joined
+
+
+@pytest.mark.django_db
+def test_all_rows_of_many_ids_come_in_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    projects = [make_project() for _ in range(3)]
+    prepared = Prepared(
+        lambda ids, least: Project.objects.filter(pk__in=IdList(ids), pk__gte=least).order_by("pk").values_list("slug"),
+        ids=list,
+        least=int,
+    )
+    for wanted in (projects[:2], projects[1:], []):
+        with django_assert_num_queries(1):
+            found = prepared.all(ids=[project.pk for project in wanted], least=projects[0].pk)
+        assert found == [(project.slug,) for project in wanted]
+    assert prepared.first(ids=[project.pk for project in projects], least=projects[1].pk) == (projects[1].slug,)
 
 
 @pytest.mark.django_db

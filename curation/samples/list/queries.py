@@ -16,6 +16,7 @@ from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import KeysetPage, decode_cursor, paginate
+from curation.web.prepared import Prepared
 from curation.web.text.figures import counted
 
 WINDOW = 1_000
@@ -25,10 +26,17 @@ _HUGGING_FACE = re.compile(
 
 
 def in_review(samples: Sequence[Sample]) -> dict[int, str]:
-    """The reviewers with these samples open, in one query. Leases belong to a layer above."""
-    ids = IdList([sample.pk for sample in samples])
-    rows = Sample.objects.filter(pk__in=ids, leases__until__gt=Now())
-    return dict(rows.values_list("pk", "leases__reviewer__username"))
+    """The reviewers with these samples open, in one query."""
+    return dict(_in_review.all(ids=[sample.pk for sample in samples]))
+
+
+# Every list of samples asks. Leases belong to a layer above.
+_in_review = Prepared(
+    lambda ids: Sample.objects.filter(pk__in=IdList(ids), leases__until__gt=Now()).values_list(
+        "pk", "leases__reviewer__username"
+    ),
+    ids=list,
+)
 
 
 def sample_page(project: Project, params: SampleList, *, before: str | None = None) -> KeysetPage[Sample]:

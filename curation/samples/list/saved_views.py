@@ -14,6 +14,7 @@ from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.samples.models import SavedView
 from curation.web.lists.params import NamedList, find_list
+from curation.web.prepared import Prepared
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
 from curation.web.schemas import Id, Out
 
@@ -53,10 +54,14 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
             reverse("saved-view-delete", args=[slug, view.pk]),
             view.query == here,
         )
-        for view in SavedView.objects.filter(project=access.project, list=of.name)[:100]
+        for view in _views.all(project=access.project.pk, of=of.name)
         if opens(f"{url}?{view.query}", access)
     )
     return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
+
+
+# The page of every list asks.
+_views = Prepared(lambda project, of: SavedView.objects.filter(project=project, list=of)[:100], project=int, of=str)
 
 
 class SavedViewIn(Schema):

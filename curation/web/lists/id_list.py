@@ -10,6 +10,11 @@ from django.db.models import BigIntegerField, Field, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 
+def id_parameter(connection: BaseDatabaseWrapper, values: Sequence[int] | Sequence[str]) -> str | list[int | str]:
+    """Return the values as the one parameter of an `IdList`."""
+    return orjson.dumps(values).decode() if connection.vendor == "sqlite" else list(values)
+
+
 class IdList(Func):
     """`rows.filter(sample_id__in=IdList(ids))`; any number of ids."""
 
@@ -19,13 +24,13 @@ class IdList(Func):
         super().__init__(output_field=self.of[0]())
         self.values = values
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object) -> tuple[str, tuple[str]]:
-        return "(SELECT value FROM json_each(%s))", (orjson.dumps(self.values).decode(),)
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object) -> tuple[str, tuple[Any]]:
+        return "(SELECT value FROM json_each(%s))", (id_parameter(connection, self.values),)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
-    ) -> tuple[str, list[list[int | str]]]:
-        return f"(SELECT unnest(%s::{self.of[1]}[]))", [list(self.values)]
+    ) -> tuple[str, list[Any]]:
+        return f"(SELECT unnest(%s::{self.of[1]}[]))", [id_parameter(connection, self.values)]
 
 
 class KeyList(IdList):
