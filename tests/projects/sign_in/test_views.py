@@ -1,7 +1,9 @@
 """The page to change one's password."""
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils import timezone
 
 from tests.factories import make_user
 
@@ -28,6 +30,15 @@ def test_a_person_changes_their_password(client: Client) -> None:
     assert user.check_password(NEW)
     assert client.get("/password/").status_code == 200
     assert elsewhere.get("/password/").status_code == 302
+
+
+def test_a_session_ends_when_it_expires(client: Client) -> None:
+    client.force_login(make_user())
+    assert client.get("/password/").status_code == 200
+    session = Session.objects.get()
+    session.expire_date = timezone.now()
+    session.save()
+    assert client.get("/password/")["Location"].startswith("/login/")
 
 
 def test_a_stranger_is_sent_to_the_sign_in(client: Client) -> None:
