@@ -98,7 +98,8 @@ class SampleQuerySet(models.QuerySet["Sample"]):
 
     def for_list(self) -> "SampleQuerySet":
         """The columns of a list's rows, in one query; `duel` and `trajectory` belong to layers above."""
-        return self.select_related("decided_by").annotate(
+        return self.annotate(
+            decided_by_name=models.F("decided_by__username"),
             duel_pk=models.F("duel__id"),
             opponent=models.F("duel__opponent"),
             scored_by_panel=models.F("duel__counting__panel__digest"),

@@ -8,7 +8,7 @@ from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
 from curation.web.lists.pages import Control
-from curation.web.text.escape import format_html, format_html_join
+from curation.web.text.escape import escaped, format_html, format_html_join
 
 register = template.Library()
 NOTHING = SafeString('<span class="muted">–</span>')
@@ -28,10 +28,11 @@ def time(at: datetime | None, punctuation: str = "") -> SafeString:
     """Return a moment in UTC, which the page's script shows as the time that has passed; a dash for None."""
     if not at:
         return format_html("{}{}", NOTHING, punctuation)
-    return format_html(
-        '<time datetime="{}" data-relative title="{} UTC">{}</time>{}',
-        *(at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S}", f"{at:%Y-%m-%d %H:%M}", punctuation),
-    )
+    whole = at.isoformat()
+    shown = f"{whole[:10]} {whole[11:16]}"
+    title = f"{shown}{whole[16:19]} UTC"
+    end = escaped(punctuation)
+    return SafeString(f'<time datetime="{whole}" data-relative title="{title}">{shown}</time>{end}')
 
 
 @register.simple_tag

@@ -271,7 +271,7 @@ _next_plain = Prepared(
     reviewer=int,
 )
 _next_drawn = Prepared(_drawn, project=int, reviewer=int)
-_shown = Prepared(lambda sample: Sample.objects.for_list().filter(pk=sample), sample=int)
+_shown = Prepared(lambda sample: Sample.objects.for_list().select_related("decided_by").filter(pk=sample), sample=int)
 
 
 def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | None:

@@ -4,7 +4,9 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from curation.duels.models import Duel
 from curation.duels.score.models import Score
@@ -15,6 +17,7 @@ from curation.review.bulk.decide import decide_selected
 from curation.review.decisions.decide import decide
 from curation.review.decisions.undo import undo
 from curation.samples.models import Sample, flag_bits
+from curation.web.text.figures import number
 from tests.factories import make_bearer, make_member, make_panel, make_project
 from tests.review.rows import judged, reviewer_of
 
@@ -135,6 +138,24 @@ def test_edges_that_cannot_be_are_refused_with_the_reason(
     client.force_login(access.user)
     page = client.get(f"/p/acme/thresholds/{query}")
     assert page.status_code == 422 and "These edges cannot be used" in page.content.decode()
+
+
+def test_the_page_reads_samples_and_decisions_once(client: Client, access: Access) -> None:
+    client.force_login(access.user)
+    for path, headers in (("", {}), ("?final=85", {}), ("?final=85", {"HX-Request": "true"})):
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(f"/p/acme/thresholds/{path}", headers=headers).status_code == 200
+        assert sum("< 5.0 THEN 0" in query["sql"] for query in captured) == 2
+
+
+@pytest.mark.parametrize("score", [62.25, 62.35, 0.05, 99.95])
+def test_a_score_reads_alike_on_every_page(client: Client, score: float) -> None:
+    access = reviewer_of(make_project("acme"), Role.ADMIN)
+    judged(access.project, score=score, bucket="refined")
+    client.force_login(access.user)
+    paths = ("samples/", "duels/", f"duels/{Duel.objects.get().pk}/")
+    shown = [re.search(r">(\d+\.\d)<", client.get(f"/p/acme/{path}").content.decode()) for path in paths]
+    assert [found and found[1] for found in shown] == [number(score, 1)] * 3
 
 
 def test_every_bin_lists_exactly_its_samples(client: Client, access: Access, headers: dict[str, str]) -> None:

@@ -162,6 +162,14 @@ class TestList:
                 make_sample(project, decided_by=make_user())
         assert counts[0] == counts[1]
 
+    def test_a_row_shows_every_text_as_text(self, client: Client, project: Project) -> None:
+        hostile = "<i>\"'&"
+        texts = {name: f"{name}{hostile}" for name in ("instance_id", "repo", "source", "action_style", "preview")}
+        make_sample(project, decided_by=make_user(f"ada{hostile}"), **texts)
+        html = get(sign_in(client, project))
+        assert "<i>" not in html
+        assert all(html.count(f"{text}&lt;i&gt;&quot;&#x27;&amp;") for text in (*texts, "ada"))
+
     def test_strangers_find_nothing_and_guests_sign_in(self, client: Client, project: Project) -> None:
         assert client.get("/p/acme/samples/").status_code == 302
         client.force_login(make_user())
