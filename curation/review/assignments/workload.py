@@ -11,7 +11,7 @@ from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.assignments.assign import member_who_reviews
 from curation.review.models import DECIDING, Decision
-from curation.review.queue.pace import median_seconds, own_decisions, start_of_day
+from curation.review.queue.pace import pace_of, start_of_day
 from curation.review.queue.reserved import not_decided
 from curation.samples.models import Status
 from curation.web.problems import FieldError, Invalid
@@ -101,7 +101,7 @@ def _workload(project: Project, member: Member, today: int, total: int, assigned
         target=target.total if target else None,
         today=today,
         total=total,
-        pace=median_seconds(own_decisions(project, member.user_id)),
+        pace=pace_of(project, member.user_id),
         assigned=assigned,
         left=left,
     )

@@ -1,9 +1,11 @@
 """The reviewer's progress in the queue, their pace and their target."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from curation.assignments.models import Target
@@ -12,6 +14,7 @@ from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision, DecisionQuerySet
 from curation.review.queue.reserved import assigned_to
 from curation.review.queue.take import finished_count, open_count, undecided_by
+from curation.web.prepared import Prepared
 from curation.web.text.figures import COUNTED_UP_TO
 
 RECENT = 20
@@ -39,7 +42,7 @@ class ReviewProgress:
         return self.finished + self.left
 
 
-def own_decisions(project: Project, reviewer: int) -> DecisionQuerySet:
+def own_decisions(project: Project | int, reviewer: int) -> DecisionQuerySet:
     """Single decisions of a reviewer (a user's id)."""
     rows: DecisionQuerySet = Decision.objects.filter(
         reviewer=reviewer, sample__project=project, action__in=DECIDING, batch=""
@@ -47,11 +50,29 @@ def own_decisions(project: Project, reviewer: int) -> DecisionQuerySet:
     return rows.not_undone()
 
 
-def median_seconds(decisions: DecisionQuerySet, last: int = RECENT) -> float | None:
-    """The median seconds of so many last decisions; one lunch break would distort the mean."""
-    seconds = decisions.exclude(seconds=None).order_by("-id").values_list("seconds", flat=True)[:last]
-    spent = [value for value in seconds if value is not None]
+def pace_of(project: Project, reviewer: int) -> float | None:
+    """The median seconds of a reviewer's last single decisions; one lunch break would distort the mean."""
+    return _median(_recent.all(project=project.pk, reviewer=reviewer))
+
+
+def median_seconds(decisions: DecisionQuerySet, last: int) -> float | None:
+    """The median seconds of so many last decisions."""
+    return _median(_timed(decisions)[:last])
+
+
+def _timed(decisions: DecisionQuerySet) -> QuerySet[Decision, tuple[float | None]]:
+    return decisions.exclude(seconds=None).order_by("-id").values_list("seconds")
+
+
+def _median(rows: Iterable[tuple[float | None]]) -> float | None:
+    spent = [seconds for (seconds,) in rows if seconds is not None]
     return round(median(spent), 1) if spent else None
+
+
+# A page asks it for each person.
+_recent = Prepared(
+    lambda project, reviewer: _timed(own_decisions(project, reviewer))[:RECENT], project=int, reviewer=int
+)
 
 
 def start_of_day() -> datetime:
@@ -68,7 +89,7 @@ def progress_of(access: Access) -> ReviewProgress:
         finished=finished_count(access.project, access.user.pk, since=start_of_day()),
         left=left,
         more=left >= COUNTED_UP_TO,
-        pace=median_seconds(own),
+        pace=pace_of(access.project, access.user.pk),
         assigned=mine.count(),
         target=target,
         decided=own.values("sample").distinct().count() if target and target.total else 0,

@@ -3,7 +3,7 @@ from ninja import Query, Router
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.review.thresholds.pages import ThresholdsQuery, change_view, scores_view
+from curation.review.thresholds.pages import Cells, ThresholdsQuery, change_view, scores_view
 from curation.review.thresholds.schemas import ThresholdsOut
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
@@ -21,4 +21,5 @@ def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuer
     access = enter(request, slug, Scope.READ)
     project = access.project
     refuse_pending(access, Sample.objects.of(project), "the page of thresholds")
-    return ThresholdsOut.of(scores_view(project, params), change_view(project, params), project.version)
+    cells = Cells.read(project, params, whole=True)
+    return ThresholdsOut.of(scores_view(project, cells), change_view(project, params, cells), project.version)

@@ -140,37 +140,48 @@ class ScoresView:
     counted: int
 
 
-def scores_view(project: Project, query: ThresholdsQuery) -> ScoresView:
-    """Return the samples and decisions by score; the edges do not matter."""
-    panel = counting_panel(project)
-    cuts = [float(edge) for edge in range(WIDTH, 100, WIDTH)]
-    cells = scored_cells(project, cuts)
-    decided = decided_cells(project, cuts, every=query.decisions == "all")
-    counts = _Counts.of(project, panel, cuts, cells, decided)
-    unparsed = sum(cell.n for cell in cells if cell.segment is None)
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Samples and decisions between `cuts`, which both views read. `panel` is the one that counts."""
+
+    panel: ScorePanel | None
+    cuts: Sequence[float]
+    scored: Sequence[ScoredCell]
+    decided: Sequence[DecidedCell]
+
+    @classmethod
+    def read(cls, project: Project, query: ThresholdsQuery, *, whole: bool) -> "Cells":
+        """Read all scores, or without `whole` those that `change_view` needs: from the lower edge of `final` on."""
+        edges = {project.settings.thresholds.final} | ({query.final} if query.final is not None else set())
+        cuts = sorted({*map(float, range(WIDTH, 100, WIDTH)), *edges})
+        lowest = None if whole else min(edges)
+        decided = decided_cells(project, cuts, every=query.decisions == "all", lowest=lowest)
+        return cls(counting_panel(project), cuts, scored_cells(project, cuts, lowest=lowest), decided)
+
+
+def scores_view(project: Project, cells: Cells) -> ScoresView:
+    """Return the samples and decisions by score, of all cells; the edges do not matter."""
+    counts = _Counts.of(project, cells)
+    unparsed = sum(cell.n for cell in cells.scored if cell.segment is None)
     return ScoresView(
-        panel=panel,
+        panel=cells.panel,
         bins=tuple(map(counts.bin, range(BINS))),
-        scored=sum(cell.n for cell in cells) - unparsed,
+        scored=sum(cell.n for cell in cells.scored) - unparsed,
         unparsed=unparsed,
         imported=imported_scores(project).count(),
-        settled=sum(cell.n for cell in cells if cell.status != Status.PENDING),
-        counted=sum(cell.n for cell in decided),
+        settled=sum(cell.n for cell in cells.scored if cell.status != Status.PENDING),
+        counted=sum(cell.n for cell in cells.decided),
     )
 
 
-def change_view(project: Project, query: ThresholdsQuery) -> Change:
+def change_view(project: Project, query: ThresholdsQuery, cells: Cells) -> Change:
     """Raise `Invalid` for edges that the settings refuse. Nothing is written."""
     saved = project.settings.thresholds
     given = {name: value for name in ("final", "refined") if (value := getattr(query, name)) is not None}
     patch: dict[str, Json] = {name: value for name, value in given.items() if value != getattr(saved, name)}
     preview = preview_change(project, {"thresholds": patch})
     tried = saved.model_copy(update=given)
-    cuts = sorted({*map(float, range(WIDTH, 100, WIDTH)), saved.final, tried.final})
-    lowest = min(saved.final, tried.final)
-    cells = scored_cells(project, cuts, lowest=lowest)
-    decided = decided_cells(project, cuts, every=query.decisions == "all", lowest=lowest)
-    counts = _Counts.of(project, counting_panel(project), cuts, cells, decided)
+    counts = _Counts.of(project, cells)
     now = counts.outlook(saved)
     return Change(
         saved=now,
@@ -212,16 +223,10 @@ class _Counts:
     decided: Sequence[DecidedCell]
 
     @classmethod
-    def of(
-        cls,
-        project: Project,
-        panel: ScorePanel | None,
-        cuts: Sequence[float],
-        cells: Sequence[ScoredCell],
-        decided: Sequence[DecidedCell],
-    ) -> "_Counts":
-        parsed = [cell for cell in cells if cell.segment is not None]
-        return cls(project.slug, panel, (0.0, *cuts), parsed, [cell for cell in decided if cell.segment is not None])
+    def of(cls, project: Project, cells: Cells) -> "_Counts":
+        scored = [cell for cell in cells.scored if cell.segment is not None]
+        decided = [cell for cell in cells.decided if cell.segment is not None]
+        return cls(project.slug, cells.panel, (0.0, *cells.cuts), scored, decided)
 
     def bin(self, number: int) -> Bin:
         low, high = number * WIDTH, (number + 1) * WIDTH

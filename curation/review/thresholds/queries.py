@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
-from django.db.models.lookups import LessThan
+from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, Value, When
 
 from curation.duels.models import Duel
 from curation.projects.models import Project
@@ -80,11 +79,11 @@ def imported_scores(project: Project) -> QuerySet[Duel]:
     return Duel.objects.filter(project=project, sample__isnull=False, counting=None, score__isnull=False)
 
 
-def _segment(score: str, cuts: Sequence[float]) -> Case:
-    whens = [When(LessThan(F(score), cut), then=Value(number)) for number, cut in enumerate(cuts)]
-    return Case(
-        When(**{f"{score}__isnull": True}, then=None), *whens, default=Value(len(cuts)), output_field=IntegerField()
-    )
+def _segment(score: str, cuts: Sequence[float]) -> Func:
+    """As SQL: Django takes longer for a `Case` of twenty parts than the database for its rows."""
+    below = " ".join(f"WHEN %(expressions)s < {float(cut)!r} THEN {number}" for number, cut in enumerate(cuts))
+    whens = f"CASE WHEN %(expressions)s IS NULL THEN NULL {below} ELSE {len(cuts)} END"
+    return Func(F(score), template=whens, output_field=IntegerField())
 
 
 def _flag(condition: Q) -> Case:

@@ -7,7 +7,7 @@ from django.utils.cache import patch_vary_headers
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.thresholds.charts import approval_chart
-from curation.review.thresholds.pages import ThresholdsQuery, change_view, precision_words, scores_view
+from curation.review.thresholds.pages import Cells, ThresholdsQuery, change_view, precision_words, scores_view
 from curation.samples.blind import refuse_undecided
 from curation.web.lists.pages import Tab
 from curation.web.problems import Problem
@@ -18,10 +18,12 @@ def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the effect of the edges in the URL; nothing is saved."""
     project = access.project
     refuse_undecided(access, request.GET)
-    query, problem, change = ThresholdsQuery(), None, None
+    is_part = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+    query, problem, change, cells = ThresholdsQuery(), None, None, None
     try:
         query = ThresholdsQuery.from_query(request.GET)
-        change = change_view(project, query)
+        cells = Cells.read(project, query, whole=not is_part)
+        change = change_view(project, query, cells)
     except Problem as refused:
         problem = refused
     context: dict[str, object] = {
@@ -33,11 +35,11 @@ def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
         "query": query,
     }
     status = 200 if problem is None else 422
-    if "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers:
+    if is_part:
         response = render(request, "review/thresholds/_change.html", context, status=status)
         response["HX-Replace-Url"] = f"{request.path}?{request.GET.urlencode()}"
     else:
-        scores = scores_view(project, query)
+        scores = scores_view(project, cells or Cells.read(project, query, whole=True))
         saved = project.settings.thresholds
         context |= {
             "scores": scores,
