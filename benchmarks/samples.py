@@ -3,10 +3,12 @@
     WINNOW_DATA=/tmp/bench python -m benchmarks.samples [--rows 1000000] [--times 30]
 
 Makes the rows once in the database that the environment names (SQLite in `WINNOW_DATA`, or `DATABASE_URL`) and keeps
-them. Prints a table with p50 and p95 in milliseconds and exits with 1 where a single filter's p95 reaches 50 ms.
+them. Prints a table with p50 and p95 in milliseconds and exits with 1 where a single filter's p95 reaches 50 ms, or a
+page takes more than 15 ms and a REST call more than 8 ms of this process's own time in the median.
 """
 
 import argparse
+import gc
 import random
 import statistics
 import sys
@@ -31,6 +33,12 @@ from curation.web.lists.keyset import encode_cursor
 
 Values = tuple[bool | int | float | str | datetime | None, ...]
 LIMIT_MS = 50.0
+PAGES_MS = {"p": 15.0, "api": 8.0}
+PAGES = (
+    *("samples/", "samples/?bucket=refined&status=pending&sort=-score", "", "queue/", "runs/", "thresholds/"),
+    *("samples/assignments/", "samples/guarantee/", "trajectories/"),
+)
+CALLS = ("samples", "samples?sort=-score", "samples?bucket=final", "samples?text=fix&limit=50")
 SLUG = "bench"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 VERBS = ("fix", "read", "search", "list", "rename", "test", "move", "parse", "write", "undo")
@@ -198,9 +206,11 @@ def measure(call: Callable[[], object], times: int) -> tuple[float, float, float
     return statistics.median(took), sorted(took)[max(0, -(-95 * len(took) // 100) - 1)], statistics.median(own)
 
 
-def show(name: str, sort: str, figures: tuple[float, float, float], found: object = "") -> bool:
+def show(
+    name: str, sort: str, figures: tuple[float, float, float], found: object = "", *, own_most: float | None = None
+) -> bool:
     p50, p95, own = figures
-    slow = p95 >= LIMIT_MS
+    slow = p95 >= LIMIT_MS if own_most is None else own > own_most
     mark = "SLOW" if slow else ""
     print(f"{name:<62} {sort:<12} {p50:>9.2f} {p95:>9.2f} {own:>9.2f} {found:>6} {mark}", flush=True)
     return slow
@@ -248,13 +258,17 @@ def main() -> int:
         slow += show(name, sort, measure(page, given.times), page())
     client = Client(HTTP_HOST="localhost")
     client.force_login(user)
-    for path in (f"/p/{SLUG}/samples/", f"/p/{SLUG}/samples/?bucket=refined&status=pending&sort=-score",
-                 f"/api/v1/projects/{SLUG}/samples", f"/api/v1/projects/{SLUG}/samples?text=fix&limit=50"):  # fmt: skip
-        if not given.only:
-            show(f"GET {path}", "", measure(partial(client.get, path), given.times), client.get(path).status_code)
+    # As gunicorn.conf.py does: the collector of garbage need not look at the program.
+    gc.collect()
+    gc.freeze()
+    for path in (*(f"/p/{SLUG}/{page}" for page in PAGES), *(f"/api/v1/projects/{SLUG}/{call}" for call in CALLS)):
+        if given.only in f"GET {path}":
+            get = partial(client.get, path)
+            most = PAGES_MS[path.split("/")[1]]
+            slow += show(f"GET {path}", "", measure(get, given.times), get().status_code, own_most=most)
     if not given.only:
         write_rate(project, run)
-    print(f"{slow} above {LIMIT_MS:g} ms")
+    print(f"{slow} too slow")
     return 1 if slow else 0
 
 
