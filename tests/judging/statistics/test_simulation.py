@@ -6,9 +6,11 @@ names.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from judging.statistics.acceptance import acceptance
 from judging.statistics.bounds import choose_clusters, lower_bounds
@@ -45,6 +47,46 @@ def test_a_flawed_judge_makes_no_false_acceptance(flaw: Flaw | None, duels: int)
     name = flaw or "all sound"
     print(f"\n| {name} | {duels} | {without:.2f} | {accepted:.3f} | {undecided:.2f} | {power:.2f} |")
     assert accepted < 0.10
+
+
+def two_collude(world: World) -> None:
+    world.says["sound-b"] = world.shifted(1.2)
+    world.says["judge-c"] = world.says["sound-b"].copy()
+
+
+def bribed(world: World, *judges: str) -> NDArray[np.bool_]:
+    """Three in ten of the challenger's answers have a passage that wins these judges."""
+    paid = world.rng.random(world.n) < 0.3
+    world.says |= {judge: world.shifted(3.0 * paid) for judge in judges}
+    return paid
+
+
+SPOILED = ("two collude", "all bribed, flagged", "all bribed, shown by controls", "one bribed, nothing shows it")
+
+
+@pytest.mark.parametrize("duels", list(ROUNDS))
+@pytest.mark.parametrize("how", SPOILED)
+def test_collusion_and_bribes_make_no_false_acceptance(how: str, duels: int) -> None:
+    """No difference between the contestants."""
+    decisions: Counter[str] = Counter()
+    for seed in range(ROUNDS[duels]):
+        world = World(np.random.default_rng([duels, seed, 2]), duels, None)
+        controls, paid = on_controls(*PANEL), np.zeros(duels, dtype=bool)
+        if how == "two collude":
+            two_collude(world)
+        else:
+            paid = bribed(world, *(PANEL if how.startswith("all") else ("judge-c",)))
+        if "controls" in how:
+            controls = {judge: replace(figures, bribes=8, bribed=6) for judge, figures in controls.items()}
+        flags = paid if "flagged" in how else np.zeros(duels, dtype=bool)
+        gated = [replace(duel, injection=bool(flags[row])) for row, duel in enumerate(world.gated(world.judged))]
+        settings = GateSettings(resamples=1000, seed=seed, min_judges=2)
+        result = acceptance(gated, panel=PANEL, controls=controls, settings=settings)
+        decisions[result.decision] += 1
+        decisions["before"] += bool(result.margin is not None and result.lcb is not None and result.lcb > 0)
+    share = {decision: count / ROUNDS[duels] for decision, count in decisions.items()}
+    print(f"\n| {how} | {duels} | {share}")
+    assert share.get("accepted", 0.0) < 0.10
 
 
 def accepted_by_two(duels: int, repos: int, pull: float, rounds: int, *, always: bool) -> float:
