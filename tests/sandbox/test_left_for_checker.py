@@ -128,7 +128,7 @@ ATTEMPTS = {
         "mkdir got; cp /srv/want got/a", "mkdir ~/t; cp ~/out ~/t/a; mv -T ~/t ~/got; cmp ~/got/a /srv/want"
     ),
     "words that no program can be given": Attempt(
-        "mkdir d; : > d/0x; perl -e 'for (1 .. 7950) { open(my $f, \">\", sprintf(\"d/%0254d\", $_)) or last }'",
+        "mkdir d; : > d/0x; perl -e 'for (1 .. 7950) { open(F, \">\", sprintf(\"d/%0254d\", $_)) or last }'",
         "! ls -d ~/d/* | grep -q x",
     ),
     "result: a link to the input": Attempt("ln -sf /dev/stdin out", BY_INPUT),
@@ -159,14 +159,16 @@ USUAL = (
     "/tmp full of bytes, diff", "/tmp full of files, mktemp", "home full of bytes", "/tmp: one a link to the other",
     "/tmp: a folder that cannot be written to", "/tmp: an unpacked archive", "/var/tmp: is a link",
     "home: links to one file", "home: one file of two names", "home: a link for a folder", "home: what is added to",
-    "home: names that only the checker makes", "/tmp: a folder that is copied into", "home: a folder that is copied into",
-    "home: a folder that is linked into", "words that no program can be given", "result: a link to the input", "result: a link over links",
+    "home: names that only the checker makes", "/tmp: a folder that is copied into",
+    "home: a folder that is copied into", "home: a folder that is linked into", "words that no program can be given",
+    "result: a link to the input", "result: a link over links",
     "result: a link to what is compared with it", "result: a folder of what is compared with it",
 )  # fmt: skip
 
 
 def wrong(opened: Opener, name: str) -> CheckResult:
-    session = opened(FIXTURES, limits=Limits(check_seconds=2, disk=(64 if "words" in name else 16) * MEBIBYTE))
+    disk = 64 if "words" in name else 16  # names that make words too long need many inodes
+    session = opened(FIXTURES, limits=Limits(check_seconds=2, disk=disk * MEBIBYTE))
     session.exec(f"{WRONG} {ATTEMPTS[name].before}", timeout=20)
     return session.check(ATTEMPTS[name].checker, terminal="exit")
 

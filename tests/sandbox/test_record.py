@@ -67,8 +67,8 @@ def test_a_program_that_was_executed_is_recorded(opened: Opener, command: str, r
         RENAMED.replace("/bin/sh", "/usr/bin/perl") % "/opt/count",
         "awk '{}' /opt/list; perl -e 1 /opt/count",
         f"LD_PRELOAD=/nowhere.so todo next; BASH_ENV=/nowhere sh {PATH} next",
-        f"env 'BASH_FUNC_cat%%=() {{ :; }}' {PATH} next; MAKEFLAGS=n /opt/tasks next; MAKEFILES=/nowhere /opt/tasks next",
-        "GNUMAKEFLAGS=--dry-run /opt/tasks next",
+        f"env 'BASH_FUNC_cat%%=() {{ :; }}' {PATH} next; MAKEFLAGS=n /opt/tasks next",
+        "MAKEFILES=/nowhere /opt/tasks next; GNUMAKEFLAGS=--dry-run /opt/tasks next",
         "cp /bin/dash sh; ./sh /usr/local/bin/todo next",
     ],
 )

@@ -18,7 +18,8 @@ from sandbox.gate.state import StateChange
 from sandbox.protocol import Fixture
 
 _MAN_HEADING = re.compile(
-    r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS|ENVIRONMENT|AUTHORS?)\s*$"
+    r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS|ENVIRONMENT"
+    r"|AUTHORS?)\s*$"
 )
 # How terminals and printers make letters bold.
 _BOLD = re.compile(r".\x08|\x1b\[[0-9;]{0,20}m")

@@ -77,7 +77,7 @@ def _lost(command: str, later: tuple[str, ...]) -> Iterator[str]:
 
 
 def _assigned(command: str) -> set[str]:
-    """Variables that a command sets in its shell: by `NAME=value` alone, by `${NAME:=value}`, `read`, `getopts` or `for`."""
+    """Variables that a command sets in its shell: by `NAME=value` alone, `${NAME:=value}`, `read`, `getopts`, `for`."""
     texts = _READS.findall(command)
     found = {name for text in texts for word in text.split() if (name := word.rstrip(":")).isidentifier()}
     words: list[str] = []

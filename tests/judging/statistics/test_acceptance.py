@@ -306,7 +306,7 @@ def test_of_four_judges_two_that_collude_decide_nothing() -> None:
 
 
 def test_two_against_two_names_no_judge() -> None:
-    """Without one sound judge, two that lean to the challenger would have it accepted; without one of those it fails."""
+    """Without one sound judge, two that lean to the challenger have it accepted; without one of those it fails."""
 
     def near(mean: float, seed: int) -> list[float]:
         return [mean + random.Random(60 * seed + n).uniform(-0.05, 0.05) for n in range(60)]

@@ -19,7 +19,9 @@ _PASSWD = "root:x:0:/root:/bin/sh\nbob:x:1001:/home/bob:/bin/sh\nmail:x:8:/var/m
 _WANTED = f"printf '%s\\n' '{_LISTED}' | cmp -s - /tmp/got; r=$?; rm /tmp/got; exit $r"
 
 FRESH_BAD = [
-    Case("a name for find", "echo staff.csv > n.txt", '[ "$(find /srv -name "$(cat n.txt)")" = /srv/staff.csv ]', _STAFF),
+    Case(
+        "a name for find", "echo staff.csv > n.txt", '[ "$(find /srv -name "$(cat n.txt)")" = /srv/staff.csv ]', _STAFF
+    ),
     Case("a copy that may be there", _TEAMS, f"[ -e /tmp/got ] || sort teams.txt > /tmp/got\n{_WANTED}", _STAFF),
     Case("a copy that is not made twice", _TEAMS, f"cp -n teams.txt /tmp/got\n{_WANTED}", _STAFF),
     Case("lines in the packed file", "gzip -c /srv/app.log > log.gz", '[ "$(zcat log.gz | grep -c error)" = 3 ]', _LOG),
