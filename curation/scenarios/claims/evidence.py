@@ -6,7 +6,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.db import models
@@ -26,7 +26,12 @@ _BOLD = re.compile(r".\x08|\x1b\[[0-9;]{0,20}m")
 _MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9](?:\.gz|\.bz2|\.xz)?$")
 # The source of a page, in the macros of man or of mdoc: its title, and a section; or the section that names it.
 _MAN_SOURCE = re.compile(r"(?ms)^[.']\s*(?:TH|Dt)\s+\S.*^[.']\s*S[Hh]\s+\S|^[.']\s*S[Hh]\s+\"?NAME\b")
-_PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+# What opens a packed page, by how it begins.
+_PACKED: Mapping[bytes, Callable[[io.BytesIO], io.BufferedIOBase]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
 MAX_PAGE = 1024 * 1024
 
 
