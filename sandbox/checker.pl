@@ -19,6 +19,7 @@ sub check {
     open_temporary();
     my %leads = agents_links();
     ($doubt, %made, %linked, %places) = ('');
+    %starting = ();
     $cwd = $home;
     # `~` is the agent's home for the checker's own shell, but no program that it starts inherits it.
     my $own_env = { %own, PWD => enter()->{PWD}, TMPDIR => fresh_folder() };
@@ -39,6 +40,7 @@ sub check {
     $listener = undef;    # or select would return at once: nobody is left to be heard
     fail($head) if !$is_recorded && $result->{code} == 137 && $head =~ /^asked: /m;
     $doubt ||= full_folder() || (shortages() == $shortage ? '' : 'a program found no memory or no process');
+    $doubt ||= "$_ did not start" for sort values %starting;
     my @written = grep { index($_, $own_env->{TMPDIR}) != 0 } sort keys %made;
     $doubt ||= doubt_about_links(\%leads, @written);
     my $is_void = $doubt && !$result->{code};
@@ -195,7 +197,7 @@ sub names_in {
 sub fresh_folder {
     for my $parent (qw(/tmp /var/tmp /run)) {
         my $path = "$parent/." . fresh_name();
-        return $path if mkdir $path, 0700;
+        return $path if mkdir $path, 0700 and $made{$path} = 1;
     }
     $doubt = 'no folder takes its temporary files';
     return '/nonexistent';

@@ -53,7 +53,9 @@ sub program_of {
     my $file = $kind eq 'sh' ? script_of(\@words) : $kind ? operand_of($kind, \@words) : "/proc/$pid/exe";
     my $path = defined $file ? fixture_like($kind, $file, $file =~ m{\A/} ? $file : "/proc/$pid/cwd/$file") : undef;
     return unless defined $path;
-    return if text_of("/proc/$pid/environ") =~ /(?:\A|\0)(?:LD_|BASH_ENV=|SHELLOPTS=|BASHOPTS=|PERL5|PYTHON)/;
+    # Variables that load other code into a program, or let it run none of its own.
+    return if text_of("/proc/$pid/environ") =~ /(?:\A|\0)(?:LD_|BASH_(?:ENV=|FUNC_)|SHELLOPTS=|BASHOPTS=|PERL5|PYTHON
+        |MAKEFILES=|(?:GNU)?MAKEFLAGS=[^\0 ]*[nqthv])/x;
     my $is_loaders = grep { /\A(\w+)-(\w+) .*\/ld[^\/]*\n?\z/ && hex $1 <= $at && $at < hex $2 }
         split /\n/, text_of("/proc/$pid/maps");
     return $is_loaders || !$kind ? ($path, @words) : ();

@@ -80,6 +80,7 @@ my $watching;                    # its filter
 my $hearing;                     # where a check that starts sends its listener
 # Of the running check: why it cannot pass, paths that it made, folders that it entered by links, folders that it wrote in.
 my ($doubt, %made, %linked, %places) = ('');
+my %starting;                    # of the running check: pid => the program of the root that it is about to start
 my %given = map { $_ => 1 } qw(/ /home /usr /usr/local /run /srv /opt /tmp /var /home/agent);    # folders of every session
 my ($home, $cwd) = ('/', '/');
 my $inbox = '';                  # bytes received that are not a whole frame yet

@@ -5,7 +5,10 @@
 # the supervisor has looked at it. Names may be computed: the checker's text is not read. A check that passes has failed:
 # - if it wrote through a link of the agent's, or to something of the agent's that it did not replace: a pipe, a folder, a
 #   closed file, a file with other names, a file that it added to;
+# - if it made something in a folder that the agent left in a temporary folder, a folder or a link in any other folder
+#   that the agent made, or moved something onto a folder: `cp -r` and `mv` put what they bring into a folder that is there;
 # - if it could not write in a folder, or the folder was nearly full, then or later;
+# - if a program of the root did not start (its arguments are the agent's, and may be too long);
 # - if a program asked for more memory than a sandbox has, or the kernel killed one for lack of memory or started none for
 #   lack of processes.
 # Temporary folders are the check's own: they have room when it begins, and what the agent left there under a name that
@@ -15,10 +18,10 @@
 sub held_calls {
     my @calls = $machine == 0x3e
         ? qw(2:open:-1:0:1 257:open:0:1:2 85:open:-1:0 76:open:-1:0 80:enter:-1:0 83:folder:-1:0 258:folder:0:1
-             82:name:-1:1 264:name:2:3 316:name:2:3 86:name:-1:1 265:name:2:3 88:name:-1:1 266:name:1:2 133:name:-1:0
+             59:start:-1:0 82:move:-1:1 264:move:2:3 316:move:2:3 86:name:-1:1 265:name:2:3 88:name:-1:1 266:name:1:2 133:name:-1:0
              259:name:0:1 87:remove:-1:0 263:remove:0:1)
-        : qw(56:open:0:1:2 45:open:-1:0 49:enter:-1:0 34:folder:0:1 276:name:2:3 38:name:2:3 37:name:2:3 36:name:1:2
-             33:name:0:1 35:remove:0:1);
+        : qw(56:open:0:1:2 45:open:-1:0 49:enter:-1:0 34:folder:0:1 276:move:2:3 38:move:2:3 37:name:2:3 36:name:1:2
+             33:name:0:1 35:remove:0:1 221:start:-1:0);
     return map { my ($number, @how) = split /:/; ($number => \@how) } @calls;
 }
 
@@ -63,16 +66,20 @@ sub pass_descriptor {
 sub watch {
     my ($pid, $number, @argument) = @_;
     $doubt ||= full_folder();
-    return if $number == $call{set_tid_address};
+    return delete $starting{$pid} if $number == $call{set_tid_address};    # the loader calls it: the program has started
     my ($does, $at, $path_at, $flags_at) = @{ $held{$number} || [] };
     if (!$does) { $doubt ||= 'a program asked for too much memory'; return }
     return if $does eq 'remove';
     my $named = text_in_memory($pid, $argument[$path_at]);
-    if (!defined $named) { $doubt ||= 'what it wrote cannot be seen'; return }
+    if (!defined $named) { $doubt ||= 'what it wrote cannot be seen' if $does ne 'start'; return }    # its first shell
     my $descriptor = $at < 0 ? -100 : unpack('l', pack('L', $argument[$at] & 0xffffffff));
     my $from = $named =~ m{\A/} ? '' : "/proc/$pid/" . ($descriptor == -100 ? 'cwd' : "fd/$descriptor");
     my $path = length $from ? (readlink($from) // '') . "/$named" : $named;
     return if $path =~ m{\A/+(?:dev|proc|nonexistent)/};
+    if ($does eq 'start') {
+        $starting{$pid} = $path if $path =~ m{\A/(?:usr/(?!local/)|s?bin/)} && -x $path;
+        return;
+    }
     my $flags = defined $flags_at ? $argument[$flags_at] : 0;
     my ($way, $link) = way_to($path);
     $link ||= $from if length $from && $linked{ inode_of($from) };
@@ -94,12 +101,16 @@ sub doubt_about {
         within($folder, sub { erase($folder, $path) or fail("$path: $!") });
         $is_there = 0;
     }
-    $made{$path} = 1;
+    my ($left) = $path =~ m{\A((?:/var)?/tmp/[^/]+)/};
+    $left = $folder if $does =~ /\A(?:folder|name)\z/ && !$given{$folder};
+    return "$left was there already" if $left && !$made{$left} && lstat $left;
+    $made{$path} = 1 unless $is_there && $does eq 'name';    # which makes nothing then
     return "$folder cannot be written to" unless -d $folder && -w _;
     $places{ (stat _)[0] } = $folder;
     my $full = full_folder();
     return $full if $full || !$is_there || $does eq 'name';
     lstat $path;
+    return -d _ ? "$path was there already" : '' if $does eq 'move';
     my $is_replaced = $does eq 'open' && $flags & 0x200 && -f _ && (lstat _)[3] == 1 && -w _;    # O_TRUNC
     return $is_replaced ? '' : "$path was there already";
 }

@@ -20,7 +20,8 @@ FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
 # they count at the beginning only.
 _THINK = r"(?:[a-z]{1,20}:)?think(?:ing)?"
 _TOLD = r"thoughts?|reasoning|reflection|analysis|scratch_?pad|(?:inner|internal)_(?:monologue|thoughts?)"
-OPENS_THINKING, ENDS_THINKING = (rf"(?i:<{_THINK}>|\[THINK\]|◁think▷)", rf"(?i:</{_THINK}>|\[/THINK\]|◁/think▷)")
+OPENS_THINKING = rf"(?i:<{_THINK}>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|<\|channel>thought\b)"
+ENDS_THINKING = rf"(?i:</{_THINK}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>)"
 OPENS_TOLD, ENDS_TOLD = rf"(?i:<(?:{_TOLD})>)", rf"(?i:</(?:{_TOLD})>)"
 _MARK = re.compile(
     rf"(?P<opening>{OPENS_THINKING})|(?P<closing>{ENDS_THINKING})|(?P<told>{OPENS_TOLD})|(?P<told_end>{ENDS_TOLD})"
@@ -33,6 +34,8 @@ _CHANNEL = re.compile(
     r"(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w+)(?P<to>[^<\n]{0,200}?)\s*"
     r"(?:<\|constrain\|>\w{0,20}\s*)?<\|message\|>"
 )
+# What Cohere's models put around the answer itself.
+_RESPONSE = re.compile(r"\s*<\|START_RESPONSE\|>(.*?)(?:<\|END_RESPONSE\|>\s*)?\Z", re.DOTALL)
 _PART_END = re.compile(r"<\|(?:end|return)\|>\s*$")
 
 # How the model families open a tool call; the bars may be ASCII or full width.
@@ -120,7 +123,11 @@ def split_thinking(text: str) -> Reply:
     (thinking if inside else answer).append(text[position:])
     if position == 0:
         return Reply(text, "")
-    return Reply("".join(answer).strip(), "\n".join(part.strip() for part in thinking if part.strip()))
+    said = "".join(answer).strip()
+    response = _RESPONSE.match(said)
+    return Reply(
+        response[1].strip() if response else said, "\n".join(part.strip() for part in thinking if part.strip())
+    )
 
 
 def _split_channels(text: str) -> Reply:

@@ -1,8 +1,9 @@
 """Neutralises text that poses as the panel: verdicts, delimiters, template tokens, instructions to the judge.
 
-Only invisible characters are removed: a judge must still see the attempt. Every pattern is bounded, so the time is
-linear in the text. Phrases are a hint to people: an answer is held apart by its delimiters (`judging.sections`), and
-control duels find judges that take bribes (`judging.controls.bribes`).
+Only invisible characters are removed, and letters that hide a passage (look-alikes, bold, full-width) are replaced by
+plain ones: a judge must still see the attempt. Every pattern is bounded, so the time is linear in the text. Phrases are
+a hint to people: an answer is held apart by its delimiters (`judging.sections`), and control duels find judges that
+take bribes (`judging.controls.bribes`).
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from judging.letters import plain_letters
 from judging.panel.rubric import DIMENSIONS
 
 
@@ -28,12 +30,13 @@ _DELIMITER = re.compile(
     re.IGNORECASE,
 )
 _CHAT_TOKEN = re.compile(
-    r"<(?P<a>[|｜][^|｜<>\s]{1,40}(?:[ ▁][^|｜<>\s]{1,20}){0,3}[|｜])>"
+    r"<\s?(?P<a>[|｜]\s?[^|｜<>\s]{1,40}(?:[ ▁][^|｜<>\s]{1,20}){0,3}\s?[|｜])\s?>"
     r"|\[(?P<b>/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS))\]"
     r"|<(?P<c></?SYS>)>|<(?P<d>(?:start|end)_of_turn)>"
 )
 _VERDICT_VALUE = (
-    r"(?=[\"'`*_]{0,3}\s{0,5}[:=]\s{0,5}[\"'`*]{0,2}(?:[012]\b|first\b|second\b|draw\b|tie\b|answer[ _]?[12]\b))"
+    r"(?=[\"'`*_]{0,3}\s{0,5}(?:[:=|→]|[-=]>)\s{0,5}(?:\{\s{0,5}\"\w{1,20}\"\s{0,5}:\s{0,5})?[\"'`*]{0,2}"
+    r"(?:[012]\b|first\b|second\b|draw\b|tie\b|answer[ _]?[12]\b))"
 )
 # The maximum distance between two keys of one verdict, and how many different keys make a verdict.
 _VERDICT_REACH = 400
@@ -128,8 +131,17 @@ _COMPARISON = re.compile(
     re.IGNORECASE,
 )
 # Zero-width and direction marks, and the tag block: they can hide an instruction from a person or split a token.
-_HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
-_HIDDEN_TAGS = re.compile("[\U000e0000-\U000e007f]")
+_HIDDEN = re.compile(
+    "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+)
+_HIDDEN_TAGS = re.compile("[\U000e0000-\U000e007f\U000e0100-\U000e01ef]")
+# Characters that can stand for a Latin letter: soft hyphens, strokes, Greek and Cyrillic, circled, full-width and
+# mathematical letters. Others are not read a second time.
+_DISGUISES = re.compile(
+    "[\u00ad\u0332-\u0338\u0370-\u052f\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff]"
+)
+# What underlines or crosses out a letter.
+_STROKES = re.compile("[\u0332-\u0338]")
 
 
 def neutralise(text: str, dimensions: Sequence[str] = DIMENSIONS) -> Neutralised:
@@ -142,11 +154,12 @@ def neutralise(text: str, dimensions: Sequence[str] = DIMENSIONS) -> Neutralised
     """
     keys = _verdict_key(tuple(dimensions))
     safe, findings = _mark(text, keys)
-    if not _HIDDEN.search(text):
-        return Neutralised(safe, findings)
-    revealed, more = _mark(_HIDDEN.sub("", text), keys)
-    if set(more) - set(findings) or _HIDDEN_TAGS.search(text):
-        return Neutralised(revealed, (*more, "hidden_text"))
+    seen = _HIDDEN.sub("", text)
+    plain = plain_letters(_STROKES.sub("", seen)) if _DISGUISES.search(seen) else seen
+    for read in dict.fromkeys((seen, plain)) if plain != text else ():
+        revealed, more = _mark(read, keys)
+        if set(more) - set(findings) or _HIDDEN_TAGS.search(text):
+            return Neutralised(revealed, (*more, "hidden_text"))
     return Neutralised(safe, findings)
 
 

@@ -275,6 +275,12 @@ def _turned(left_out: Sequence[LeftOut], gate: PanelGate, groups: int) -> list[_
         return [_Turn((), f"{_EVEN_SPLIT}: {said}")]
     if gate.objections and turned and groups == ENOUGH_FOR_PAIRS:
         return [_Turn((), f"{_SPLIT}: two would accept it, and the panel would not")]
+    if gate.objections and turned:
+        # Without this judge it would be accepted, and without another one too it would not: two sides, not one judge.
+        torn = {each.judges for each in turned for pair in left_out[groups:] if _leaves(pair, each)}
+        if len(torn) == len(turned):
+            return [_Turn((), _turn(turned[0]))]
+        return [_Turn(each.judges, _turn(each)) for each in turned if each.judges not in torn]
     if turned or gate.objections:
         return [_Turn(each.judges, _turn(each)) for each in turned]
     without_two = [each for each in left_out[groups:] if each.gate.objections]
@@ -282,6 +288,11 @@ def _turned(left_out: Sequence[LeftOut], gate: PanelGate, groups: int) -> list[_
         why = "; ".join(without_two[0].gate.objections)
         return [_Turn((), f"{_SPLIT}: one would not accept it ({why})")]
     return [_Turn((), _turn(each)) for each in without_two[:1]]
+
+
+def _leaves(pair: LeftOut, one: LeftOut) -> bool:
+    """Whether `pair` leaves out `one` and others, and then the challenger is not accepted."""
+    return set(one.judges) < set(pair.judges) and bool(pair.gate.objections)
 
 
 _SPLIT = "undecided: the judges split 2 : 1, and nothing tells which side is right"

@@ -216,7 +216,8 @@ def unknown_form(named: str = "") -> ActionForm:
 def value_in(reply: str, field: Schema) -> object:
     """Return the value of this field that a reply gives, or None. A word that is no such value is returned as it is:
     the server refuses it, and says why."""
-    text = reply.strip().strip("`'\"*").removesuffix(".").strip()
+    text = reply.strip().strip("`'\"*")
+    text = text.rstrip(".!").strip() or text
     lines = text.splitlines()
     for one in (text, lines[-1].strip() if lines else ""):
         if (value := _value(one, field)) is not None:

@@ -6,6 +6,7 @@ once it has passed again in a sandbox of its own, where the attempt is a command
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from sandbox.agent.action import Ending
 from sandbox.errors import SandboxFailed
@@ -14,10 +15,11 @@ from sandbox.gate.edits import Edits, can_make, path_edits, scripts_of
 from sandbox.gate.play import Played, Rooms, check_in, checker_line, snapshot_after
 from sandbox.gate.report import Check, ReportLine
 from sandbox.gate.state import State
-from sandbox.protocol import PathEdit, Session
+from sandbox.protocol import ROOTS, TEMPORARY, PathEdit, Session
 
 # Of one group, so many attempts are shown again in fresh sandboxes.
 MAX_SHOWN = 2
+_BELOW_ROOTS = tuple(f"{root}/" for root in (*ROOTS, *TEMPORARY))
 # Paths that differ when the checker has seen the same state.
 Differ = Callable[[State, State], list[str]]
 
@@ -93,7 +95,9 @@ def fresh_player(
 
 def _way_back(edits: Edits, state: State) -> Edits:
     below = {path: entry for path, entry in state.items() if any(path.startswith(f"{edited}/") for edited in edits)}
-    return {**{path: state.get(path) for path in edits}, **below}
+    parents = (str(parent) for path in edits for parent in PurePosixPath(path).parents)
+    above = {parent: None for parent in parents if parent not in state and parent.startswith(_BELOW_ROOTS)}
+    return {**{path: state.get(path) for path in edits}, **below, **above}
 
 
 def _advice(attempt: Attempt) -> str:

@@ -29,6 +29,7 @@ from sandbox.gate.play import (
     Played,
     Reference,
     Rooms,
+    check_in,
     snapshot_after,
     snapshot_in,
 )
@@ -120,10 +121,32 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     lies = [lie for source in sources for lie in believed(source, state[source], base.changes, stuffing)]
     tried += try_all(session, checker, [lie for lie in lies if not is_right(lie, state, base.changes)], state, ending)
     must_be(session, checker, state, differing)
+    own_files = _own_files(session, checker, base)
     again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
-    claims = _claims(rooms, subject, base)
+    claims = [*_stale_files(own_files, base, again), *_claims(rooms, subject, base)]
     return Experiments([shown, *found, stable, *_reports(tried, again), *first, *claims], changes)
+
+
+def _own_files(session: Session, checker: str, base: Base) -> dict[str, Entry | None]:
+    """The temporary files that the checker makes on the reference's state, also those that it removes at its end."""
+    check = check_in(session, f"rm() {{ :; }}\nrmdir() {{ :; }}\n{checker}", base.ending)
+    state = snapshot_after(session, checker).paths
+    made = (path for path in check.written if is_temporary(path) and path not in base.after)
+    return {path: state[path] for path in made if path in state and can_make(state[path])}
+
+
+def _stale_files(files: dict[str, Entry | None], base: Base, again: Callable[[Attempt], Played]) -> Iterator[Check]:
+    """Whether the checker takes files that the agent left for those that it makes."""
+    if not files or not base.changes:
+        return
+    undone = {path: change.before for path, change in base.changes.items()}
+    played = again(Attempt("", "", {**undone, **files}))
+    reason = (
+        f"the checker passes when nothing was done and the agent left {', '.join(list(files)[:3])} as a check of the"
+        " right state makes them. Make temporary files in $TMPDIR."
+    )
+    yield Check("files of an earlier check", not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
 def base_of(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> Base:

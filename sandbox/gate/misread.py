@@ -21,6 +21,8 @@ def texts_as_code(text: str) -> Iterator[tuple[str, str]]:
         yield "a text that is true in a test without quotes, by its beginning", f"{value} -o x\n"
     if "\n" not in value and len(value) > 1:
         yield "a part of its text", f"{value[:-1]}\n"
+        yield "a pattern of the shell that fits it", f"{value[:-1]}?\n"
+        yield "a pattern that fits it", f"{value[:-1]}.\n"
     if "\n" not in value and value:
         yield "a format of printf that prints the same", f"{value}%s\n"
         yield "a text that echo cuts to the same", f"{value}\\c zq\n"

@@ -107,6 +107,30 @@ ATTEMPTS = {
         "mkdir a; ln -s a b", BY_ENTERING.replace("cd ~/b", "cd ~/a/../b/.")
     ),
     "home: what is added to": Attempt("echo a > found", BY_ADDING.replace("/tmp/", "~/")),
+    "/tmp: a folder that is copied into": Attempt(
+        "mkdir t; cp out t/a; mkdir /tmp/got; cp /srv/want /tmp/got/a", "cp -r ~/t /tmp/got; cmp /tmp/got/a /srv/want"
+    ),
+    "/tmp: a folder that is moved into": Attempt(
+        "mkdir t; cp out t/a; mkdir /tmp/got; cp /srv/want /tmp/got/a",
+        "cp -r ~/t /tmp/t; mv /tmp/t /tmp/got; cmp /tmp/got/a /srv/want",
+    ),
+    "/tmp: a folder that is unpacked into": Attempt(
+        "tar -cf t.tar out; mkdir /tmp/got; cp /srv/want /tmp/got/a",
+        "[ -d /tmp/got ] || mkdir /tmp/got; tar -C /tmp/got -xf ~/t.tar; cmp /tmp/got/a /srv/want",
+    ),
+    "home: a folder that is copied into": Attempt(
+        "mkdir t got; cp out t/a; cp /srv/want got/a", "cp -r ~/t ~/got; cmp ~/got/a /srv/want"
+    ),
+    "home: a folder that is linked into": Attempt(
+        "mkdir t got; cp out t/a; cp /srv/want got/a", "ln -sf ~/t ~/got; cmp ~/got/a /srv/want"
+    ),
+    "home: a folder that is moved onto": Attempt(
+        "mkdir got; cp /srv/want got/a", "mkdir ~/t; cp ~/out ~/t/a; mv -T ~/t ~/got; cmp ~/got/a /srv/want"
+    ),
+    "words that no program can be given": Attempt(
+        "mkdir d; : > d/0x; perl -e 'for (1 .. 7950) { open(F, \">\", sprintf(\"d/%0254d\", $_)) or last }'",
+        "! ls -d ~/d/* | grep -q x",
+    ),
     "result: a link to the input": Attempt("ln -sf /dev/stdin out", BY_INPUT),
     "result: a link to the input, relative": Attempt("ln -sf ../../dev/stdin out", BY_INPUT),
     "result: a link to the input, in /proc": Attempt("ln -sf /proc/self/fd/0 out", BY_INPUT),
@@ -135,13 +159,16 @@ USUAL = (
     "/tmp full of bytes, diff", "/tmp full of files, mktemp", "home full of bytes", "/tmp: one a link to the other",
     "/tmp: a folder that cannot be written to", "/tmp: an unpacked archive", "/var/tmp: is a link",
     "home: links to one file", "home: one file of two names", "home: a link for a folder", "home: what is added to",
-    "home: names that only the checker makes", "result: a link to the input", "result: a link over links",
+    "home: names that only the checker makes", "/tmp: a folder that is copied into",
+    "home: a folder that is copied into", "home: a folder that is linked into", "words that no program can be given",
+    "result: a link to the input", "result: a link over links",
     "result: a link to what is compared with it", "result: a folder of what is compared with it",
 )  # fmt: skip
 
 
 def wrong(opened: Opener, name: str) -> CheckResult:
-    session = opened(FIXTURES, limits=Limits(check_seconds=2, disk=16 * MEBIBYTE))
+    disk = 64 if "words" in name else 16  # names that make words too long need many inodes
+    session = opened(FIXTURES, limits=Limits(check_seconds=2, disk=disk * MEBIBYTE))
     session.exec(f"{WRONG} {ATTEMPTS[name].before}", timeout=20)
     return session.check(ATTEMPTS[name].checker, terminal="exit")
 

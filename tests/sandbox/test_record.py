@@ -15,6 +15,7 @@ FIXTURES = (
     Fixture("/opt/count", b'#!/usr/bin/perl\nprint "@ARGV\\n";\n', 0o755),
     Fixture("/opt/list", b"#!/usr/bin/awk -f\nBEGIN { print ARGC }\n", 0o755),
     Fixture("/opt/found", b"#!/usr/bin/env perl\nprint 1;\n", 0o755),
+    Fixture("/opt/tasks", b"#!/usr/bin/make -f\nnext:\n\t@cat /srv/todo.txt\n", 0o755),
     Fixture("/opt/plain", b"echo plain\n", 0o755),
 )
 # A process that calls itself by other words, as the kernel would show them.
@@ -42,6 +43,8 @@ def checked(opened: Opener, *commands: str, checker: str = "asked") -> CheckResu
         ("/opt/list q", ("/opt/list", "q")),
         ("awk -f /opt/list q", ("/opt/list", "q")),
         ("/opt/found w", ("/opt/found", "w")),
+        ("/opt/tasks -s next", ("/opt/tasks", "-s", "next")),
+        ("MAKEFLAGS=k /opt/tasks next", ("/opt/tasks", "next")),
         ("/opt/plain z", ("/opt/plain", "z")),
     ],
 )
@@ -64,6 +67,8 @@ def test_a_program_that_was_executed_is_recorded(opened: Opener, command: str, r
         RENAMED.replace("/bin/sh", "/usr/bin/perl") % "/opt/count",
         "awk '{}' /opt/list; perl -e 1 /opt/count",
         f"LD_PRELOAD=/nowhere.so todo next; BASH_ENV=/nowhere sh {PATH} next",
+        f"env 'BASH_FUNC_cat%%=() {{ :; }}' {PATH} next; MAKEFLAGS=n /opt/tasks next",
+        "MAKEFILES=/nowhere /opt/tasks next; GNUMAKEFLAGS=--dry-run /opt/tasks next",
         "cp /bin/dash sh; ./sh /usr/local/bin/todo next",
     ],
 )

@@ -56,7 +56,7 @@ def _page(evidence: Evidence) -> str:
     texts = f"{told(bundle)}\n{bundle.reference_solution}\n{scripts}"
     for page in evidence.pages:
         name = page.path.rsplit("/", 1)[1]
-        stem = re.escape(name.removesuffix(".gz").rsplit(".", 1)[0])
+        stem = re.escape(re.sub(r"\.(?:gz|bz2|xz)\Z", "", name).rsplit(".", 1)[0])
         if name in texts or re.search(rf"\bman\s+(?:\d\s+)?{stem}\b|\b{stem}\(\d\)", texts):
             return page.path
     return ""

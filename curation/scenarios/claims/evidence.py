@@ -1,10 +1,12 @@
 """The evidence that a claimed axis is compared with, and the findings of the comparison."""
 
+import bz2
 import gzip
 import io
+import lzma
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.db import models
@@ -16,13 +18,20 @@ from sandbox.gate.state import StateChange
 from sandbox.protocol import Fixture
 
 _MAN_HEADING = re.compile(
-    r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS)\s*$"
+    r"(?m)^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|COMMANDS|FILES|EXAMPLES?|NOTES|SEE ALSO|EXIT STATUS|BUGS|ENVIRONMENT"
+    r"|AUTHORS?)\s*$"
 )
 # How terminals and printers make letters bold.
 _BOLD = re.compile(r".\x08|\x1b\[[0-9;]{0,20}m")
-_MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9](?:\.gz)?$")
-# The source of a page, in the macros of man or of mdoc: its title, and a section.
-_MAN_SOURCE = re.compile(r"(?ms)^[.']\s*(?:TH|Dt)\s+\S.*^[.']\s*S[Hh]\s+\S")
+_MAN_PATH = re.compile(r"/man/|/man\d/|\.[1-9](?:\.gz|\.bz2|\.xz)?$")
+# The source of a page, in the macros of man or of mdoc: its title, and a section; or the section that names it.
+_MAN_SOURCE = re.compile(r"(?ms)^[.']\s*(?:TH|Dt)\s+\S.*^[.']\s*S[Hh]\s+\S|^[.']\s*S[Hh]\s+\"?NAME\b")
+# What opens a packed page, by how it begins.
+_PACKED: Mapping[bytes, Callable[[io.BytesIO], io.BufferedIOBase]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
 MAX_PAGE = 1024 * 1024
 
 
@@ -91,12 +100,13 @@ def told(bundle: Bundle) -> str:
 
 def text_of(file: Fixture) -> str:
     """The text of a file; a packed file is unpacked."""
-    if not file.content.startswith(b"\x1f\x8b"):
+    unpack = next((unpack for magic, unpack in _PACKED.items() if file.content.startswith(magic)), None)
+    if unpack is None:
         return file.content.decode(errors="replace")
     try:
-        with gzip.open(io.BytesIO(file.content)) as packed:
+        with unpack(io.BytesIO(file.content)) as packed:
             return packed.read(MAX_PAGE).decode(errors="replace")
-    except (OSError, EOFError, zlib.error):
+    except (OSError, EOFError, zlib.error, lzma.LZMAError):
         return ""
 
 

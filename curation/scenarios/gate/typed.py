@@ -11,8 +11,11 @@ _JOINS = frozenset({"&&", "||", "|"})
 # After these the next word is a command again.
 _LEADS = frozenset({"then", "do", "else", "elif", "!", "if", "while", "until", "{", "time"})
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=")
+_READS = re.compile(r"(?:\bfor[ \t]|\b(?:read|getopts)\b|\$\{(?=\w+:?=))((?:[ \t]*[\w:-]+)+)")
 _FUNCTION = re.compile(r"(?m)(?:^|[;&|{]|\b(?:then|do|else))\s*([A-Za-z_]\w*)\s*\(\)")
 _EXPORTS = frozenset({"export", "readonly"})
+# What these set is their own shell's.
+_SETTINGS = frozenset({"umask", "set", "trap", "ulimit", "shopt"})
 
 
 def commands_of(script: str) -> tuple[str, ...]:
@@ -57,14 +60,15 @@ def _ends(script: str) -> Iterator[int]:
 
 def _lost(command: str, later: tuple[str, ...]) -> Iterator[str]:
     words = [token for token in tokens(command) if token.kind == "word"]
-    exported = {word.text.split("=")[0] for word in words} if words and words[0].text in _EXPORTS else set()
+    exported = {word.text.split("=")[0] for word in words} if words and words[0].text == "export" else set()
     for name in sorted(_assigned(command) - exported):
-        if any(re.search(rf"\$\{{?{name}\b", text) for text in later if name not in _assigned(text)):
+        used = re.compile(rf"\$\{{?#?{name}\b|\$\(\([^)]*\b{name}\b")
+        if any(used.search(text) for text in later if name not in _assigned(text)):
             yield f"`{name}` is set in `{_shown(command)}` and not exported"
     for name in _FUNCTION.findall(command):
         if any(word.text == name for text in later for word in tokens(text)):
             yield f"the function `{name}` is known in `{_shown(command)}` alone"
-    if words and words[0].text == "umask" and later:
+    if words and words[0].text in _SETTINGS and later:
         yield f"`{_shown(command)}` ends with its command"
     if words and words[0].text == "alias":
         for name in (word.text.split("=")[0] for word in words[1:]):
@@ -73,8 +77,9 @@ def _lost(command: str, later: tuple[str, ...]) -> Iterator[str]:
 
 
 def _assigned(command: str) -> set[str]:
-    """Variables that a command sets in its shell: by `NAME=value` alone, `read` and `for`."""
-    found = set(re.findall(r"\b(?:read(?: -r)?|for)\s+([A-Za-z_]\w*)", command))
+    """Variables that a command sets in its shell: by `NAME=value` alone, `${NAME:=value}`, `read`, `getopts`, `for`."""
+    texts = _READS.findall(command)
+    found = {name for text in texts for word in text.split() if (name := word.rstrip(":")).isidentifier()}
     words: list[str] = []
     for kind, text in [*((token.kind, token.text) for token in tokens(command)), ("operator", "\n")]:
         if kind == "word":

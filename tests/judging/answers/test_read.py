@@ -21,6 +21,10 @@ GOOD = "THOUGHT: I look.\n\n```bash\nls\n```"
         (f"Well. <think>aside</think>{GOOD}", f"Well. {GOOD}", "aside"),
         ("<think></think>", "", ""),
         ("a mention of <think> that never ends", "a mention of <think> that never ends", ""),
+        ("<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>ls<|END_RESPONSE|>", "ls", "a"),
+        ("<|channel>thought\na<channel|>ls", "ls", "a"),
+        ("<|inner_prefix|>a<|inner_suffix|>ls", "ls", "a"),
+        ("<|START_THINKING|>I was cut", "", "I was cut"),
     ],
 )
 def test_thinking_is_cut_off(text: str, answer: str, thinking: str) -> None:

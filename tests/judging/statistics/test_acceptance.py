@@ -305,6 +305,18 @@ def test_of_four_judges_two_that_collude_decide_nothing() -> None:
     assert "without a and b it would not be accepted" in result.reasons[-1]
 
 
+def test_two_against_two_names_no_judge() -> None:
+    """Without one sound judge, two that lean to the challenger have it accepted; without one of those it fails."""
+
+    def near(mean: float, seed: int) -> list[float]:
+        return [mean + random.Random(60 * seed + n).uniform(-0.05, 0.05) for n in range(60)]
+
+    votes = {"a": near(0.6, 1), "b": near(0.6, 2), "c": near(0.4, 3), "d": near(0.41, 4)}
+    result = gate_of_panel(votes)
+    assert (result.decision, result.undecided_without) == ("undecided", ())
+    assert result.reasons[-1].startswith("undecided: without c it would be accepted (margin")
+
+
 def test_judges_of_whom_nothing_is_known_decide_nothing() -> None:
     votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
     duels = [

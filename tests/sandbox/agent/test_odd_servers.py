@@ -40,6 +40,8 @@ def action(reply: str, field: dict[str, Any], **document: Any) -> object:
         ({"anyOf": [{"type": "array", "items": NUMBER}, {"type": "object"}]}, "My path: [1, 2].", [1, 2]),
         ({"type": "array", "items": NUMBER}, "The path is\n[1,\n 2]\nas asked", [1, 2]),
         ({"oneOf": [{"type": "object", "properties": {"n": NUMBER}}, {"type": "object"}]}, 'So {"n": 1}.', {"n": 1}),
+        ({"enum": ["ROCK", "PAPER"]}, "**Paper!**", "PAPER"),
+        ({"enum": [".", "!"]}, "!", "!"),
         ({"type": "number"}, "1e-1", 0.1),
         ({"type": "number"}, "I say -.5", -0.5),
         ({"type": "number"}, "between 3-1 and 4", None),

@@ -1,7 +1,10 @@
 """The axis `doc_depth`: programs are called in a real sandbox, and their output is compared with the claim."""
 
 import base64
+import bz2
 import gzip
+import lzma
+from collections.abc import Callable
 
 import pytest
 
@@ -66,14 +69,19 @@ def test_a_shipped_scenario_is_what_it_claims(name: str, rooms: Backend) -> None
     [
         '.TH TODO 1 "2026" "Desk"\n.SH NAME\ntodo \\- lists the work\n',
         ".Dd June 1, 2026\n.Dt TODO 1\n.Os\n.Sh NAME\n.Nm todo\n.Nd lists the work\n",
+        ".SH NAME\ntodo \\- lists the work\n",
         "TODO(1)\n\nN\bNA\bAM\bME\bE\n  todo - lists the work\n",
         "TODO(1)\n\n\x1b[1mNAME\x1b[0m\n  todo - lists the work\n",
     ],
 )
-@pytest.mark.parametrize("packed", [False, True])
-def test_the_source_of_a_page_and_what_man_prints_are_pages(source: str, packed: bool) -> None:
-    content = gzip.compress(source.encode()) if packed else source.encode()
-    path = f"/usr/local/share/man/man1/todo.1{'.gz' if packed else ''}"
+@pytest.mark.parametrize(
+    ("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+)
+def test_the_source_of_a_page_and_what_man_prints_are_pages(
+    source: str, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    content = pack(source.encode())
+    path = f"/usr/local/share/man/man1/todo.1{ending}"
     fixture = {"path": path, "base64": base64.b64encode(content).decode()}
     bundle = parse_bundle({**BUNDLE, "name": "todo", "fixtures": [fixture], "reference_solution": "man todo\nexit"})
     assert check_documentation("man-page", Evidence(bundle, documentation=Documentation())) == FITS

@@ -15,7 +15,15 @@ _TREE = {"/srv/site/index.html": "<p>in</p>\n", "/srv/site/css/main.css": "p{}\n
 _BOXES = {f"/srv/box/{n}.txt": f"item {n}\n" for n in range(20)}
 _NOTHING = "Nothing today.\n"
 
+_PASSWD = "root:x:0:/root:/bin/sh\nbob:x:1001:/home/bob:/bin/sh\nmail:x:8:/var/mail:/bin/false\n"
+_WANTED = f"printf '%s\\n' '{_LISTED}' | cmp -s - /tmp/got; r=$?; rm /tmp/got; exit $r"
+
 FRESH_BAD = [
+    Case(
+        "a name for find", "echo staff.csv > n.txt", '[ "$(find /srv -name "$(cat n.txt)")" = /srv/staff.csv ]', _STAFF
+    ),
+    Case("a copy that may be there", _TEAMS, f"[ -e /tmp/got ] || sort teams.txt > /tmp/got\n{_WANTED}", _STAFF),
+    Case("a copy that is not made twice", _TEAMS, f"cp -n teams.txt /tmp/got\n{_WANTED}", _STAFF),
     Case("lines in the packed file", "gzip -c /srv/app.log > log.gz", '[ "$(zcat log.gz | grep -c error)" = 3 ]', _LOG),
     Case(
         "a word of each member",
@@ -101,6 +109,12 @@ FRESH_BAD = [
     ),
 ]
 FRESH_SOUND = [
+    Case(
+        "paths with colons in the text",
+        "sed -i '/^bob:/s#/bin/sh#/bin/false#' /srv/passwd",
+        checked(_PASSWD.replace("bob:/bin/sh", "bob:/bin/false"), "/srv/passwd"),
+        {"/srv/passwd": _PASSWD},
+    ),
     Case(
         "an archive of the checker's own words",
         "echo a > a.txt; echo b > b.txt; tar -cf ab.tar a.txt b.txt",
