@@ -223,6 +223,7 @@ class SampleSignature(models.Model):
     sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="signature")
     version = models.PositiveSmallIntegerField()
     text_sha256 = models.CharField(max_length=64)
+    stored = models.BinaryField(max_length=16, default=b"", help_text="Digest of the session that has this hash.")
     exact = models.BinaryField(max_length=8)
     near = models.BinaryField(max_length=512)
 

@@ -103,7 +103,8 @@ class Counts:
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
-        self.scan += filtered.scan
+        if filtered.scan:
+            self.scan += filtered.scan
         for line in filtered.lines:
             self.rows[line.format, line.split] += 1
             if line.rejected:
@@ -123,7 +124,8 @@ class Counts:
         elif is_approved:
             self.removed.update(filtered.skipped.keys())
         self.approved += is_approved
-        self._add_tried(filtered)
+        if filtered.tried:
+            self._add_tried(filtered)
         for reason in filtered.skipped:
             self.skipped[reason.value] += 1
             examples = self.examples.setdefault(reason.value, [])
@@ -143,7 +145,8 @@ class Counts:
     def _add_exported(self, filtered: FilteredSample) -> None:
         sample = filtered.sample
         self.exported += 1
-        self.reviewers.update(set(filtered.reviewers))
+        for reviewer in {*filtered.reviewers}:
+            self.reviewers[reviewer] += 1
         if filtered.approval is not None and filtered.approval.guarantee_id is not None:
             self.unseen[filtered.approval.guarantee_id] += len(filtered.lines)
         if filtered.rollout is not None:

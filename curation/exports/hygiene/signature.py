@@ -14,7 +14,7 @@ from judging.contamination.normalise import normalised, without_ids
 from judging.likeness.minima import MINIMUM_BYTES, PERMUTATIONS, minima_of
 
 # Raise it when the inputs of a signature change: stored signatures of another version are made again.
-VERSION = 3
+VERSION = 4
 WORDS = 3
 # With less, one changed word is most of the text: such texts are only compared as a whole.
 MIN_SHINGLES = 8

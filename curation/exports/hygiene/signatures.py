@@ -2,7 +2,7 @@
 and again after another decision on its text. A rejected text is like other rejected texts only."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from curation.exports.hygiene.signature import VERSION, Signature, SignedRow, signature
@@ -24,6 +24,7 @@ class SignedSample(NamedTuple):
     sample_id: int
     exact: bytes
     near: bytes
+    stored: bytes = b""
 
 
 def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
@@ -39,13 +40,15 @@ def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
     missing = [pk for pk in ids if pk in texts and pk not in found]
     # Of these the scan at the approval found nothing.
     clean = {pk for pk, one in decided.items() if one.scan_rules == rule_set_version()}
-    made = [_apart(row) if decided[row.sample_id].rejects else row for row in _make(missing, clean)] if missing else []
+    signed = _make(missing, clean, texts) if missing else ()
+    made = [_apart(row) if decided[row.sample_id].rejects else row for row in signed]
     SampleSignature.objects.bulk_create(
         [
             SampleSignature(
                 sample_id=row.sample_id,
                 version=VERSION,
                 text_sha256=texts[row.sample_id],
+                stored=row.stored,
                 exact=row.exact,
                 near=row.near,
             )
@@ -53,7 +56,7 @@ def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
         ],
         update_conflicts=True,
         unique_fields=["sample"],
-        update_fields=["version", "text_sha256", "exact", "near"],
+        update_fields=["version", "text_sha256", "stored", "exact", "near"],
         batch_size=500,
     )
     found.update((row.sample_id, row) for row in made)
@@ -67,7 +70,7 @@ def read_near(ids: Sequence[int]) -> list[bytes]:
     return [near[pk] for pk in ids]
 
 
-def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
+def _make(ids: Sequence[int], clean: Set[int], texts_of_approvals: Mapping[int, str]) -> Iterator[SignedSample]:
     trajectories = set(Sample.objects.filter(pk__in=IdList(ids), kind=Kind.TRAJECTORY).values_list("pk", flat=True))
     turns = [pk for pk in ids if pk not in trajectories]
     reviewed = Reviewed(turns, rejections=True)
@@ -78,7 +81,9 @@ def _make(ids: Sequence[int], clean: Set[int]) -> Iterator[SignedSample]:
     sessions = sorted(trajectories)
     for pk, rollout in zip(sessions, read_rollouts(sessions), strict=True):
         if rollout is not None:
-            yield SignedSample(pk, *_session_signature(rollout.recorded, is_clean=pk in clean))
+            is_approved = rollout.recorded.sha256 == texts_of_approvals[pk]
+            signed = _session_signature(rollout.recorded, is_clean=pk in clean)
+            yield SignedSample(pk, *signed, rollout.digest if is_approved else b"")
 
 
 def _apart(row: SignedSample) -> SignedSample:

@@ -34,7 +34,8 @@ class Consistency:
         Duplicates are not exported, but rows that contradict them are skipped too. Their own contradicting rows are
         reported as contradicted, not as duplicates.
         """
-        self._keep_repeated(filtered)
+        if filtered.repeated:
+            self._keep_repeated(filtered)
         lines, filtered.lines = filtered.lines, []
         for line in lines:
             reason = None if line.claim is None else self._reason(line, line.claim)

@@ -22,7 +22,14 @@ from curation.exports.rows.images import Images, images_of
 from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length
 from curation.exports.rows.metadata import METADATA, metadata_of
-from curation.exports.rows.queries import DuelTexts, PairKey, Rollout, read_duel_texts, read_rollouts
+from curation.exports.rows.queries import (
+    DuelTexts,
+    PairKey,
+    Rollout,
+    approved_sessions,
+    read_duel_texts,
+    read_rollouts,
+)
 from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
@@ -236,7 +243,6 @@ class ExportFilter:
         if rollout is None:
             return SkipReason.NO_ANSWER
         recorded, is_shell = rollout.recorded, not rollout.is_imported
-        reviewers, as_approved = data.reviewed.session(sample.sample_id, recorded)
         approval = filtered.approval = data.reviewed.approval(sample.sample_id)
         if approval is None or approval.rejects != sample.is_rejected:
             return SkipReason.REJECTED if sample.is_rejected else SkipReason.NOT_APPROVED
@@ -248,7 +254,7 @@ class ExportFilter:
             is_whole = rollout.scenario_id is not None and not recorded.is_trimmed
             if is_whole and not ends_in(recorded.steps, rollout.terminal):
                 return SkipReason.BAD_TURNS
-            if not as_approved:
+            if not data.is_as_approved(approval, rollout):
                 return SkipReason.NOT_AS_APPROVED
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
         rivals = [] if sample.is_rejected else data.rivals.of(rollout)
@@ -264,7 +270,7 @@ class ExportFilter:
             example = screened
             if not filtered.scan and not sample.is_rejected and approval.scan_rules != rule_set_version():
                 data.found_clean(approval, None, None)
-        self._add_rows(filtered, data, example, reviewers, rollout.conversation)
+        self._add_rows(filtered, data, example, data.reviewed.reviewers(sample.sample_id), rollout.conversation)
         return None
 
     def _target(
@@ -366,6 +372,7 @@ class _ChunkData:
         self.texts = read_duel_texts(turns, kings=kings)
         documents = any(FORMATS[name].documents for name in recipe.formats)
         self.rollouts = read_rollouts(trajectories, metadata=recipe.metadata or documents)
+        self._sessions = approved_sessions(trajectories) if trajectories else {}
         pairs: list[PairKey] = []
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
@@ -378,6 +385,13 @@ class _ChunkData:
         axes = Sample.objects.filter(pk__in=IdList(ids)).values_list("pk", "axes")
         self.axes: Mapping[int, Mapping[str, str]] = dict(axes) if ids else {}
         self.answers: Mapping[int, Sequence[RejectedAnswer]] = {}
+
+    def is_as_approved(self, approval: Approval, rollout: Rollout) -> bool:
+        """Return whether the stored session is the approved one: by its digest, if that was found before, else by the
+        hash of what it says."""
+        if self._sessions.get(rollout.sample_id) == (approval.text_sha256, rollout.digest):
+            return True
+        return rollout.recorded.sha256 == approval.text_sha256
 
     def screen(self, filtered: FilteredSample) -> Screen:
         return Screen(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)

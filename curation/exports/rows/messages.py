@@ -45,8 +45,9 @@ class BadHistory(Exception):
         self.reason = reason
 
 
-def conversation(history: object, *, reasoning: bool = False) -> Conversation:
-    """Return the history of a prompt as the files have it. Raises `BadHistory`.
+def conversation(history: object, *, reasoning: bool = False, is_written: bool = False) -> Conversation:
+    """Return the history of a prompt as the files have it; the calls of one that `is_written` have that form already.
+    Raises `BadHistory`.
 
     Thinking text of assistant turns is in `reasoning_content` with `reasoning`, and otherwise dropped, as are other
     keys. Calls without an id get one, and a tool's message without one answers the next open call.
@@ -55,7 +56,7 @@ def conversation(history: object, *, reasoning: bool = False) -> Conversation:
         raise BadHistory(SkipReason.BAD_MESSAGE)
     if _is_plain(history):
         return Conversation(history, True)
-    messages = [_read(message, reasoning) for message in history]
+    messages = [_read(message, reasoning, is_written) for message in history]
     if not any(message["content"].strip() for message in messages):
         raise BadHistory(SkipReason.EMPTY_PROMPT)
     add_call_ids(cast(list[dict[str, Any]], messages))
@@ -143,7 +144,7 @@ def _is_plain(history: list[object]) -> bool:
     return bool(history)
 
 
-def _read(message: object, reasoning: bool) -> Message:
+def _read(message: object, reasoning: bool, is_written: bool) -> Message:
     if not isinstance(message, dict):
         raise BadHistory(SkipReason.BAD_MESSAGE)
     role = ROLES.get(message.get("role", ""))
@@ -159,7 +160,10 @@ def _read(message: object, reasoning: bool) -> Message:
         calls = message.get("tool_calls")
         if not calls and not content.strip():
             raise BadHistory(SkipReason.EMPTY_TURN)
-        return answer_message(content, _sequence(calls) if calls else (), thought if reasoning else "")
+        thought = thought if reasoning else ""
+        if calls and is_written:
+            return {**answer_message(content, (), thought), "tool_calls": calls}
+        return answer_message(content, _sequence(calls) if calls else (), thought)
     kept: Message = {"role": role, "content": content}
     if images:
         kept["images"] = images

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -11,6 +12,7 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
 from curation.duels.prompts.sessions import Sessions
+from curation.exports.models import SampleSignature
 from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.recorded import Recorded
@@ -97,7 +99,8 @@ def _recorded(*columns: str) -> Recorded:
 class Rollout(NamedTuple):
     """A trajectory and the current state of its scenario. `axes` are the scenario's, `own_axes` those of the sandbox's
     record. An episode on a server has no scenario but an `environment` and an `own_task`; all axes are its own. An
-    imported run has neither scenario nor environment. `metadata` is empty unless it was asked for."""
+    imported run has neither scenario nor environment. `metadata` is empty unless it was asked for. `digest` is that of
+    the stored texts of `recorded`."""
 
     sample_id: int
     trajectory_id: int
@@ -108,18 +111,19 @@ class Rollout(NamedTuple):
     bundle_sha256: str
     scenario_status: str | None
     scenario_sha256: str | None
-    axes: dict[str, object] | None
     own_task: str
-    own_axes: dict[str, object]
     environment: str
     model: str
     agent: str
     source_id: str
     cost: Decimal | None
     reward: float | None
+    axes: dict[str, object]
+    own_axes: dict[str, object]
     rewards: dict[str, float]
     metadata: dict[str, object]
     recorded: Recorded
+    digest: bytes
 
     @property
     def is_imported(self) -> bool:
@@ -137,7 +141,7 @@ class Rollout(NamedTuple):
 
     @property
     def labels(self) -> dict[str, object]:
-        return {**(self.axes or {}), **self.own_axes}
+        return {**self.axes, **self.own_axes}
 
     @property
     def task(self) -> str:
@@ -151,32 +155,33 @@ def conversation_of(scenario_id: int | None, task: str) -> str:
 def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Iterator[Rollout | None]:
     """Yield the trajectory of each sample, or None if it was deleted. The ids ascend."""
     columns = [
-        "sample_id",
-        "pk",
-        "scenario_id",
-        "outcome",
-        "keep",
-        "terminal",
-        "bundle_sha256",
-        "scenario__status",
-        "scenario__bundle_sha256",
-        "scenario__axes",
-        "task",
-        "axes",
-        "environment",
-        "model",
-        "agent",
-        "source_id",
-        "cost",
-        "reward",
-        "rewards",
+        *("sample_id", "pk", "scenario_id", "outcome", "keep", "terminal", "bundle_sha256", "scenario__status"),
+        *("scenario__bundle_sha256", "task", "environment", "model", "agent", "source_id", "cost", "reward"),
     ]
+    objects = [Cast(name, TextField()) for name in ("scenario__axes", "axes", "rewards")]
     kept = Cast("text__metadata", TextField()) if metadata else Value("{}")
     found = Trajectory.objects.filter(sample_id__in=IdList(sample_ids), text__isnull=False).order_by("sample_id")
-    rows = found.values_list(*columns, kept, *_text_columns("")).iterator(chunk_size=_AT_ONCE)
-    return _one_per_id(
-        (Rollout._make((*row[:-4], read_column(row[-4]), _recorded(*row[-3:]))) for row in rows), sample_ids
-    )
+    rows = found.values_list(*columns, *objects, kept, *_text_columns("")).iterator(chunk_size=_AT_ONCE)
+    return _one_per_id((_rollout(row) for row in rows), sample_ids)
+
+
+def _rollout(row: tuple[Any, ...]) -> Rollout:
+    texts = row[-3:]
+    digest = blake2b("\n".join(texts).encode(), digest_size=16).digest()
+    return Rollout._make((*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest))
+
+
+def approved_sessions(sample_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
+    """Return the hash that an approval named, and the digest of the stored session that was found to have it."""
+    found = SampleSignature.objects.filter(sample_id__in=IdList(sample_ids))
+    return {
+        pk: (sha256, bytes(stored)) for pk, sha256, stored in found.values_list("sample_id", "text_sha256", "stored")
+    }
+
+
+def _object(column: str | None) -> Any:
+    """Read an object, which is empty in most rows."""
+    return {} if column is None or column == "{}" else read_column(column)
 
 
 def _one_per_id(rows: Iterator[R], ids: Sequence[int]) -> Iterator[R | None]:

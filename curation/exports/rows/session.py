@@ -115,7 +115,7 @@ def session_texts(recorded: Recorded, *, is_shell: bool, reasoning: bool) -> Ses
     if is_shell and not recorded.tools:
         _check_shell(recorded.steps)
     said = recorded.said()
-    found = conversation(said.messages, reasoning=reasoning)
+    found = conversation(said.messages, reasoning=reasoning, is_written=True)
     return SessionTexts(recorded, found.messages, said.positions, found.plain)
 
 

@@ -17,6 +17,7 @@ from curation.imports.layouts.account import REPLACED
 from curation.imports.layouts.agents import (
     agent_logs,
     atif,
+    chat_logs,
     harbor,
     inspect_log,
     openhands,
@@ -194,6 +195,11 @@ class Folder:
             with self.open(name) as file:
                 events = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, {"events": events})
+        elif head and chat_logs.is_gemini_head(head[0]):
+            files.became[files.main] = chat_logs.GEMINI
+            with self.open(name) as file:
+                lines = _all_values(split_lines(file, START, self.longest), name, self.longest)
+            yield self._document(name, chat_logs.gemini_session(lines))
         elif len(head) > 1 and all(map(_is_message, head[1:])):
             files.became[files.main] = "messages"
             with self.open(name) as file:

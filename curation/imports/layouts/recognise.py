@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from curation.imports.layouts.account import REPLACED, Account
-from curation.imports.layouts.agents import atif, chat_logs, inspect_log, mini_swe_agent, openhands, swe_agent, traces
+from curation.imports.layouts.agents import (
+    agent_data,
+    atif,
+    chat_logs,
+    inspect_log,
+    mini_swe_agent,
+    openhands,
+    swe_agent,
+    traces,
+)
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 
@@ -34,6 +43,7 @@ LAYOUTS = (
     Layout(openhands.COMPLETION, openhands.fits_completion, openhands.read_completion),
     Layout(chat_logs.GEMINI, chat_logs.fits_gemini, chat_logs.read_gemini),
     Layout(chat_logs.OPENCODE, chat_logs.fits_opencode, chat_logs.read_opencode),
+    Layout(agent_data.NAME, agent_data.fits, agent_data.read),
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),
     Layout(traces.NAME, traces.fits, traces.read, has_parts=True),
 )

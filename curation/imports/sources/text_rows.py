@@ -14,6 +14,8 @@ from curation.web.text.json_size import MOST_VALUES, has_many_values
 BOM = b"\xef\xbb\xbf"
 # `count` remembers the position of every so many rows, so that `window` can start near its first row.
 REMEMBERED_EVERY = 256
+# A message has one of these.
+_SPEAKER = {"role", "from"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ def decode(raw: Raw) -> SourceRow | BadRow:
             value = json.loads(raw.text, parse_constant=lambda name: None)
         except (ValueError, RecursionError):
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
+    if isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() & _SPEAKER for one in value):
+        value = {"messages": value}  # a conversation without other columns
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
     return SourceRow(raw.offset, value, raw.after)

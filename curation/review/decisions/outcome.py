@@ -14,7 +14,6 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.samples.scans.store import text_sha256
-from curation.trajectories.recorded import Recorded
 from curation.web.json_columns import column_text
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256
@@ -141,7 +140,7 @@ class Reviewed:
     def _deciders(self) -> dict[int, list[Decider]]:
         return deciders_of(self._approvals)
 
-    def _reviewers(self, sample_id: int) -> tuple[str, ...]:
+    def reviewers(self, sample_id: int) -> tuple[str, ...]:
         """The reviewers behind the approval, the one who settled it last. Those overruled by an adjudicator are not
         among them."""
         approval = self._approvals.get(sample_id)
@@ -174,21 +173,9 @@ class Reviewed:
             rejected_text=None if pick == _DRAW or other is None else other.text,
             replaced_text=original.text if revision else None,
             revision_id=revision.pk if revision else None,
-            reviewers=self._reviewers(sample_id),
+            reviewers=self.reviewers(sample_id),
             as_approved=approval is not None and approval.text_sha256 == digest,
         )
-
-    def session(self, sample_id: int, recorded: Recorded) -> "ReviewedSession":
-        """Who approved a trajectory's sample, whose text the caller has read, and whether that is the approved one."""
-        approval = self._approvals.get(sample_id)
-        if approval is None:
-            return ReviewedSession((), False)
-        return ReviewedSession(self._reviewers(sample_id), recorded.sha256 == approval.text_sha256)
-
-
-class ReviewedSession(NamedTuple):
-    reviewers: tuple[str, ...]
-    as_approved: bool
 
 
 def standing_approvals(ids: Sequence[int], *, rejections: bool = False) -> dict[int, Approval]:

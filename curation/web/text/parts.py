@@ -37,6 +37,8 @@ _SHELL = re.compile(r"bash|shell|terminal|exec|command|run|python|code", re.IGNO
 _OLD = ("old_str", "old_string", "old_text", "old", "search")
 _NEW = ("new_str", "new_string", "new_text", "new", "replace")
 _PATHS = ("path", "file_path", "filename", "file", "notebook_path")
+# Sets tell fast that most calls have neither a path nor an edit.
+_OF_EDITORS, _OF_EDITS = frozenset(_PATHS), frozenset(("edits", *_OLD))
 _WRITTEN = ("file_text", "content", "contents", "new_source")
 _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|ctest|rspec|phpunit)\b"
@@ -103,6 +105,8 @@ def arguments_of(function: str, arguments: Mapping[str, object]) -> Iterator[Arg
         name = next(name for name in arguments if name in _COMMAND | _CODE)
         rest.pop(name)
         yield Argument(name, "command", command)
+        if not rest:
+            return
     yield from (Argument(name, "text", rest.pop(name)) for name in _PATHS if name in rest)
     edits = _edits(rest)
     for name, value in rest.items():
@@ -117,7 +121,7 @@ def arguments_of(function: str, arguments: Mapping[str, object]) -> Iterator[Arg
 
 def command_of(function: str, arguments: Mapping[str, object]) -> str | None:
     """Return the command that a call runs in a shell or an interpreter, None if it runs none."""
-    if any(name in arguments for name in _PATHS):  # the command of an editor, such as `view`
+    if not _OF_EDITORS.isdisjoint(arguments):  # the command of an editor, such as `view`
         return None
     for name, value in arguments.items():
         if name in _COMMAND or (name in _CODE and _SHELL.search(function)):
@@ -144,6 +148,8 @@ def is_test(command: str) -> bool:
 
 def _edits(rest: dict[str, object]) -> list[tuple[str, str]]:
     """Take the old and the new text out of the arguments of an edit, or of a list of edits."""
+    if _OF_EDITS.isdisjoint(rest):
+        return []
     for name, value in rest.items():
         if name == "edits" and isinstance(value, list) and all(isinstance(one, Mapping) for one in value):
             found = [edit for one in value if len(edit := _edits(dict(one))) == 1]

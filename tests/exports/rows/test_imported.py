@@ -10,6 +10,7 @@ import pytest
 from curation.projects.models import Project, Role
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, Pair, Trajectory, TrajectoryText
+from curation.trajectories.recorded import Recorded
 from tests.exports.exporting import approve, content, reasons, rows, run_export
 from tests.factories import BASH, called, make_imported, make_member, make_project, make_user
 from tests.review.importing import bring_samples
@@ -109,6 +110,24 @@ def test_a_mark_after_the_approval_needs_another_one() -> None:
     project = make_project()
     trajectory = make_approved_run(project)
     TrajectoryText.objects.filter(trajectory=trajectory).update(marks={"2": {"learn": False}})
+    assert reasons(run_export(project, {"formats": ["sft-messages"]})) == {str(trajectory.sample_id): "not_as_approved"}
+
+
+def test_an_approved_session_is_compared_by_its_digest_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project()
+    trajectory = make_approved_run(project)
+    first = content(run_export(project, {"formats": ["sft-messages"]}), "sft-messages.train.jsonl")
+
+    def refuse(self: Recorded) -> str:
+        raise AssertionError("the session is hashed again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Recorded, "sha256", property(refuse))
+        again = run_export(project, {"formats": ["sft-messages"]})
+    assert content(again, "sft-messages.train.jsonl") == first
+    text = TrajectoryText.objects.get(trajectory=trajectory)
+    text.steps[-1]["message"] = "rm -rf /"
+    text.save()
     assert reasons(run_export(project, {"formats": ["sft-messages"]})) == {str(trajectory.sample_id): "not_as_approved"}
 
 

@@ -78,7 +78,7 @@ def test_a_continuation_is_read_with_the_trajectory_that_names_it() -> None:
 def test_rows_of_data_are_handed_on_with_their_place() -> None:
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     files = {
-        "rows.jsonl": lines({"messages": chat}, [1]),
+        "rows.jsonl": lines({"messages": chat}, [1], chat),
         "chat.json": json.dumps(chat).encode(),
         "notes.txt": b"hello",
     }
@@ -87,6 +87,8 @@ def test_rows_of_data_are_handed_on_with_their_place() -> None:
     row = found["rows.jsonl:1"].row
     assert row and (row.file, row.value) == ("rows.jsonl", {"messages": chat})
     assert found["rows.jsonl:2"].refused == "not an object but a list"
+    row = found["rows.jsonl:3"].row
+    assert row and row.value == {"messages": chat}
     assert found["chat.json"].row and found["chat.json"].row.value == {"messages": chat}
     assert folder.became == {"rows.jsonl": "rows", "chat.json": "row", "notes.txt": "ignored: no layout reads it"}
 

@@ -4,7 +4,7 @@ Each file is one session. A session of Claude Code has its subagents in a folder
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import orjson
 
 from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.agents import atif
-from curation.imports.layouts.clean import clean
+from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
@@ -28,8 +28,10 @@ _COPILOT = ("session.", "assistant.", "user.message")
 _LINES = {
     **dict.fromkeys(("user", "assistant", "user.message", "assistant.message", "tool.execution_complete"), "steps"),
     **dict.fromkeys(("response_item", "item.completed"), "steps"),
+    "lines that are no JSON": "ignored",
     **dict.fromkeys(("system", "session_meta", "turn_context", "thread.started"), "agent"),
     **dict.fromkeys(("result", "turn.completed", "event_msg/token_count"), "usage"),
+    "response_item/web_search_call": "ignored: it has neither a query nor a result",
 }
 _PARTS = frozenset(
     ("type", "subtype", "role", "message", "timestamp", "payload", "item", "usage", "total_cost_usd", "model", "tools")
@@ -81,6 +83,9 @@ def read(path: Path) -> Reading:
         raise RowRefused(f"atif-make cannot read it: {error}"[:300]) from None
     document, replaced = clean(_with_images(trajectory), "")
     document.pop("notes", None)  # the name of the file on this disk
+    if instructions := _instructions(path):
+        first = {"source": "system", "message": clean_text(instructions)}
+        document["steps"] = [step | {"step_id": number} for number, step in enumerate([first, *document["steps"]], 1)]
     reading = atif.read(document)
     account = Account()
     for name, becomes in _became(path).items():
@@ -111,23 +116,34 @@ def _replaced(value: Any, images: Mapping[str, str]) -> Any:
     return [_replaced(inner, images) for inner in value] if isinstance(value, list) else value
 
 
+def _instructions(path: Path) -> str:
+    """Return the system prompt that the first line of Codex has, and atif-make leaves out."""
+    payload = next(_lines(path), {}).get("payload")
+    given = payload.get("base_instructions") if isinstance(payload, dict) else None
+    return str(given.get("text") or "") if isinstance(given, dict) else ""
+
+
 def _became(path: Path) -> dict[str, str]:
     """Return what becomes of the lines of each type, and of what they have beside their message."""
     found: dict[str, str] = {}
+    for line in _lines(path):
+        kind = str(line.get("type", line.get("role", "")))
+        payload = line.get("payload")
+        inner = payload.get("type") if isinstance(payload, dict) else None
+        name = f"{kind}/{inner}" if inner else kind
+        found.setdefault(name, _LINES.get(name) or _LINES.get(kind, "ignored: it is no turn"))
+        for part in line.keys() - _PARTS:
+            found.setdefault(f"{kind}.{part}", "ignored")
+    return found
+
+
+def _lines(path: Path) -> Iterator[Json]:
+    """Yield the objects in the lines; one that is no JSON has the type of that name."""
     with path.open("rb") as file:
         for text in file:
             try:
                 line = orjson.loads(text)
             except orjson.JSONDecodeError:
-                found.setdefault("lines that are no JSON", "ignored")
-                continue
-            if not isinstance(line, dict):
-                continue
-            kind = str(line.get("type", line.get("role", "")))
-            payload = line.get("payload")
-            inner = payload.get("type") if isinstance(payload, dict) else None
-            name = f"{kind}/{inner}" if inner else kind
-            found.setdefault(name, _LINES.get(name) or _LINES.get(kind, "ignored: it is no turn"))
-            for part in line.keys() - _PARTS:
-                found.setdefault(f"{kind}.{part}", "ignored")
-    return found
+                line = {"type": "lines that are no JSON"}
+            if isinstance(line, dict):
+                yield line

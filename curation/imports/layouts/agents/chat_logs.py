@@ -1,6 +1,6 @@
 """Sessions of Gemini CLI and opencode: messages in a form of their own, each call with its result."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -32,6 +32,11 @@ def fits_gemini(document: Mapping[str, Any]) -> bool:
     if not isinstance(messages, list) or "sessionId" not in document:
         return False
     return any(isinstance(one, dict) and one.get("type") == "gemini" for one in messages)
+
+
+def is_gemini_head(line: Mapping[str, Any]) -> bool:
+    """Whether a file of lines that begins with this one is a session of Gemini CLI."""
+    return {"sessionId", "projectHash"} <= line.keys()
 
 
 def fits_opencode(document: Mapping[str, Any]) -> bool:
@@ -73,6 +78,25 @@ def read_gemini(document: Mapping[str, Any]) -> Reading:
     usage = Usage(*(_sum(used, name) for name in ("input", "output", "cached")))
     origin = Origin(id=str(fields.take("sessionId", "id")))
     return _reading(GEMINI, "gemini-cli", messages, fields, model=model, usage=usage, origin=origin)
+
+
+def gemini_session(lines: Iterable[Mapping[str, Any]]) -> Json:
+    """Return the session of a file of lines, which replace messages of the same id, take some back, or change the
+    fields of the session. `rewound_messages` is the number of those that were taken back."""
+    session: Json = {}
+    messages: dict[str, Any] = {}
+    for line in lines:
+        if "$rewindTo" in line:
+            ids = [*messages]
+            undone = ids[ids.index(line["$rewindTo"]) :] if line["$rewindTo"] in messages else ids
+            messages = {key: one for key, one in messages.items() if key not in undone}
+            session["rewound_messages"] = session.get("rewound_messages", 0) + len(undone)
+        elif "type" in line and "id" in line:
+            messages[line["id"]] = line
+        else:
+            session |= line.get("$set", line)
+            messages = {one["id"]: one for one in session.pop("messages")} if "messages" in session else messages
+    return session | {"messages": [*messages.values()]}
 
 
 def read_opencode(document: Mapping[str, Any]) -> Reading:

@@ -41,6 +41,12 @@ def test_codex(name: str) -> None:
     assert session.usage == Usage(100, 20, 60)
 
 
+def test_the_system_prompt_of_codex_is_its_first_step() -> None:
+    session = log("codex/rollout-2026-01-01T00-00-00-x.jsonl")
+    assert said(session)[:2] == [("system", "You are Codex."), ("user", "Fix the bug.")]
+    assert [step["step_id"] for step in session.steps] == list(range(1, len(session.steps) + 1))
+
+
 def test_logs_become_valid_documents() -> None:
     pytest.importorskip("atif_make")
     assert len(sessions(golden("agent_logs"))) == 4

@@ -98,6 +98,31 @@ def test_a_session_of_gemini_has_thoughts_calls_and_results() -> None:
     assert account["messages[].toolCalls[].displayName"] == account["messages[].timestamp"] == "ignored"
 
 
+def test_lines_of_gemini_are_one_session_as_it_was_left() -> None:
+    first, answer, info, last = ({"id": str(number), **one} for number, one in enumerate(GEMINI["messages"], 1))
+    lines = [
+        {"sessionId": "s-1", "projectHash": "0a", "kind": "main"},
+        first,
+        {"id": "2", "type": "gemini", "content": "I lo"},
+        answer,
+        {"id": "9", "type": "gemini", "content": "Wrong."},
+        {"$rewindTo": "9"},
+        info,
+        {"$set": {"lastUpdated": "t", "summary": "Fixed"}},
+        last,
+    ]
+    content = b"\n".join(map(orjson.dumps, lines))
+    folder = Folder(["session-1.jsonl"], lambda name: io.BytesIO(content))
+    ((_, document),) = folder.documents()
+    assert document.reading is not None
+    (session,) = document.reading.sessions
+    assert said(session) == [("user", "Fix it."), ("agent", "I look."), ("agent", "Done.")]
+    assert (session.origin.id, session.metadata["summary"]) == ("s-1", "Fixed")
+    assert session.metadata["rewound_messages"] == 1
+    whole = chat_logs.gemini_session([*lines, {"$set": {"messages": [first]}}, {"$rewindTo": "unknown"}, last])
+    assert [one["id"] for one in whole["messages"]] == ["4"]
+
+
 def test_a_session_of_opencode_has_its_parts() -> None:
     assert chat_logs.fits_opencode(OPENCODE)
     reading = chat_logs.read_opencode(OPENCODE)

@@ -1,0 +1,114 @@
+"""Trajectories of the Agent Data Protocol: `content` is a list of actions and observations, `details` are columns."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.messages.read import read_messages
+from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.rows.surroundings import read_surroundings
+from curation.imports.layouts.session import Json, Session
+from curation.imports.sources.rows import RowRefused
+
+NAME = "Agent Data Protocol trajectory"
+_SHELL = ("bash", "sh", "shell")
+# The fields of each class that the steps have. Of a web page the model reads the accessibility tree, if there is one.
+_READ = {
+    "text_observation": ("content", "source", "name"),
+    "image_observation": ("content", "source"),
+    "web_observation": ("axtree", "html", "image_observation"),
+    "message_action": ("content", "description"),
+    "code_action": ("content", "language", "description"),
+    "api_action": ("function", "kwargs", "description"),
+}
+
+
+def fits(document: Mapping[str, Any]) -> bool:
+    content = document.get("content")
+    if not isinstance(content, list) or not content:
+        return False
+    return all(isinstance(one, dict) and "class_" in one for one in content)
+
+
+def read(document: Mapping[str, Any]) -> Reading:
+    """Return the session of a row. Raises `RowRefused`."""
+    fields = Fields(document)
+    details = Fields(document.get("details") or {}, "details.")
+    messages: list[Json] = []
+    open_calls = 0
+    for index, one in enumerate(fields.take("content", "steps")):
+        message = _message(one, f"content.{index}", fields, answers=open_calls > 0)
+        open_calls += len(message.get("tool_calls", ())) - (message["role"] == "tool")
+        messages.append(message)
+    steps = read_messages(messages, "content", fields)
+    fields.take("details", "metadata")
+    tools = _tools(details)
+    around = read_surroundings(details)
+    session = Session(
+        layout=NAME,
+        steps=steps.steps,
+        agent=around.agent | ({"tool_definitions": tools} if tools else {}),
+        origin=replace(around.origin, id=str(fields.take("id", "id") or "")),
+        verdict=around.verdict,
+        usage=around.usage,
+        metadata=around.metadata | fields.rest(),
+    )
+    account = fields.account()
+    account.add(details.account())
+    return Reading([session], account)
+
+
+def _message(one: Json, path: str, fields: Fields, *, answers: bool) -> Json:
+    """Return an action or an observation as a message. What the environment shows answers an open call."""
+    kind, source = one["class_"], one.get("source", "environment")
+    if kind not in _READ or source not in ("user", "agent", "environment"):
+        raise RowRefused(f"{path} has the class {kind!r} and the source {source!r}, which are not known together"[:300])
+    for name, value in one.items():
+        if name not in _READ[kind] and name != "class_" and value is not None:
+            fields.became(f"{path}.{name}", IGNORED)
+    said = one.get("description") or ""
+    if kind == "message_action":
+        return {"role": "assistant", "content": one.get("content") or "", "reasoning_content": said}
+    if kind.endswith("_action"):
+        return {"role": "assistant", "content": said, "tool_calls": [{"function": _call(kind, one)}]}
+    role = "assistant" if source == "agent" else "tool" if source == "environment" and answers else "user"
+    shown: Json = {"role": role, "content": _shown(kind, one, path, fields)}
+    return shown | ({"name": one["name"]} if one.get("name") else {})
+
+
+def _call(kind: str, one: Json) -> Json:
+    if kind == "api_action":
+        return {"name": one.get("function"), "arguments": one.get("kwargs")}
+    language = str(one.get("language"))
+    argument = "command" if language in _SHELL else "code"
+    return {"name": f"execute_{language}", "arguments": {argument: one.get("content")}}
+
+
+def _shown(kind: str, one: Json, path: str, fields: Fields) -> Any:
+    if kind == "text_observation":
+        return one.get("content")
+    if kind == "image_observation":
+        return [_image(one)]
+    if one.get("axtree") and one.get("html"):
+        fields.became(f"{path}.html", "ignored: the accessibility tree beside it is read")
+    text, image = one.get("axtree") or one.get("html") or "", one.get("image_observation")
+    return [{"type": "text", "text": text}, _image(image)] if image else text
+
+
+def _image(one: Json) -> Json:
+    return {"type": "image_url", "image_url": {"url": one.get("content")}}
+
+
+def _tools(details: Fields) -> list[Json]:
+    """Return the tools of the details, whose values are all texts."""
+    given = details.get("tools")
+    if not isinstance(given, str):
+        return []
+    try:
+        return read_tools(orjson.loads(details.take("tools", "tools")), "details.tools")
+    except orjson.JSONDecodeError as error:
+        raise RowRefused("details.tools is no JSON") from error
