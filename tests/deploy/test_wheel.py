@@ -30,6 +30,7 @@ OF_EXTRAS = {
     "server/curation/imports/layouts/agents/agent_logs.py": ("atif_make",),
     "server/curation/imports/sources/arrow.py": ("pyarrow",),
     "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
+    "server/curation/evaluations/uplift/train_small.py": ("datasets", "peft", "tokenizers", "torch", "transformers", "trl"),
     "server/judging/learning/approval.py": ("cleanlab.", "sklearn.", "threadpoolctl"),
     "server/judging/learning/clusters.py": ("sklearn.", "threadpoolctl"),
     "server/config/telemetry.py": ("opentelemetry.", "sentry_sdk"),
