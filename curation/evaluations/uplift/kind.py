@@ -59,7 +59,7 @@ class UpliftRun(Kind[UpliftParams]):
         newest, split = export_choices(project)[:2], split_choices(project)[:1]
         why = "One of the two newest exports."
         found = {name: Preset(pk, why) for name, (pk, _) in zip(("after", "before"), newest, strict=False)}
-        return found | {"split": Preset(pk, "The newest split.") for pk, _ in split}
+        return found | ({"split": Preset(split[0][0], "The newest split.")} if split else {})
 
     def estimate(self, project: Project, params: UpliftParams) -> Estimate:
         arms = arms_of(project, params)

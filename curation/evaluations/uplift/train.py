@@ -113,7 +113,7 @@ def train(
             _kill(process)
     took = time.monotonic() - begun
     if process.returncode:
-        raise ItemFailed(f"The trainer ended with {process.returncode}: {_said(log)}")
+        raise ItemFailed(_why(process.returncode, log))
     costs = _read(output / "costs.json") if (output / "costs.json").exists() else {}
     if (output / "answers.jsonl").exists():
         return Trained(_answers(output / "answers.jsonl", prompts), None, took, costs)
@@ -127,11 +127,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _said(log: Path) -> str:
+def _why(returned: int, log: Path) -> str:
     text = log.read_text(errors="replace").strip()[-SHOWN:]
     if missing := re.search(r"ModuleNotFoundError: No module named '(\w+)", text):
         return f"{missing[1]} is not installed on this worker: pip install 'winnow-curation[train]'."
-    return text or "it said nothing"
+    return f"The trainer ended with {returned}: {text or 'it said nothing'}"
 
 
 def _read(path: Path) -> Json:

@@ -25,7 +25,7 @@ time.sleep(settings.get("wait", 0))
 if settings.get("fail") == seed:
     sys.exit("out of memory")
 if "figure" in settings:
-    (output / "figure.json").write_text(json.dumps({"value": settings["figure"] * len(rows) / 100 + seed / 1000}))
+    (output / "figure.json").write_text(json.dumps({"value": settings["figure"] * len(rows) / 100 * (1 + seed / 100)}))
     sys.exit()
 learned: dict[str, Counter[str]] = defaultdict(Counter)
 for row in rows:
