@@ -24,12 +24,12 @@ class Claim(NamedTuple):
     yields: bool
 
 
-def claim_of(form: Format, row: Row, tools: Sequence[Tool]) -> Claim | None:
+def claim_of(form: Format, row: Row, tools: Sequence[Tool], group: str) -> Claim | None:
     """Return the row's claim, or None if its format only has approved answers. Case and white space make no other
     answer, as for duplicates."""
     if form.of_groups:
-        # The same prompt of another sample is the same row.
-        return Claim(_digest(form.name.encode(), orjson.dumps(row.prompt)), b"", yields=False)
+        # Other samples of the scenario or task have the same row.
+        return Claim(_digest(form.name.encode(), group.encode()), b"", yields=False)
     if not form.pairs:
         return None
     prompt = blake2b(orjson.dumps([row.prompt, tools])).digest()

@@ -333,7 +333,7 @@ class ExportFilter:
         except orjson.JSONEncodeError:
             return SkipReason.NOT_UTF8
         identity = (row.source, row.pair, row.turn, row.rejected, row.against)
-        claim = claim_of(form, row, example.tools)
+        claim = claim_of(form, row, example.tools, example.group)
         images = row.images if form.images == "files" and "images" in content else None
         filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim, images))
         return None
