@@ -162,41 +162,40 @@ def trl(model_folder: str) -> dict[str, list[Row]]:
     return found
 
 
-def rl(model_folder: str) -> dict[str, list[Row]]:
-    """One step of TRL's GRPO on the prompts, and one of its process reward models on the labelled steps."""
+def grpo(model_folder: str) -> dict[str, list[Row]]:
+    """One step of TRL's GRPO on the prompts, and what its reward function was given."""
     from datasets import load_dataset
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForTokenClassification, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
-    from trl.experimental.prm import PRMConfig, PRMTrainer
 
-    tokenizer, config = AutoTokenizer.from_pretrained(model_folder), AutoConfig.from_pretrained(model_folder)
-    common = {"output_dir": "out", "max_steps": 1, "report_to": "none", "use_cpu": True, "bf16": False}
-    common |= {"per_device_train_batch_size": 2, "gradient_checkpointing": False, "save_strategy": "no"}
     seen: list[Row] = []
 
     def reward(completions: Any, task: Any, info: Any, **_: Any) -> list[float]:
         seen.extend({"text": name, "loss": one["scenario"]} for name, one in zip(task, info, strict=True))
         return [float(number % 2) for number, _ in enumerate(completions)]
 
-    prompts = load_dataset("json", data_files="rl-prompts.train.jsonl", split="train")
-    grpo = GRPOTrainer(
-        model=AutoModelForCausalLM.from_config(config),
-        args=GRPOConfig(**common, num_generations=2, max_completion_length=8),
-        train_dataset=prompts,
+    options = GRPOConfig(
+        output_dir="out",
+        max_steps=1,
+        num_generations=2,
+        per_device_train_batch_size=2,
+        max_completion_length=8,
+        gradient_checkpointing=False,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+    )
+    trainer = GRPOTrainer(
+        model=AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_folder)),
+        args=options,
+        train_dataset=load_dataset("json", data_files="rl-prompts.train.jsonl", split="train"),
         reward_funcs=reward,
-        processing_class=tokenizer,
+        processing_class=AutoTokenizer.from_pretrained(model_folder),
     )
-    grpo.train()
-    steps = load_dataset("json", data_files="stepwise.train.jsonl", split="train")
-    prm = PRMTrainer(
-        model=AutoModelForTokenClassification.from_config(config),
-        args=PRMConfig(**common),
-        train_dataset=steps.select_columns(["prompt", "completions", "labels"]),
-        processing_class=tokenizer,
-    )
-    prm.train()
-    assert grpo.state.global_step == prm.state.global_step == 1
-    return {"rl-prompts": seen, "stepwise": [{"text": row["prompt"], "loss": ""} for row in steps]}
+    trainer.train()
+    assert trainer.state.global_step == 1
+    return {"rl-prompts": seen}
 
 
 READERS: dict[str, Callable[[str], dict[str, list[Row]]]] = {
@@ -204,7 +203,7 @@ READERS: dict[str, Callable[[str], dict[str, list[Row]]]] = {
     "axolotl": axolotl,
     "verl": verl,
     "trl": trl,
-    "rl": rl,
+    "grpo": grpo,
 }
 
 if __name__ == "__main__":

@@ -187,12 +187,11 @@ def test_sessions_with_tools_train_on_what_was_approved_alone(
     assert not any(text in loss for text in ("cat a.csv", "rm b", "pwd", "Gone.", "A rejected answer."))
 
 
-def test_one_step_of_grpo_and_of_a_process_reward_model(tmp_path: Path, tokenizer: Path) -> None:
+def test_one_step_of_grpo_on_the_prompts(tmp_path: Path, tokenizer: Path) -> None:
     project, user = make_project(), make_user()
     scenario = make_scenario(project, "greet")
-    kept = make_kept(project, scenario, by=user, labels={"1": "correct", "2": "wrong"})
+    make_kept(project, scenario, by=user)
     make_trajectory(project, scenario, sample_index=1, outcome=Outcome.NO_TERMINAL, terminal="")
-    export = run_export(project, {"formats": ["rl-prompts", "stepwise"], "filter": {"status": "approved"}})
-    found = read("rl", export, tmp_path / "export", tokenizer)
-    assert kept.scenario is not None and {row["loss"] for row in found["rl-prompts"]} == {"greet"}
-    assert len(found["stepwise"]) == 1
+    export = run_export(project, {"formats": ["rl-prompts"], "filter": {"status": "approved"}})
+    found = read("grpo", export, tmp_path / "export", tokenizer)
+    assert {row["loss"] for row in found["rl-prompts"]} == {"greet"}
