@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -35,7 +35,7 @@ class UpliftParams(BaseModel):
         "small",
         description="small: TRL on the worker, with the extra `train`. command: the server's TRAIN_COMMAND.",
     )
-    settings: dict[str, Any] = Field({}, description="For the trainer, such as `steps = 250`.")
+    settings: dict[str, str] = Field({}, description="For the trainer, such as `steps = 250`.")
     metric: Metric = Field("exact", description="The share of right answers that decides, chosen beforehand.")
     family: str = Field("aws", max_length=60, description="What the rows are about: the commands of which tool.")
     max_hours: Annotated[float, Field(gt=0, le=240)] = Field(6.0, description="Most hours of one training.")

@@ -4,6 +4,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import orjson
+
 from curation.evaluations.families import family_of
 from curation.evaluations.models import Evaluation
 from curation.evaluations.screen.stage import AnsweredRow, Outcome, save_answers
@@ -39,7 +41,7 @@ class TrainStage(StageOf[UpliftParams]):
                 rows=folder / "rows.jsonl",
                 prompts={pk: row.text.messages for pk, row in rows.items()},
                 seed=item.data["seed"],
-                given=self._params.settings,
+                given={name: _value(text) for name, text in self._params.settings.items()},
                 seconds=self._params.max_hours * 3600,
                 checkpoint=context.checkpoint,
             )
@@ -54,6 +56,14 @@ class TrainStage(StageOf[UpliftParams]):
             return {"seconds": round(trained.seconds, 1), "costs": trained.costs, "figure": trained.figure}
 
         return write
+
+
+def _value(text: str) -> object:
+    """Return a setting as JSON reads it, such as a number, or else its text."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 def _outcome(text: str) -> Outcome:

@@ -106,7 +106,7 @@ def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
 
 def test_an_answer_that_is_missing_fails_the_training() -> None:
     project = make_project()
-    ended = run(project, experiment(project, settings={"short": True}, equal_rows=False, seeds=2))
+    ended = run(project, experiment(project, settings={"short": 1}, equal_rows=False, seeds=2))
     reasons = set(ended.items.values_list("reason", flat=True))
     assert ended.state == "failed" and reasons == {"The trainer answered 59 of 60 prompts."}
 
