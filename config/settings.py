@@ -327,6 +327,8 @@ WATCH_FOLDER = env.watched_folder("WATCH_FOLDER")
 HARBOR_COMMAND = env.text("HARBOR_COMMAND", "")
 HARBOR_PROVIDERS = env.harbor_providers("HARBOR_PROVIDERS", "docker")
 HARBOR_FOLDER = Path(env.text("HARBOR_FOLDER", str(WINNOW_DATA / "harbor")))
+# The trainer of uplift experiments, which only the operator names.
+TRAIN_COMMAND = env.text("TRAIN_COMMAND", "")
 MAX_LINE_BYTES = env.number("MAX_LINE_MB", 16, low=1, high=1024) * 1024 * 1024
 MAX_UNPACKED_BYTES = env.number("MAX_UNPACKED_MB", 20_480, low=1, high=10_000_000) * 1024 * 1024
 MAX_UNPACK_RATIO = env.number("MAX_UNPACK_RATIO", 200, low=2, high=100_000)

@@ -23,6 +23,7 @@ BUILD = (
     "requirements/predict.in",
     "requirements/s3.in",
     "requirements/telemetry.in",
+    "requirements/train.in",
 )
 
 

@@ -14,6 +14,7 @@ class EvaluationsConfig(AppConfig):
         from curation.evaluations.splits import held_out  # noqa: F401 - registers splits as held-out sets
         from curation.evaluations.splits.export_kind import SplitRun
         from curation.evaluations.splits.import_rows import EvalRowKind
+        from curation.evaluations.uplift.kind import UpliftRun
         from curation.imports.row_kinds import register as register_import
         from curation.projects.instructions.texts import register as register_instructions
         from curation.runs.kinds import register
@@ -32,4 +33,4 @@ class EvaluationsConfig(AppConfig):
             placeholders=placeholders,
         )
         register_import(EvalRowKind())
-        register(EvaluateRun(), SplitRun(), ContaminationRun())
+        register(EvaluateRun(), SplitRun(), ContaminationRun(), UpliftRun())

@@ -39,6 +39,8 @@ def leaderboard(
     if split is None:
         return Leaderboard(None, [])
     entries = EvaluatedModel.objects.filter(evaluation__split=split).exclude(figures={})
+    # Models of an uplift experiment were made to compare data, not to be used.
+    entries = entries.exclude(evaluation__run__kind="uplift")
     entries = entries.filter(evaluation__run__archived_at=None, evaluation__run__deleting_at=None)
     entries = without_pending(access, entries, "evaluation__episodes__trajectory__sample")
     kinds = tuple(one for one in EvaluationKind if entries.filter(evaluation__kind=one).exists())

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from curation.evaluations.families import family_of
 from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
@@ -17,6 +18,7 @@ from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
 
 CUT = frozenset({"length", "max_tokens"})
 MAX_ERROR = 2000
+TOGETHER = 500
 # A row that times out has failed: a second try would measure something else than the timeout of the launch.
 SCREEN_TIMEOUTS = 1
 FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
@@ -42,6 +44,17 @@ class Outcome:
     completion: Completion | None
     latency_ms: int
     error: str = ""
+
+
+class AnsweredRow(NamedTuple):
+    """A model's answer to a row of a split, and what it is scored by."""
+
+    evaluation_id: int
+    by_id: int
+    row_id: int
+    expected: str
+    family: CommandFamily
+    outcome: Outcome
 
 
 class ScreenStage(StageOf[EvaluateParams]):
@@ -127,40 +140,56 @@ def _last_call(item: Item, job: ScreenJob, reason: str) -> Outcome:
 
 
 def _save_answer(job: ScreenJob, outcome: Outcome) -> Write:
-    """The write of one answer; it replaces an earlier one of the same model to the same row."""
-    completion = outcome.completion
-    text = storable(completion.text) if completion else ""
-    score: CommandScore = score_command(text, job.expected, job.family) if completion else FAILED
-    cut = completion is not None and completion.finish_reason.lower() in CUT
-    thinking, error = storable(completion.thinking) if completion else "", storable(outcome.error)
-    extracted = score.extracted if score.xtr else ""
+    """The write of one answer."""
+    row = AnsweredRow(job.evaluation_id, job.by_id, job.row_id, job.expected, job.family, outcome)
 
     def write() -> Json:
-        row = ScreenedAnswer(
-            evaluation_id=job.evaluation_id,
-            by_id=job.by_id,
-            row_id=job.row_id,
-            call_id=outcome.call_id,
-            mark=score.mark,
-            cut=cut,
-            failed=completion is None,
-            latency_ms=outcome.latency_ms,
-            length=len(text),
-            **{name: getattr(score, name) for name in FLAGS},
-        )
-        ScreenedAnswer.objects.bulk_create(
-            [row], update_conflicts=True, unique_fields=["by", "row"], update_fields=["evaluation", *FIGURES]
-        )
-        ScreenedAnswerText.objects.bulk_create(
-            [
-                ScreenedAnswerText(
-                    screened=row, completion=text, extracted=extracted, thinking=thinking, error=error[:MAX_ERROR]
-                )
-            ],
-            update_conflicts=True,
-            unique_fields=["screened"],
-            update_fields=["completion", "extracted", "thinking", "error"],
-        )
-        return {"mark": score.mark, "error": error[:200]} if error else {"mark": score.mark}
+        (mark,) = save_answers([row])
+        return {"mark": mark, "error": storable(outcome.error)[:200]} if outcome.error else {"mark": mark}
 
     return write
+
+
+def save_answers(answered: Sequence[AnsweredRow]) -> list[str]:
+    """Score and store answers, and return their marks. They replace earlier ones of the same model to the same row."""
+    made = [_scored(one) for one in answered]
+    ScreenedAnswer.objects.bulk_create(
+        [text.screened for text in made],
+        update_conflicts=True,
+        unique_fields=["by", "row"],
+        update_fields=["evaluation", *FIGURES],
+        batch_size=TOGETHER,
+    )
+    ScreenedAnswerText.objects.bulk_create(
+        made,
+        update_conflicts=True,
+        unique_fields=["screened"],
+        update_fields=["completion", "extracted", "thinking", "error"],
+        batch_size=TOGETHER,
+    )
+    return [text.screened.mark for text in made]
+
+
+def _scored(answered: AnsweredRow) -> ScreenedAnswerText:
+    outcome, completion = answered.outcome, answered.outcome.completion
+    text = storable(completion.text) if completion else ""
+    score: CommandScore = score_command(text, answered.expected, answered.family) if completion else FAILED
+    row = ScreenedAnswer(
+        evaluation_id=answered.evaluation_id,
+        by_id=answered.by_id,
+        row_id=answered.row_id,
+        call_id=outcome.call_id,
+        mark=score.mark,
+        cut=completion is not None and completion.finish_reason.lower() in CUT,
+        failed=completion is None,
+        latency_ms=outcome.latency_ms,
+        length=len(text),
+        **{name: getattr(score, name) for name in FLAGS},
+    )
+    return ScreenedAnswerText(
+        screened=row,
+        completion=text,
+        extracted=score.extracted if score.xtr else "",
+        thinking=storable(completion.thinking) if completion else "",
+        error=storable(outcome.error)[:MAX_ERROR],
+    )

@@ -55,6 +55,17 @@ class Preference(NamedTuple):
     against: str = ""
 
 
+class Solved(NamedTuple):
+    """How many of the `rollouts` of a scenario or task solved it."""
+
+    right: int
+    rollouts: int
+
+    @property
+    def rate(self) -> float:
+        return self.right / self.rollouts
+
+
 class Example(NamedTuple):
     """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
     message has more than role and content, and that there are no tools.
@@ -62,7 +73,7 @@ class Example(NamedTuple):
     Of a rejected sample `conversation` has what a model avoids. `labels` say, by the index of a message, how right its
     step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is the ATIF
     document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a `reward` if one
-    is known.
+    is known. `scenario` is the name of its scenario, and `solved` the difficulty of the group, if a format needs it.
     """
 
     conversation: Approved
@@ -74,6 +85,8 @@ class Example(NamedTuple):
     document: Mapping[str, object] | None = None
     group: str = ""
     reward: float | None = None
+    scenario: str = ""
+    solved: Solved | None = None
 
 
 class Row(NamedTuple):
@@ -111,7 +124,7 @@ class DataFile(NamedTuple):
 class Format:
     """A data file format. `pairs` says whether it needs the other answers, `labelled` whether rejected samples are rows
     of it too, `documents` whether it needs the ATIF documents of trajectories, `chat` whether a chat template renders
-    its rows.
+    its rows, `of_groups` whether a scenario or task has one row, with its difficulty.
 
     `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns` if
     none of them has tools, tool calls or reasoning. `images` says where those of a row are: its messages have the data
@@ -131,6 +144,7 @@ class Format:
     chat: bool = True
     labelled: bool = False
     documents: bool = False
+    of_groups: bool = False
     images: Literal["inline", "files", ""] = ""
 
 

@@ -34,6 +34,7 @@ LONGEST_TEMPLATE = 100_000
 SPLITS = ("train", "val", "test", "reserve")
 _APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
+Rate = Annotated[float, Field(ge=0.0, le=1.0)]
 HeldOutName = Annotated[str, Field(pattern=r"^(split/\d{1,18}|export/\d{1,18}/[a-z][a-z0-9_]{0,19})$")]
 
 
@@ -56,6 +57,8 @@ class Recipe(BaseModel):
       over the rejected ones to its prompt). With it, a filter for approved samples takes rejected ones as well.
     - `step_labels`: what labels the steps of `stepwise` rows: `people`, or `values`, the share of rollouts that a probe
       found to be solved after the step, where no person labelled it.
+    - `solve_rate`: the difficulty of `rl-prompts` rows: the lowest and the highest share of rollouts that solve them.
+      Those that all or none solve are left out in any case: equal rewards teach nothing.
     - `guarantees`: `leave_out` takes no samples that are approved under a guarantee, at which nobody looked.
     - `max_tokens`: longer rows are skipped, by the estimate of 4 characters a token.
     - `chat_template`: rows are tried against it: the name of a reference template, the text of a Jinja file, or
@@ -83,6 +86,7 @@ class Recipe(BaseModel):
     metadata: bool = False
     sources: Annotated[list[Source], Field(min_length=1)] = ["duels", "scenarios", "decisions"]
     step_labels: Literal["people", "values"] = "people"
+    solve_rate: tuple[Rate, Rate] = (0.0, 1.0)
     guarantees: Literal["include", "leave_out"] = "include"
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: Literal["drop", "keep"] = "drop"
@@ -131,6 +135,13 @@ class Recipe(BaseModel):
         # In a fixed order, so that equal shares are stored alike.
         names = [*(name for name in SPLITS if name in splits), *sorted(set(splits).difference(SPLITS))]
         return {name: splits[name] for name in names} or {"train": 1.0}
+
+    @field_validator("solve_rate")
+    @classmethod
+    def low_then_high(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+        if bounds[0] > bounds[1]:
+            raise ValueError("the lowest share comes first")
+        return bounds
 
     @field_validator("sources")
     @classmethod

@@ -16,6 +16,7 @@ class Claim(NamedTuple):
 
     A preference is the opposite of the one with its sides swapped; an answer to avoid is the opposite of one to learn.
     A row with `yields` is left out if another row claims the opposite; an approved answer is kept all the same.
+    The prompt of a group has no opposite.
     """
 
     says: bytes
@@ -23,9 +24,12 @@ class Claim(NamedTuple):
     yields: bool
 
 
-def claim_of(form: Format, row: Row, tools: Sequence[Tool]) -> Claim | None:
+def claim_of(form: Format, row: Row, tools: Sequence[Tool], group: str) -> Claim | None:
     """Return the row's claim, or None if its format only has approved answers. Case and white space make no other
     answer, as for duplicates."""
+    if form.of_groups:
+        # Other samples of the scenario or task have the same row.
+        return Claim(_digest(form.name.encode(), group.encode()), b"", yields=False)
     if not form.pairs:
         return None
     prompt = blake2b(orjson.dumps([row.prompt, tools])).digest()

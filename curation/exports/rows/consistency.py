@@ -15,8 +15,8 @@ class Consistency:
 
     def __init__(self) -> None:
         self._claims: set[bytes] = set()
-        # Answers to be avoided that left: an answer may have lost to several approved ones of its prompt, and would be
-        # in the files once for each, in any split.
+        # Prompts of groups, and answers to be avoided, that left: an answer may have lost to several approved ones of
+        # its prompt, and would be in the files once for each, in any split.
         self._avoided: set[tuple[str, bytes]] = set()
         self.with_images: set[str] = set()
         self._without_images: set[str] = set()
@@ -71,10 +71,10 @@ class Consistency:
     def _reason(self, line: Line, claim: Claim) -> SkipReason | None:
         if self._is_contradicted(claim):
             return SkipReason.CONTRADICTED
-        if not line.rejected:
+        if not line.rejected and claim.opposite:
             return None
         avoided = (line.format, claim.says)
         if avoided in self._avoided:
-            return SkipReason.REPEATED
+            return SkipReason.REPEATED if claim.opposite else SkipReason.SAME_PROMPT
         self._avoided.add(avoided)
         return None

@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
-from curation.exports.formats.row import Columns, Example, Format, Row
+from curation.exports.formats.row import Columns, Example, Format, Row, Solved
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.claims import Claim, claim_of
+from curation.exports.rows.difficulty import solve_rates
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
@@ -132,6 +133,7 @@ class ExportFilter:
         self._pairs, self._scan = recipe.has_pairs(), project.settings.scan
         self._formats = [FORMATS[name] for name in recipe.formats]
         self._labelled = recipe.has_labels()
+        self._of_groups = any(form.of_groups for form in self._formats)
         self._documents = any(form.documents for form in self._formats)
         self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
         # The answers of the moment when the export was launched, so that a second attempt writes the same rows.
@@ -157,7 +159,7 @@ class ExportFilter:
         reasons = [self._reason(sample) for sample in chunk]
         read = (None, SkipReason.DUPLICATE) if self._pairs else (None,)
         accepted = [sample for sample, reason in zip(chunk, reasons, strict=True) if reason in read]
-        data = _ChunkData(accepted, self._recipe, self._export, self._scan)
+        data = _ChunkData(accepted, self._recipe, self._export, self._scan, self._project)
         if self._recipe.has_rivals():
             data.answers = self._rejected_answers(accepted)
         if self._labels is not None:
@@ -261,6 +263,8 @@ class ExportFilter:
         values = data.values.get(sample.sample_id, NO_VALUES)
         example = session_example(session, rivals, self._recipe, rejected=sample.is_rejected, values=values)
         example = example._replace(group=rollout.conversation, reward=rollout.known_reward)
+        if self._of_groups:
+            example = example._replace(scenario=sample.instance_id, solved=self._solved(data, rollout))
         if self._documents and not sample.is_rejected:
             example = example._replace(document=_document(rollout, self._project))
         if rivals or example.document is not None or approval.scan_rules != rule_set_version():
@@ -272,6 +276,12 @@ class ExportFilter:
                 data.found_clean(approval, None, None)
         self._add_rows(filtered, data, example, data.reviewed.reviewers(sample.sample_id), rollout.conversation)
         return None
+
+    def _solved(self, data: "_ChunkData", rollout: Rollout) -> Solved | None:
+        """Return the difficulty of the rollout's group, if its rewards differ and the recipe takes it."""
+        found = data.solved.get(rollout.conversation)
+        low, high = self._recipe.solve_rate
+        return found if found and 0 < found.right < found.rollouts and low <= found.rate <= high else None
 
     def _target(
         self, filtered: FilteredSample, data: "_ChunkData", reviewers: Sequence[str], conversation: str
@@ -329,7 +339,7 @@ class ExportFilter:
         except orjson.JSONEncodeError:
             return SkipReason.NOT_UTF8
         identity = (row.source, row.pair, row.turn, row.rejected, row.against)
-        claim = claim_of(form, row, example.tools)
+        claim = claim_of(form, row, example.tools, example.group)
         images = row.images if form.images == "files" and "images" in content else None
         filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim, images))
         return None
@@ -361,7 +371,9 @@ def _document(rollout: Rollout, project_id: int) -> dict[str, object]:
 class _ChunkData:
     """The data of the accepted samples of a chunk. Texts are read while the samples pass, in their order."""
 
-    def __init__(self, samples: Sequence[FrozenSample], recipe: Recipe, export: Export | None, scan: Scan) -> None:
+    def __init__(
+        self, samples: Sequence[FrozenSample], recipe: Recipe, export: Export | None, scan: Scan, project: int
+    ) -> None:
         self._scan, self._cleared = scan, clearances_of([sample.sample_id for sample in samples])
         self._clean: list[Decision] = []
         turns = [sample.sample_id for sample in samples if sample.kind != _TRAJECTORY]
@@ -380,6 +392,10 @@ class _ChunkData:
         self.values: Mapping[int, Mapping[int, float]] = {}
         if recipe.step_labels == "values":
             self.values = step_rates(trajectories, before=timezone.now() if export is None else export.created_at)
+        self.solved: Mapping[str, Solved] = {}
+        if trajectories and any(FORMATS[name].of_groups for name in recipe.formats):
+            until = timezone.now() if export is None else export.created_at
+            self.solved = solve_rates(project, trajectories, before=until)
         self.labels: Given = {}
         ids = [sample.sample_id for sample in samples] if recipe.metadata else []
         axes = Sample.objects.filter(pk__in=IdList(ids)).values_list("pk", "axes")

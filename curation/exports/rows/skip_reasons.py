@@ -56,6 +56,12 @@ class SkipReason(models.TextChoices):
     NO_OPPONENT = "no_opponent", "The answer has no other answer to be preferred to."
     NO_STEP_LABELS = "no_step_labels", "The sample is no session with a labelled step."
     NO_REWARD = "no_reward", "The sample is no session with a reward."
+    NO_SOLVE_RATE = (
+        "no_solve_rate",
+        "No rollout of the scenario or task is known, all or none of them solve it, or their share is outside the"
+        " recipe's bounds.",
+    )
+    SAME_PROMPT = "same_prompt", "The prompt of the scenario or task is exported once, with another sample."
     NO_SESSION = "no_session", "The sample is a turn, and the format has whole sessions."
     NO_PAIR = "no_pair", "No pair prefers the trajectory to another of its scenario or task."
     NO_NEGATIVE = "no_negative", "The machine ended the other side of a pair, or nobody knows whether it failed."

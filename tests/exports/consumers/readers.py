@@ -162,11 +162,48 @@ def trl(model_folder: str) -> dict[str, list[Row]]:
     return found
 
 
+def grpo(model_folder: str) -> dict[str, list[Row]]:
+    """One step of TRL's GRPO on the prompts, and what its reward function was given."""
+    from datasets import load_dataset
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig, GRPOTrainer
+
+    seen: list[Row] = []
+
+    def reward(completions: Any, task: Any, info: Any, **_: Any) -> list[float]:
+        seen.extend({"text": name, "loss": one["scenario"]} for name, one in zip(task, info, strict=True))
+        return [float(number % 2) for number, _ in enumerate(completions)]
+
+    options = GRPOConfig(
+        output_dir="out",
+        max_steps=1,
+        num_generations=2,
+        per_device_train_batch_size=2,
+        max_completion_length=8,
+        gradient_checkpointing=False,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+    )
+    trainer = GRPOTrainer(
+        model=AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_folder)),
+        args=options,
+        train_dataset=load_dataset("json", data_files="rl-prompts.train.jsonl", split="train"),
+        reward_funcs=reward,
+        processing_class=AutoTokenizer.from_pretrained(model_folder),
+    )
+    trainer.train()
+    assert trainer.state.global_step == 1
+    return {"rl-prompts": seen}
+
+
 READERS: dict[str, Callable[[str], dict[str, list[Row]]]] = {
     "llamafactory": llamafactory,
     "axolotl": axolotl,
     "verl": verl,
     "trl": trl,
+    "grpo": grpo,
 }
 
 if __name__ == "__main__":

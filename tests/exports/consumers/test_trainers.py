@@ -185,3 +185,13 @@ def test_sessions_with_tools_train_on_what_was_approved_alone(
     loss = trained(next(iter(found.values())))
     assert all(f'"{command}"' in loss for command in LEARNED) and "One row." in loss and CHALLENGER in loss
     assert not any(text in loss for text in ("cat a.csv", "rm b", "pwd", "Gone.", "A rejected answer."))
+
+
+def test_one_step_of_grpo_on_the_prompts(tmp_path: Path, tokenizer: Path) -> None:
+    project, user = make_project(), make_user()
+    scenario = make_scenario(project, "greet")
+    make_kept(project, scenario, by=user)
+    make_trajectory(project, scenario, sample_index=1, outcome=Outcome.NO_TERMINAL, terminal="")
+    export = run_export(project, {"formats": ["rl-prompts"], "filter": {"status": "approved"}})
+    found = read("grpo", export, tmp_path / "export", tokenizer)
+    assert {row["loss"] for row in found["rl-prompts"]} == {"greet"}

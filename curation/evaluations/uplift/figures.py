@@ -1,0 +1,172 @@
+"""What curation bought: the models of each arm, and the difference of two arms over seeds and rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from curation.evaluations.compare.compare import INCOMPLETE
+from curation.evaluations.models import EvaluatedModel, Evaluation, ScreenedAnswer
+from curation.evaluations.screen.pages import COLUMN_WORDS
+from curation.evaluations.uplift.params import Arm, UpliftParams
+from curation.runs.models import Item, ItemState
+from curation.web.text.figures import counted, percent
+from judging.statistics.paired import Said
+from judging.statistics.seeds import difference_over_seeds
+from judging.statistics.sign_flip import holm
+
+Floats = NDArray[np.float64]
+WORDS = {**dict(COLUMN_WORDS), "exact": "exact match", "service_and_op": "service and operation"}
+
+
+class ArmFigures(BaseModel):
+    """The models of an arm. `values` are their shares of right answers by seed, `mean` that of all. `seconds` are those
+    of all trainings with their answers, `tokens` and `cost` what the trainer says they used, None if it does not."""
+
+    name: str
+    rows: int
+    values: dict[int, float]
+    mean: float | None
+    seconds: float
+    tokens: int | None
+    cost: float | None
+    device: str = ""
+
+    @property
+    def mean_text(self) -> str:
+        return "–" if self.mean is None else percent(self.mean, 1)
+
+    @property
+    def values_text(self) -> str:
+        return " · ".join(percent(value, 1) for value in self.values.values()) or "–"
+
+
+class Gain(BaseModel):
+    """The change of the metric from the arm `before` to `after`, as a share, over the `seeds` that both have. `p` and
+    `equivalence` are corrected for the number of gains. `said` is the verdict, `incomplete` with trainings missing."""
+
+    before: str
+    after: str
+    seeds: int
+    rows: int
+    delta: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float = 1.0
+    equivalence: float = 1.0
+    said: str = INCOMPLETE
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.after} against {self.before}: {self.points}"
+
+    @property
+    def points(self) -> str:
+        if self.delta is None or self.low is None or self.high is None:
+            return "too few trainings have ended"
+        return f"{100 * self.delta:+.1f} points ({100 * self.low:+.1f} to {100 * self.high:+.1f})"
+
+    @property
+    def tone(self) -> str:
+        if not self.said.startswith(("likely", "clearly")):
+            return "muted"
+        return "good" if (self.delta or 0) > 0 else "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Uplift:
+    arms: list[ArmFigures]
+    gains: list[Gain]
+
+
+def uplift_of(evaluation: Evaluation, params: UpliftParams, arms: Sequence[Arm]) -> Uplift:
+    """Return the figures of the trainings that have ended."""
+    ended = list(Item.objects.filter(run=evaluation.run, stage="train", state=ItemState.DONE).order_by("id"))
+    answers, tasks = _answers(evaluation, params.metric)
+    found: dict[str, dict[int, Floats]] = {arm.name: {} for arm in arms}
+    for item in ended:
+        figure = item.result.get("figure")
+        values = answers.get(item.data["place"]) if figure is None else np.array([figure])
+        if values is not None:
+            found[item.data["arm"]][item.data["seed"]] = values
+    figures = [_arm(arm, found[arm.name], [item for item in ended if item.data["arm"] == arm.name]) for arm in arms]
+    before, after, *cut = arms
+    pairs = [(before, after), *((one, after) if one.files == before.files else (before, one) for one in cut)]
+    gains = [_gain(one, other, found, tasks, params, evaluation) for one, other in pairs]
+    margin = evaluation.project.settings.evaluation.equivalent_within
+    corrected = zip(gains, holm([one.p for one in gains]), holm([one.equivalence for one in gains]), strict=True)
+    for gain, p, equal in corrected:
+        gain.p, gain.equivalence = p, equal
+        if gain.seeds == params.seeds:
+            gain.said = Said.at(p, equal).within(f"{100 * margin:g} points")
+    return Uplift(figures, gains)
+
+
+def _answers(evaluation: Evaluation, metric: str) -> tuple[dict[int, Floats], list[str]]:
+    """The right answers of each model by its place, in the order of the rows, and the tasks of the rows."""
+    rows = [] if evaluation.split is None else list(evaluation.split.rows.order_by("number", "turn"))
+    places = {row.pk: place for place, row in enumerate(rows)}
+    models = dict(EvaluatedModel.objects.filter(evaluation=evaluation).values_list("pk", "place"))
+    found: dict[int, Floats] = {}
+    for by, row, right in ScreenedAnswer.objects.filter(evaluation=evaluation).values_list("by", "row", metric):
+        found.setdefault(models[by], np.zeros(len(rows)))[places[row]] = right
+    return found, [row.task for row in rows]
+
+
+def _arm(arm: Arm, found: Mapping[int, Floats], items: Sequence[Item]) -> ArmFigures:
+    values = {seed: round(float(one.mean()), 4) for seed, one in sorted(found.items())}
+    costs = [item.result.get("costs") or {} for item in items]
+    return ArmFigures(
+        name=arm.name,
+        rows=arm.size,
+        values=values,
+        mean=round(float(np.mean(list(values.values()))), 4) if values else None,
+        seconds=round(sum(item.result.get("seconds", 0.0) for item in items), 1),
+        tokens=_total([one.get("tokens") for one in costs], int),
+        cost=_total([one.get("cost") for one in costs], float),
+        device=", ".join(sorted({str(one["device"]) for one in costs if "device" in one})),
+    )
+
+
+def _total(given: Sequence[object], of: type) -> int | float | None:
+    """The sum, or None if one of them is unknown."""
+    known = [one for one in given if isinstance(one, int | float) and not isinstance(one, bool)]
+    return of(sum(known)) if known and len(known) == len(given) else None
+
+
+def _gain(
+    before: Arm,
+    after: Arm,
+    found: Mapping[str, Mapping[int, Floats]],
+    tasks: Sequence[str],
+    params: UpliftParams,
+    evaluation: Evaluation,
+) -> Gain:
+    """The gain over the seeds of which both arms have results of one kind; each row, or the figure, is a column."""
+    one, other = found[before.name], found[after.name]
+    seeds = sorted(seed for seed in one.keys() & other.keys() if one[seed].shape == other[seed].shape)
+    gain = Gain(before=before.name, after=after.name, seeds=len(seeds), rows=0)
+    if len(seeds) < 2 or len({one[seed].shape for seed in seeds}) > 1:
+        return gain
+    differences = np.array([other[seed] - one[seed] for seed in seeds])
+    rows = differences.shape[1]
+    margin = evaluation.project.settings.evaluation.equivalent_within
+    known = difference_over_seeds(differences, tasks if rows == len(tasks) else [""], margin=margin)
+    gain.rows, gain.delta, gain.p, gain.equivalence = rows, round(known.delta, 4), known.p, known.equivalence
+    gain.low, gain.high = round(known.interval.low, 4), round(known.interval.high, 4)
+    return gain
+
+
+def conclusion(gain: Gain, metric: str) -> str:
+    """The answer to the question of the run, in one sentence."""
+    words, over = WORDS[metric], f"over {counted(gain.seeds, 'seed')}"
+    if gain.said == INCOMPLETE:
+        return f"Not known, because trainings are missing: {gain.sentence}."
+    if gain.said == Said.NOT_KNOWN.value:
+        return f"Not known whether {words} changes: {gain.sentence}, {over}."
+    if gain.tone == "muted":
+        return f"No difference in {words} that matters: {gain.sentence}, {gain.said}, {over}."
+    sure, did = gain.said.split()[0], "gains" if (gain.delta or 0) > 0 else "loses"
+    return f"Training on {gain.after} {sure} {did} {words} against {gain.before}: {gain.points}, {over}."

@@ -1,0 +1,116 @@
+"""The run kind `uplift`: small models are trained on two exports and answer the same split."""
+
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+from django.urls import reverse
+
+from curation.evaluations.families import family_as_json, family_named
+from curation.evaluations.models import EvaluatedModel, Evaluation, Split
+from curation.evaluations.screen.figures import overall, save_figures
+from curation.evaluations.splits.forms import split_choices
+from curation.evaluations.uplift.figures import WORDS, ArmFigures, Gain, conclusion, uplift_of
+from curation.evaluations.uplift.params import UpliftParams, arms_of, trainings
+from curation.evaluations.uplift.stage import TrainStage
+from curation.exports.models import export_choices
+from curation.projects.models import Project
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
+from curation.runs.models import Run
+from curation.web.ids import find, find_param
+from curation.web.problems import Invalid
+from curation.web.refusals import all_checks
+from curation.web.text.figures import counted
+
+
+class UpliftRun(Kind[UpliftParams]):
+    name = "uplift"
+    title = "Uplift: what curation bought"
+    pipeline = Pipeline.EVALUATION
+    summary = "Trains small models on two exports, by several seeds, and compares their answers to a split."
+    params = UpliftParams
+    feeds_others = False
+    section_template = "evaluations/uplift/_run_section.html"
+    needs = "Two exports and a split of held-out rows."
+
+    def stages(self, params: UpliftParams) -> Sequence[Stage]:
+        return [TrainStage(params)]
+
+    def check(self, project: Project, params: UpliftParams) -> None:
+        with all_checks() as check:
+            with check():
+                arms_of(project, params)
+            with check():
+                if not find_param(Split.objects.of(project), params.split, "split", "params.split").rows_count:
+                    raise Invalid.at("params.split", "The split has no rows yet. Wait until its import has ended.")
+            with check():
+                if family_named(project, params.family).rule == "action":
+                    raise Invalid.at("params.family", f"The family {params.family!r} has no commands.")
+            with check():
+                if params.trainer == "command" and not settings.TRAIN_COMMAND:
+                    reason = "This server has no trainer of its own: its operator has not set TRAIN_COMMAND."
+                    raise Invalid.at("params.trainer", reason, code="trainer_missing")
+
+    def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
+        exports = export_choices(project)
+        return {"before": exports, "after": exports, "split": split_choices(project)}
+
+    def presets(self, project: Project) -> Mapping[str, Preset]:
+        """The two newest exports, and the newest split."""
+        newest, split = export_choices(project)[:2], split_choices(project)[:1]
+        why = "One of the two newest exports."
+        found = {name: Preset(pk, why) for name, (pk, _) in zip(("after", "before"), newest, strict=False)}
+        return found | ({"split": Preset(split[0][0], "The newest split.")} if split else {})
+
+    def estimate(self, project: Project, params: UpliftParams) -> Estimate:
+        arms = arms_of(project, params)
+        rows = " and ".join(f"{arm.size:,}" for arm in arms)
+        trained = f"{counted(params.seeds, 'training')} each on {rows} rows, one after another on a worker."
+        return Estimate(
+            items=params.seeds * len(arms),
+            notes=(trained, "No model is called. How long a training takes is known when the first has ended."),
+        )
+
+    def begin(self, run: Run, params: UpliftParams) -> Json:
+        """Create the evaluation and a model for each training, so that every answer can be read as those of others."""
+        evaluation = Evaluation.objects.create(
+            project=run.project,
+            run=run,
+            split=find(Split.objects.of(run.project), params.split, "split"),
+            family=family_as_json(family_named(run.project, params.family)),
+            params=run.params,
+        )
+        EvaluatedModel.objects.bulk_create(
+            EvaluatedModel(evaluation=evaluation, place=place, name=f"{arm.name}, seed {seed}", model=params.trainer)
+            for place, arm, seed in trainings(params, arms_of(run.project, params))
+        )
+        return {"evaluation": str(evaluation.pk), "split": params.split}
+
+    def finish(self, run: Run, params: UpliftParams) -> Json:
+        evaluation = Evaluation.objects.select_related("project", "split").get(run=run)
+        save_figures(evaluation, overall(evaluation))
+        found = uplift_of(evaluation, params, arms_of(run.project, params))
+        arms, gains = ([one.model_dump(mode="json") for one in rows] for rows in (found.arms, found.gains))
+        return {"metric": params.metric, "arms": arms, "gains": gains}
+
+    def conclude(self, run: Run) -> str:
+        gains = run.result.get("gains")
+        return conclusion(Gain.model_validate(gains[0]), run.result["metric"]) if gains else ""
+
+    def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
+        slug, split = run.project.slug, run.params["split"]
+        check = f"{reverse('run-new', args=[slug])}?kind=contamination&split={split}&export={run.params['after']}"
+        page = reverse("evaluation-page", args=[slug, run.result["evaluation"]])
+        return [("Read the answers", page), ("Check for contamination", check)]
+
+    def section(self, run: Run) -> Mapping[str, object]:
+        if "gains" not in run.result:
+            return {}
+        gains = [Gain.model_validate(one) for one in run.result["gains"]]
+        params = self.read(run)
+        return {
+            "arms": [ArmFigures.model_validate(one) for one in run.result["arms"]],
+            "gains": gains,
+            "conclusion": conclusion(gains[0], params.metric),
+            "metric": WORDS[params.metric],
+            "evaluation_url": reverse("evaluation-page", args=[run.project.slug, run.result["evaluation"]]),
+        }

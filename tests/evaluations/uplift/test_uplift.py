@@ -1,0 +1,144 @@
+"""The uplift experiment with a scripted trainer: its figures, its verdict, its page, and what fails."""
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from curation.evaluations.models import Evaluation
+from curation.projects.models import Project
+from curation.runs.control import cancel
+from curation.runs.engine.worker import drive
+from curation.runs.kinds import kind_of
+from curation.runs.launch import launch
+from curation.runs.models import Item, Run
+from curation.web.problems import Invalid
+from tests.driving import end
+from tests.evaluations.evaluating import make_rows, make_split, page, signed_in
+from tests.evaluations.uplift.worlds import export_of, spoiled
+from tests.factories import make_project
+from tests.waiting import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SCRIPTED = Path(__file__).with_name("scripted.py")
+
+
+@pytest.fixture(autouse=True)
+def trainer(settings: Settings) -> None:
+    settings.TRAIN_COMMAND = f"{sys.executable} {SCRIPTED}"
+
+
+def experiment(project: Project, **params: Any) -> dict[str, Any]:
+    """Exports of 60 rows, half of them spoiled, and of the 30 others; the split has the tasks of all."""
+    rows = make_rows(60)
+    split = make_split(project, rows)
+    raw, curated = export_of(project, spoiled(rows)), export_of(project, rows[::2], form="sft-prompt-completion")
+    given = {"before": str(raw.pk), "after": str(curated.pk), "split": str(split.pk), "trainer": "command"}
+    return {**given, "family": "aws", "metric": "exact", **params}
+
+
+def run(project: Project, params: dict[str, Any]) -> Run:
+    return end(launch(project=project, kind="uplift", params=params, user=None))
+
+
+def test_the_run_says_by_how_much_and_how_sure(client: Client) -> None:
+    project = signed_in(client)
+    params = experiment(project, settings={"noise": 0.1})
+    # Of the raw rows nothing right remains of what the curated ones teach.
+    rows = make_rows(60)
+    wrong = [{**row, "messages": [row["messages"][0], {"role": "assistant", "content": "aws wrong"}]} for row in rows]
+    params["before"] = str(export_of(project, wrong).pk)
+    ended = run(project, params)
+    assert ended.state == "succeeded", list(ended.items.values_list("reason", flat=True))
+
+    raw, curated, cut = ended.result["arms"]
+    assert (raw["rows"], curated["rows"], cut["rows"]) == (60, 30, 30)
+    assert raw["mean"] == 0.0 and 0.4 <= curated["mean"] <= 0.5 and list(curated["values"]) == ["1", "2", "3"]
+    assert (curated["tokens"], curated["cost"], curated["device"]) == (900, 1.5, "scripted")
+    gain, same_size = ended.result["gains"]
+    assert gain["low"] < gain["delta"] < gain["high"] and gain["low"] > 0.2
+    assert gain["delta"] == pytest.approx(curated["mean"], abs=1e-3) and gain["said"] == "clearly different"
+    assert same_size["before"] == f"{raw['name']}, 30 rows"
+
+    said = kind_of("uplift").conclude(ended)
+    assert f"Training on {curated['name']} clearly gains exact match against {raw['name']}" in said
+    assert "over 3 seeds" in said
+    shown = page(client, project, "run-page", ended.pk)
+    assert said in shown and "clearly different" in shown and "$1.50" in shown
+    evaluation = Evaluation.objects.get(run=ended)
+    answers = page(client, project, "evaluation-calls", evaluation.pk)
+    assert f"{curated['name']}, seed 2" in answers
+
+
+def test_a_difference_that_the_seeds_do_not_decide_is_not_known() -> None:
+    project = make_project()
+    params = experiment(project, equal_rows=False, seeds=2)
+    raw, again = (export_of(project, make_rows(60)[:at]) for at in (30, 31))
+    ended = run(project, {**params, "before": str(raw.pk), "after": str(again.pk), "settings": {"noise": 0.5}})
+    (gain,) = ended.result["gains"]
+    assert gain["said"] == "not known" and gain["low"] < 0 < gain["high"]
+    assert kind_of("uplift").conclude(ended).startswith("Not known whether exact match changes")
+
+
+def test_a_training_that_failed_leaves_the_verdict_open_until_it_is_tried_again() -> None:
+    project = make_project()
+    ended = run(project, experiment(project, settings={"fail": 2}, equal_rows=False))
+    failed = ended.items.filter(state="failed")
+    assert failed.count() == 2 and "The trainer ended with 1: out of memory" in failed[0].reason
+    (gain,) = ended.result["gains"]
+    assert (gain["seeds"], gain["said"]) == (2, "incomplete")
+    assert kind_of("uplift").conclude(ended).startswith("Not known, because trainings are missing")
+
+
+def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
+    project = make_project()
+    ended = run(project, experiment(project, settings={"figure": 1}, equal_rows=False))
+    raw, curated = ended.result["arms"]
+    assert raw["values"] == {"1": 0.606, "2": 0.612, "3": 0.618} and curated["mean"] == 0.306
+    (gain,) = ended.result["gains"]
+    assert (gain["rows"], gain["delta"], gain["said"]) == (1, -0.306, "clearly different")
+    assert raw["tokens"] is None
+
+
+def test_an_answer_that_is_missing_fails_the_training() -> None:
+    project = make_project()
+    ended = run(project, experiment(project, settings={"short": 1}, equal_rows=False, seeds=2))
+    reasons = set(ended.items.values_list("reason", flat=True))
+    assert ended.state == "failed" and reasons == {"The trainer answered 59 of 60 prompts."}
+
+
+def test_what_is_missing_is_refused_at_launch(settings: Settings) -> None:
+    project = make_project()
+    params = experiment(project)
+    with pytest.raises(Invalid, match="Choose two exports"):
+        launch(project=project, kind="uplift", params={**params, "after": params["before"]}, user=None)
+    preferences = export_of(project, make_rows(3), form="dpo")
+    with pytest.raises(Invalid, match="no rows of the split `train` in sft-prompt-completion or sft-messages"):
+        launch(project=project, kind="uplift", params={**params, "after": str(preferences.pk)}, user=None)
+    settings.TRAIN_COMMAND = ""
+    with pytest.raises(Invalid, match="TRAIN_COMMAND"):
+        launch(project=project, kind="uplift", params=params, user=None)
+
+
+def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project()
+    monkeypatch.setenv("PYTHONPATH", "")
+    ended = run(project, {**experiment(project, equal_rows=False, seeds=2), "trainer": "small"})
+    reason = str(ended.items.order_by("id")[0].reason)
+    assert reason == "torch is not installed on this worker: pip install 'winnow-curation[train]'."
+
+
+def test_a_run_that_is_cancelled_kills_the_trainer() -> None:
+    project = make_project()
+    params = experiment(project, settings={"wait": 600}, equal_rows=False, seeds=2)
+    launched = launch(project=project, kind="uplift", params=params, user=None)
+    working = threading.Thread(target=drive, args=[launched.pk])
+    working.start()
+    until(Item.objects.filter(run=launched, state="claimed").exists)
+    cancel(run=launched, user=None)
+    working.join(60)
+    assert not working.is_alive() and Run.objects.get(pk=launched.pk).state == "cancelled"
