@@ -109,7 +109,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
             given if problem else QueryDict(params.to_query()),
             {**params.choices, "flags": flags},
         ),
-        chips=chips(url, params, params.labels, params.choices),
+        chips=chips(url, params),
         columns={
             word: column(url, params, word, label, same_order=same) for word, label, same in COLUMNS if word in sorts
         },

@@ -18,14 +18,14 @@ from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs
 
 # Fields without a control in the form; an axis has one unless its select shows another value.
-CHIPS = {name: ScenarioFilter.labels[name] for name in ("id", "name", "family", "authored_by", "run", "group", "axes")}
+WITHOUT_CONTROL = {"id", "name", "family", "authored_by", "run", "group", "axes"}
 
 
 @dataclass(frozen=True, slots=True)
 class AxisSelect:
     """The select of one axis: its options are values of the filter, `task=cleanup`."""
 
-    name: str
+    label: str
     options: tuple[tuple[str, str], ...]
     chosen: str
 
@@ -55,6 +55,7 @@ class ListPage:
     tabs: tuple[Tab, ...]
     axes: tuple[AxisSelect, ...]
     chips: tuple[Chip, ...]
+    kept: tuple[Chip, ...]
     may_run: bool
     rows: list[Row] = field(default_factory=list)
     drafts: bool = False
@@ -82,6 +83,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         problem = refused
     selects = _axis_selects(access, given.getlist("axes"))
     selected = [select.chosen for select in selects]
+    conditions = chips(url, params)
     query = params.to_query()
     copies = Scenario.objects.of(access.project).copies_of(rows)
     measured = measured_of(access, rows)
@@ -101,7 +103,8 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         query=query,
         tabs=tabs(url, params, "status", Status.choices),
         axes=selects,
-        chips=tuple(chip for chip in chips(url, params, CHIPS) if chip.raw not in selected),
+        chips=conditions,
+        kept=tuple(chip for chip in conditions if chip.name in WITHOUT_CONTROL and chip.raw not in selected),
         may_run=access.may(Scope.RUN),
         rows=[_row(row, url, copies.get(row.pk, 0), measured[row.pk]) for row in rows],
         drafts=any(row.status == Status.DRAFT for row in rows),
@@ -111,7 +114,9 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
 
 
 def _row(row: Scenario, url: str, copies: int, measured: Measured) -> Row:
-    axes = ", ".join(str(value) for value in row.axes.values())
+    axes = ", ".join(
+        f"{axis.replace('_', ' ')} {value}" if isinstance(value, int) else value for axis, value in row.axes.items()
+    )
     author, reason = with_signs(row.authored_by), with_signs(row.reason)
     group_url = f"{url}?group={row.group}"
     return Row(
@@ -126,5 +131,5 @@ def _axis_selects(access: Access, chosen: Sequence[str]) -> tuple[AxisSelect, ..
         options = {f"{axis.name}={value}": value for value in axis.values}
         if mine and mine not in options:
             options[mine] = mine.partition("=")[2]  # several values, or one that is no longer in the taxonomy
-        selects.append(AxisSelect(axis.name, tuple(options.items()), mine))
+        selects.append(AxisSelect(axis.name.replace("_", " "), tuple(options.items()), mine))
     return tuple(selects)

@@ -57,7 +57,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         sort=params.sort or params.sorts[0],
         tabs=tabs(url, params, "outcome", TABS),
         controls=controls(params.labels, given if problem else QueryDict(params.to_query()), params.choices),
-        chips=chips(url, params, params.labels, params.choices),
+        chips=chips(url, params),
         commands=column(url, params, "commands", "Commands"),
         rows=rows,
         pages=pages,
