@@ -116,7 +116,7 @@ def test_columns_are_moved_and_pinned_and_kept(tab: Page, project: Project) -> N
     assert order_of(tab) == moved
     tab.get_by_role("link", name="Created").click()  # htmx replaces the table
     tab.wait_for_url("**sort=**")
-    expect(tab.get_by_role("columnheader", name="Created")).to_have_attribute("aria-sort", "descending")
+    expect(tab.get_by_role("columnheader", name="Created")).to_have_attribute("aria-sort", "ascending")
     assert order_of(tab) == moved
     tab.get_by_role("button", name="Columns of this table").click()
     tab.get_by_role("button", name="Reset to defaults").click()

@@ -29,7 +29,11 @@ OF_A_LIST = {"sort", "limit", "cursor", "count", "columns"}
 
 class AssignForm(ProblemForm):
     per_sample = forms.IntegerField(
-        min_value=1, max_value=9, initial=1, label="Reviewers per sample", help_text="How many of these people get each sample."
+        min_value=1,
+        max_value=9,
+        initial=1,
+        label="Reviewers per sample",
+        help_text="How many people get each sample.",
     )
     at_most = forms.IntegerField(
         min_value=1,

@@ -14,6 +14,9 @@ from curation.samples.models import Sample
 from curation.web.ids import id_number
 from curation.web.text.figures import counted
 
+# What the query of a queue has beside its filter.
+NO_CONDITIONS = {"order", "view"}
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -28,6 +31,10 @@ class Location:
     @property
     def looking_back(self) -> bool:
         return self.queue and self.at is not None
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.queue and not set(QueryDict(self.query)) <= NO_CONDITIONS
 
 
 @dataclass(frozen=True, slots=True)

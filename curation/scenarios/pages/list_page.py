@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access, opens
 from curation.projects.models import Scope
-from curation.scenarios.filters import ScenarioFilter, ScenarioList
+from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, Status
 from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured
 from curation.scenarios.taxonomy.axes import taxonomy_of

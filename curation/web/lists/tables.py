@@ -1,4 +1,5 @@
-"""How a person wants a list's table: which columns, in which order, how wide, how dense. `static/js/tables.js` applies it.
+"""How a person wants a list's table: which columns, in which order, how wide, how dense. `static/js/tables.js` applies
+it.
 
 A table is named by its `data-rows`, a column by the text of its heading.
 """
