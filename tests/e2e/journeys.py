@@ -49,6 +49,28 @@ class Hands:
         self.clicks += 1
 
 
+def export(hands: Hands) -> None:
+    """All pending samples of the bucket final are approved at once and exported."""
+    page = hands.page
+    page.goto("/p/demo/samples/")
+    hands.choose(page.get_by_label("Bucket", exact=True), "final")
+    page.wait_for_url("**bucket=final**")
+    hands.choose(page.get_by_label("Status", exact=True), "pending")
+    page.wait_for_url("**status=pending**")
+    hands.click(page.get_by_text("All that match").first)
+    hands.click(page.get_by_role("button", name="Approve all…"))
+    expect(page.locator("#bulk-reason")).to_be_visible()
+    hands.press("Control+Enter")
+    expect(page.locator("#toasts, .toast").get_by_text("approved").first).to_be_visible()
+    hands.press("g", "e")
+    expect(page.locator("h1")).to_have_text("Exports")
+    hands.press("n")
+    expect(page.locator("h1")).to_have_text("New export")
+    hands.press("Control+Enter")
+    page.wait_for_url("**/runs/*/")
+    expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible(timeout=60_000)
+
+
 def review(hands: Hands) -> None:
     """Twenty decisions of the queue, with the last one taken back and made again."""
     page = hands.page
@@ -77,6 +99,7 @@ def start(hands: Hands) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "pairs.csv")
         file.write_text(PAIRS)
+        hands.click(page.get_by_role("link", name="Show the steps").first)
         hands.click(page.locator(".content a[href*='/imports/new/']").first)
         page.locator("input[type=file]").set_input_files(file)
         hands.inputs += 1
@@ -90,33 +113,11 @@ def start(hands: Hands) -> None:
     assert page.url.split("/")[4] == slug
 
 
-def export(hands: Hands) -> None:
-    """All pending samples of the bucket final are approved at once and exported."""
-    page = hands.page
-    page.goto("/p/demo/samples/")
-    hands.choose(page.get_by_label("Bucket", exact=True), "final")
-    page.wait_for_url("**bucket=final**")
-    hands.choose(page.get_by_label("Status", exact=True), "pending")
-    page.wait_for_url("**status=pending**")
-    hands.click(page.get_by_text("All that match").first)
-    hands.click(page.get_by_role("button", name="Approve all…"))
-    expect(page.locator("#bulk-reason")).to_be_visible()
-    hands.press("Control+Enter")
-    expect(page.locator("#toasts, .toast").get_by_text("approved").first).to_be_visible()
-    hands.press("g", "e")
-    expect(page.locator("h1")).to_have_text("Exports")
-    hands.press("n")
-    expect(page.locator("h1")).to_have_text("New export")
-    hands.press("Control+Enter")
-    page.wait_for_url("**/runs/*/")
-    expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible(timeout=60_000)
-
-
 def inspect(hands: Hands) -> None:
     """A failed run of an agent is found, and the step at which a sibling did otherwise."""
     page = hands.page
     page.goto("/p/demo/")
-    hands.press("g", "t")
+    hands.press("g", "j")
     expect(page.locator("h1")).to_have_text("Trajectories")
     hands.click(page.locator("nav.tabs").get_by_role("link", name="Failed"))
     page.wait_for_url("**outcome=failed**")
@@ -127,9 +128,9 @@ def inspect(hands: Hands) -> None:
 
 
 JOURNEYS: dict[str, Callable[[Hands], None]] = {
+    "approve a bucket and export it": export,
     "20 decisions and one undo": review,
     "own preferences to the first decision": start,
-    "approve a bucket and export it": export,
     "a failed run and where it parts": inspect,
 }
 

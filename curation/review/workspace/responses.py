@@ -12,16 +12,15 @@ from curation.review.models import Lease
 from curation.review.queue.pace import progress_of
 from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, take_ahead, take_next
 from curation.review.workspace.navigation import (
-    NO_CONDITIONS,
     Location,
     in_queue,
     last_done,
     navigation_of,
     queue_url,
     sample_url,
+    wanted_of,
 )
 from curation.review.workspace.workspace import Workspace, workspace_of
-from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.problems import FieldError, Problem
 
@@ -33,11 +32,6 @@ def order_of(query: str) -> Order:
     if given not in ORDERS:
         raise Problem(f"The order is one of {', '.join(ORDERS)}.", errors=[FieldError("order", "unknown order")])
     return ORDERS[given]
-
-
-def wanted_of(query: str) -> SampleFilter:
-    """Return the filter in the query of a queue, which also has an order and the view of trajectories."""
-    return SampleFilter.from_query(QueryDict(query), ignore=NO_CONDITIONS)
 
 
 def show_open(request: HttpRequest, access: Access, query: str) -> HttpResponse:

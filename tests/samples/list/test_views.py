@@ -53,7 +53,7 @@ class TestList:
         (link,) = re.findall(r'href="([^"]+)"[^>]*>Review these<', get(client, "?repo=acme/mill"))
         assert link == "/p/acme/queue/?repo=acme/mill"
         first = client.post(link, follow=True).content.decode()
-        assert f'data-sample="{chosen.pk}"' in first and 'title="repo=acme/mill"' in first
+        assert f'data-sample="{chosen.pk}"' in first and 'title="repository acme/mill"' in first
         assert client.post("/p/acme/queue/ahead/?repo=acme/mill&view=terminal").status_code == 204
         assert "Review these" not in get(client)
 
