@@ -1,9 +1,9 @@
 """Four journeys through a running demo, in Chromium: how many keys and clicks, and how many seconds.
 
-    python -m tests.e2e.journeys [http://127.0.0.1:8000] [--latency 400]
+    python -m tests.e2e.journeys [http://127.0.0.1:8000] [--latency 400] [--without-ahead]
 
 The demo has new rows afterwards. Letters that are typed into a field count as one input. Reading takes no time: each
-journey waits only for what it needs to see next.
+journey waits only for what it needs to see next. `--without-ahead` keeps the browser from fetching samples ahead.
 """
 
 import argparse
@@ -135,7 +135,9 @@ JOURNEYS: dict[str, Callable[[Hands], None]] = {
 }
 
 
-def walk(browser: Browser, url: str, journey: Callable[[Hands], None], latency: int) -> tuple[Hands, float]:
+def walk(
+    browser: Browser, url: str, journey: Callable[[Hands], None], *, latency: int, is_ahead: bool
+) -> tuple[Hands, float]:
     context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.goto("/login/")
@@ -145,6 +147,8 @@ def walk(browser: Browser, url: str, journey: Callable[[Hands], None], latency: 
     page.wait_for_url(lambda address: "/login" not in address)
     line = {"offline": False, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1}
     context.new_cdp_session(page).send("Network.emulateNetworkConditions", line)
+    if not is_ahead:
+        page.route("**/queue/ahead/**", lambda route: route.fulfill(status=204))
     hands, began = Hands(page), time.perf_counter()
     journey(hands)
     seconds = time.perf_counter() - began
@@ -156,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Four journeys through a running demo.")
     parser.add_argument("url", nargs="?", default="http://127.0.0.1:8000")
     parser.add_argument("--latency", type=int, default=0, help="milliseconds that each request waits")
+    parser.add_argument("--without-ahead", action="store_true")
     given = parser.parse_args()
     expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
@@ -163,7 +168,7 @@ def main() -> None:
             executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
         )
         for name, journey in JOURNEYS.items():
-            hands, seconds = walk(browser, given.url, journey, given.latency)
+            hands, seconds = walk(browser, given.url, journey, latency=given.latency, is_ahead=not given.without_ahead)
             print(
                 f"{name}: {hands.keys} keys, {hands.clicks} clicks, {hands.inputs} inputs, {seconds:.1f} s "
                 f"at {given.latency} ms of latency"
