@@ -92,6 +92,8 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         rows, newer, older = _rows(access, params)
         look_at_rows(access, rows)
     except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
         problem = refused
     hidden = hidden_fields(access, params.status)
     sorts = shown_sorts(access, params.status)

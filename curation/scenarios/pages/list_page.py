@@ -80,6 +80,8 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         page = params.page(params.rows(access.project))
         rows, pages = page.rows, page_urls(url, params, page.next_cursor)
     except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
         problem = refused
     selects = _axis_selects(access, given.getlist("axes"))
     selected = [select.chosen for select in selects]
