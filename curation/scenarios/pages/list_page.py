@@ -36,6 +36,7 @@ class Row:
     name: SafeString
     title: SafeString
     axes: str
+    values: str
     author: str
     reason: str
     copies: int
@@ -116,13 +117,21 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
 
 
 def _row(row: Scenario, url: str, copies: int, measured: Measured) -> Row:
-    axes = ", ".join(
-        f"{axis.replace('_', ' ')} {value}" if isinstance(value, int) else value for axis, value in row.axes.items()
-    )
+    axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in row.axes.items())
+    values = ", ".join(str(value) for value in row.axes.values())
     author, reason = with_signs(row.authored_by), with_signs(row.reason)
     group_url = f"{url}?group={row.group}"
     return Row(
-        row, visible(row.name), visible(row.title), with_signs(axes), author, reason, copies, group_url, measured
+        row,
+        visible(row.name),
+        visible(row.title),
+        with_signs(axes),
+        with_signs(values),
+        author,
+        reason,
+        copies,
+        group_url,
+        measured,
     )
 
 
