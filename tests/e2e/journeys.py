@@ -8,6 +8,7 @@ journey waits only for what it needs to see next. `--without-ahead` keeps the br
 
 import argparse
 import re
+import secrets
 import tempfile
 import time
 from collections.abc import Callable
@@ -50,7 +51,7 @@ class Hands:
 
 
 def export(hands: Hands) -> None:
-    """All pending samples of the bucket final are approved at once and exported."""
+    """All pending samples of the bucket final are approved at once and exported, and the approval is taken back."""
     page = hands.page
     page.goto("/p/demo/samples/")
     hands.choose(page.get_by_label("Bucket", exact=True), "final")
@@ -67,8 +68,12 @@ def export(hands: Hands) -> None:
     hands.press("n")
     expect(page.locator("h1")).to_have_text("New export")
     hands.press("Control+Enter")
-    page.wait_for_url("**/runs/*/")
+    page.wait_for_url(re.compile(r"/(runs|exports)/\d+/$"))
     expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible(timeout=60_000)
+    hands.press("g", "s")
+    hands.click(page.get_by_role("link", name="Bulk decisions"))
+    hands.click(page.get_by_role("button", name="Undo").first)
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
 
 
 def review(hands: Hands) -> None:
@@ -92,7 +97,7 @@ def start(hands: Hands) -> None:
     """From nothing to the first decision about one's own preferences in a CSV file."""
     page = hands.page
     page.goto("/projects/new/")
-    hands.fill(page.get_by_label("Name"), "Kitchen")
+    hands.fill(page.get_by_label("Name"), f"Kitchen {secrets.token_hex(3)}")
     hands.press("Control+Enter")
     page.wait_for_url(re.compile(r"/p/kitchen[^/]*/$"))
     slug = page.url.split("/")[-2]
@@ -122,13 +127,14 @@ def inspect(hands: Hands) -> None:
     hands.click(page.locator("nav.tabs").get_by_role("link", name="Failed"))
     page.wait_for_url("**outcome=failed**")
     hands.press("j", "Enter")
-    expect(page.locator("#session")).to_be_visible()
+    page.wait_for_url("**/trajectories/*/")
+    expect(page.locator("#siblings .divergence")).to_be_visible()
     hands.press("n")
-    expect(page.locator(".divergence").first).to_be_visible()
+    expect(page.locator("#siblings .divergence")).to_be_in_viewport()
 
 
 JOURNEYS: dict[str, Callable[[Hands], None]] = {
-    "approve a bucket and export it": export,
+    "approve a bucket, export it, take it back": export,
     "20 decisions and one undo": review,
     "own preferences to the first decision": start,
     "a failed run and where it parts": inspect,
