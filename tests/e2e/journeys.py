@@ -51,11 +51,11 @@ class Hands:
 
 
 def export(hands: Hands) -> None:
-    """All pending samples of the bucket final are approved at once and exported, and the approval is taken back."""
+    """All pending trajectories are approved at once and exported, and the approval is taken back."""
     page = hands.page
     page.goto("/p/demo/samples/")
-    hands.choose(page.get_by_label("Bucket", exact=True), "final")
-    page.wait_for_url("**bucket=final**")
+    hands.choose(page.get_by_label("Kind", exact=True), "trajectory")
+    page.wait_for_url("**kind=trajectory**")
     hands.choose(page.get_by_label("Status", exact=True), "pending")
     page.wait_for_url("**status=pending**")
     hands.click(page.get_by_text("All that match").first)
@@ -134,7 +134,7 @@ def inspect(hands: Hands) -> None:
 
 
 JOURNEYS: dict[str, Callable[[Hands], None]] = {
-    "approve a bucket, export it, take it back": export,
+    "approve trajectories, export them, take it back": export,
     "20 decisions and one undo": review,
     "own preferences to the first decision": start,
     "a failed run and where it parts": inspect,
