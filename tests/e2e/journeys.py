@@ -32,6 +32,7 @@ class Hands:
     inputs: int = 0
 
     def press(self, *keys: str) -> None:
+        self.page.wait_for_load_state("load")
         for key in keys:
             expect(self.page.locator("html[data-keys-wait]")).to_have_count(0)
             self.page.keyboard.press(key)
