@@ -64,7 +64,7 @@ class TestList:
         assert ">other<" not in page
         assert "bundles.zip?axes=task=cleanup" in page
 
-    def test_each_condition_is_a_chip_and_the_form_keeps_those_without_a_control(self, client: Client, project: Project) -> None:
+    def test_each_condition_is_a_chip_and_the_form_keeps_some(self, client: Client, project: Project) -> None:
         make_scenario(project, "one")
         page = html(client, "scenario-list", query="?name=one&axes=shell%3Ddash&axes=task%3Dcleanup")
         chips = re.findall(r'<span class="chip">(.*?)<a class="chip__remove" href="([^"]+)"', page)
