@@ -79,7 +79,7 @@ STATIC = (
     Metric("svc", "Same service", "The same service (word 1)"),
     Metric("op_token", "Same operation", "The same operation (word 2), as the published figures count it"),
     Metric("service_and_op", "Same service and operation", "The same service and operation"),
-    Metric("exact_shell", "Equal as parsed by a shell", "Equal as a shell reads it, flags in any order"),
+    Metric("exact_shell", "Same to a shell", "Equal as a shell reads it, flags in any order"),
     Metric("lat", "Latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
     Metric(
         "len",

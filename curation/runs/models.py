@@ -32,9 +32,7 @@ class RunState(models.TextChoices):
 
     @property
     def tone(self) -> str:
-        return {"queued": "muted", "running": "attention", "succeeded": "good", "failed": "bad"}.get(
-            self.value, "muted"
-        )
+        return {"queued": "muted", "running": "accent", "succeeded": "good", "failed": "bad"}.get(self.value, "muted")
 
 
 class Outcome(models.TextChoices):

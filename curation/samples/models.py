@@ -23,7 +23,7 @@ class Status(models.TextChoices):
 
     @property
     def tone(self) -> str:
-        return {"approved": "good", "rejected": "bad", "needs_refine": "attention"}.get(self.value, "muted")
+        return {"approved": "good", "rejected": "bad", "needs_refine": "borderline"}.get(self.value, "muted")
 
 
 class Bucket(models.TextChoices):

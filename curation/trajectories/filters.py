@@ -85,7 +85,7 @@ class TrajectoryFilter(RowFilter):
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
         "outcome": Outcome.choices,
         "keep": [("true", "Kept"), ("false", "Not kept")],
-        "terminal": [*Terminal.choices, (NO_TERMINAL, "No terminal")],
+        "terminal": [*Terminal.choices, (NO_TERMINAL, "Never ended")],
         "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
         **dict.fromkeys(RECORDED, Known.choices),
         "step": [(USELESS, "Has a useless step"), *((one, f"Has a step: {one}") for one in map(str, Verdict))],

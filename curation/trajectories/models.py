@@ -23,10 +23,10 @@ class Outcome(models.TextChoices):
     and an episode on a server say more."""
 
     SOLVED = "solved", "Solved"
-    CORRECT_PANIC = "correct_panic", "Correct panic"
-    WRONG_TERMINAL = "wrong_terminal", "Wrong terminal"
+    CORRECT_PANIC = "correct_panic", "Rightly gave up"
+    WRONG_TERMINAL = "wrong_terminal", "Wrong ending"
     CHECKER_FAILED = "checker_failed", "Checker failed"
-    NO_TERMINAL = "no_terminal", "No terminal"
+    NO_TERMINAL = "no_terminal", "Never ended"
     FORMAT_ERROR = "format_error", "Format error"
     TIMEOUT = "timeout", "Timeout"
     INFRA_ERROR = "infra_error", "Infrastructure error"

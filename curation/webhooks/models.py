@@ -63,7 +63,7 @@ class DeliveryState(models.TextChoices):
 
     @property
     def tone(self) -> str:
-        return {"delivered": "good", "failed": "bad"}.get(self.value, "attention")
+        return {"delivered": "good", "failed": "bad"}.get(self.value, "muted")
 
 
 class Delivery(models.Model):

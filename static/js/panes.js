@@ -9,7 +9,7 @@
   const KEY = "winnow-review";
   const SHARED = 40;
   const LEAST = 12;
-  const DEFAULTS = { history: 20, side: 20, closed: false, wrap: false, raw: false };
+  const DEFAULTS = { history: 20, side: 20, closed: false, wrap: true, raw: false };
   const root = document.documentElement;
 
   const isWidth = (value) => Number.isFinite(value) && value >= LEAST && value <= SHARED;
@@ -21,7 +21,7 @@
         history: isWidth(stored.history) ? stored.history : DEFAULTS.history,
         side: isWidth(stored.side) ? Math.min(stored.side, SHARED - LEAST) : DEFAULTS.side,
         closed: stored.closed === true,
-        wrap: stored.wrap === true,
+        wrap: stored.wrap !== false,
         raw: stored.raw === true,
       };
     } catch { return { ...DEFAULTS }; }

@@ -38,6 +38,19 @@ async function fill() {
   } else if (root) release();
 }
 
+// While a sample is read for long, those after it are fetched again before their leases lapse.
+const isOld = (part) => ahead.length > 0 && performance.now() - ahead[0].since > 1000 * part * review().dataset.aheadSeconds;
+
+async function renew() {
+  if (document.hidden || filling || !isOld(0.8)) return;
+  filling = true;
+  generation += 1;
+  ahead = [];
+  try { await post(review().dataset.aheadRelease); } catch { /* the leases lapse */ }
+  filling = false;
+  fill();
+}
+
 function release() {
   const url = review()?.dataset.aheadRelease;
   if (!url) return;
@@ -100,8 +113,7 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest?.("#review button, #review a[href]");
   if (!button) return;
   const form = button.name === "action" && button.form?.id === "decide" ? button.form : null;
-  // An older one is fetched again, since its lease may lapse.
-  if (ahead.length > 0 && performance.now() - ahead[0].since > 1000 * review().dataset.aheadSeconds) drop();
+  if (isOld(1)) drop();
   if (form && ahead.length > 0) {
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -135,4 +147,5 @@ document.addEventListener("htmx:load", (event) => {
   if (event.detail.elt.id === "review") setTimeout(fill, 0);
 });
 window.addEventListener("pagehide", drop);
+setInterval(renew, 5000);
 setTimeout(fill, 0);

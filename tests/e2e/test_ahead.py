@@ -83,6 +83,22 @@ def test_a_decision_that_fails_brings_its_sample_back(tab: Page, project: Projec
     assert not Decision.objects.exists()
 
 
+def test_a_long_look_renews_what_was_fetched(tab: Page, project: Project) -> None:
+    samples = duels(project, 30)
+    tab.clock.install()
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    fetched(2)
+    before = set(Lease.objects.filter(ahead=True).values_list("pk", flat=True))
+    tab.clock.fast_forward(90_000)  # a lease is extended each 100 s
+    until(lambda: not Lease.objects.filter(pk__in=before).exists())
+    fetched(2)
+    tab.wait_for_load_state("networkidle")
+    with tab.expect_request(DECIDES):
+        press(tab, "1")
+    at(tab, samples[1])
+
+
 def test_unused_samples_are_given_back(tab: Page, project: Project) -> None:
     samples = duels(project, 30)
     tab.goto("/p/billing/queue/")

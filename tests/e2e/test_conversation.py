@@ -58,7 +58,7 @@ def test_a_run_is_read_marked_and_approved_up_to_a_step(tab: Page, row: Trajecto
     expect(tab.locator("#marks-5")).not_to_contain_text("wrong")
     expect(tab.locator('[aria-busy="true"]')).to_have_count(0)
     press(tab, "n")
-    expect(tab.locator(".divergence")).to_have_text("Step 4: another action.")
+    expect(tab.locator(".divergence")).to_have_text("First difference: step 4, another action.")
     tab.get_by_role("link", name="This one alone").click()
     expect(tab.locator(".divergence")).to_have_count(0)
     tab.get_by_role("spinbutton", name="Jump to step").fill("100")

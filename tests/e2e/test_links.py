@@ -97,6 +97,38 @@ def test_columns_are_hidden_widened_and_kept(tab: Page, project: Project) -> Non
     assert Preferences.objects.get().density == "compact"
 
 
+def test_columns_are_moved_and_pinned_and_kept(tab: Page, project: Project) -> None:
+    for n in range(3):
+        make_duel(project, priority=float(n))
+    tab.goto("/p/billing/samples/")
+    before = order_of(tab)
+    tab.get_by_role("button", name="Columns of this table").click()
+    tab.get_by_role("button", name="Move Status up").click()
+    tab.get_by_label("Pin Instance").check()
+    at = before.index("Status")
+    swapped = [*before[: at - 1], "Status", before[at - 1], *before[at + 1 :]]
+    moved = ["Instance", *(name for name in swapped if name != "Instance")]
+    assert order_of(tab) == moved
+    pinned = tab.get_by_role("columnheader", name="Instance")
+    expect(pinned).to_have_css("position", "sticky")
+    until(lambda: Preferences.objects.filter(tables__sample__pinned=["Instance"]).exists())
+    tab.goto("/p/billing/samples/")
+    assert order_of(tab) == moved
+    tab.get_by_role("link", name="Created").click()  # htmx replaces the table
+    tab.wait_for_url("**sort=**")
+    expect(tab.get_by_role("columnheader", name="Created")).to_have_attribute("aria-sort", "ascending")
+    assert order_of(tab) == moved
+    tab.get_by_role("button", name="Columns of this table").click()
+    tab.get_by_role("button", name="Reset to defaults").click()
+    assert order_of(tab) == before
+
+
+def order_of(tab: Page) -> list[str]:
+    """The names of the columns, from left to right."""
+    names: list[str] = tab.locator("table[data-rows=sample] thead th").all_inner_texts()
+    return [name for name in names if name.strip()]
+
+
 def test_columns_with_one_value_are_chips_and_the_preview_is_wide(tab: Page, project: Project) -> None:
     Member.objects.update(role=Role.CURATOR)  # whom blind review hides nothing
     for n in range(3):

@@ -32,7 +32,6 @@ class DuelList(ListParams):
         "created_after": "created_at__gte",
     }
 
-    # Tabs show the bucket and the opponent.
     labels: ClassVar[Mapping[str, str]] = {
         "flags": "Flags",
         "instance_id": "Instance",

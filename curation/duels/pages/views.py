@@ -16,7 +16,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import look_at, reviews_blind
 from curation.samples.models import Bucket
 from curation.web.ids import find, number
-from curation.web.lists.pages import chips, list_context, tabs
+from curation.web.lists.pages import list_context, tabs
 from curation.web.problems import Invalid
 
 
@@ -34,7 +34,6 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
         "tabs": tabs(request.path, params, "bucket", Bucket.choices),
         "opponent_tabs": tabs(request.path, params, "opponent", named),
         "leaves_out_pending": reviews_blind(access),
-        "chips": chips(request.path, params, params.labels),
     }
     return render(request, "duels/list.html", context)
 

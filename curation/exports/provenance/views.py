@@ -11,16 +11,8 @@ from curation.runs.pages.filters import CALL_TABS, ProjectCallList
 from curation.samples.blind import refuse_pending, refuse_undecided
 from curation.samples.models import Sample
 from curation.web.ids import find, id_number
-from curation.web.lists.pages import chips, list_context, tabs
+from curation.web.lists.pages import list_context, tabs
 
-CALL_LABELS = {
-    "model": "Model",
-    "stage": "Stage",
-    "run": "Run",
-    "created_after": "From",
-    "created_before": "Before",
-    "cost_unknown": "Cost unknown",
-}
 _PAGES = {"answer": "", "revision": "", "verdict": "", "trajectory": "trajectory-page", "scenario": "scenario-page"}
 
 
@@ -63,7 +55,6 @@ def call_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/calls"),
         "tabs": tabs(request.path, params, "status", CALL_TABS),
-        "chips": chips(request.path, params, CALL_LABELS),
     }
     return render(request, "runs/calls.html", context)
 

@@ -58,6 +58,6 @@ def server_audit(request: HttpRequest) -> HttpResponse:
     log = AuditEntry.objects.filter(project=None).select_related("actor")
     params = ServerAuditParams.from_query(request.GET)
     context = list_context(request, params, params.page(params.narrow(log)), "/api/v1/audit")
-    context |= {"actions": log.actions_known(), "chosen": dict(params.pairs()), "clear_url": request.path}
+    context |= {"actions": log.actions_known(), "chosen": dict(params.pairs())}
     context["export_url"] = f"/api/v1/audit/export?{url_query(params.pairs())}"
     return render(request, "projects/removal/server_audit.html", context)

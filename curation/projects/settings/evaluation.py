@@ -51,7 +51,7 @@ class Evaluation(Section):
             "fallback: if speed counts more = lat <= 0.9 * best_lat",
             "fallback: if the best disappoints = always",
         ],
-        title="Train it?",
+        title="Recommendation",
         description="One `answer = rule` per line; the first rule that applies to a model decides.",
     )
     embedding: str = Field(

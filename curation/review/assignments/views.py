@@ -29,14 +29,18 @@ OF_A_LIST = {"sort", "limit", "cursor", "count", "columns"}
 
 class AssignForm(ProblemForm):
     per_sample = forms.IntegerField(
-        min_value=1, max_value=9, initial=1, label="People a sample", help_text="How many of them get each sample."
+        min_value=1,
+        max_value=9,
+        initial=1,
+        label="Reviewers per sample",
+        help_text="How many people get each sample.",
     )
     at_most = forms.IntegerField(
         min_value=1,
         max_value=MAX_SAMPLES,
         required=False,
-        label="At most",
-        help_text="Only so many samples, the first in the queue's order.",
+        label="Limit",
+        help_text="Assign at most so many samples, the first in the queue's order.",
     )
     until = forms.DateTimeField(
         required=False,

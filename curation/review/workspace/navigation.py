@@ -10,6 +10,7 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.review.decisions.steps import Step, last_of_all
 from curation.review.models import Action, Batch, Decision, Revision
+from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number
 from curation.web.text.figures import counted
@@ -29,6 +30,11 @@ class Location:
     def looking_back(self) -> bool:
         return self.queue and self.at is not None
 
+    @property
+    def conditions(self) -> str:
+        """The queue's filter in words, empty if it has none."""
+        return wanted_of(self.query).words() if self.queue else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Navigation:
@@ -36,6 +42,11 @@ class Navigation:
 
     previous: str
     next: str
+
+
+def wanted_of(query: str) -> SampleFilter:
+    """Return the filter in the query of a queue, which also has an order and the view of trajectories."""
+    return SampleFilter.from_query(QueryDict(query), ignore={"order", "view"})
 
 
 def location_of(values: QueryDict) -> Location:

@@ -11,9 +11,16 @@ from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.pace import progress_of
 from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, take_ahead, take_next
-from curation.review.workspace.navigation import Location, in_queue, last_done, navigation_of, queue_url, sample_url
+from curation.review.workspace.navigation import (
+    Location,
+    in_queue,
+    last_done,
+    navigation_of,
+    queue_url,
+    sample_url,
+    wanted_of,
+)
 from curation.review.workspace.workspace import Workspace, workspace_of
-from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.problems import FieldError, Problem
 
@@ -25,11 +32,6 @@ def order_of(query: str) -> Order:
     if given not in ORDERS:
         raise Problem(f"The order is one of {', '.join(ORDERS)}.", errors=[FieldError("order", "unknown order")])
     return ORDERS[given]
-
-
-def wanted_of(query: str) -> SampleFilter:
-    """Return the filter in the query of a queue, which also has an order and the view of trajectories."""
-    return SampleFilter.from_query(QueryDict(query), ignore={"order", "view"})
 
 
 def show_open(request: HttpRequest, access: Access, query: str) -> HttpResponse:
@@ -89,8 +91,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
 
 def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse:
     """The sample after the one on the page, for a browser that shows it later; 204 if there is none to fetch."""
-    wanted = SampleFilter.from_query(QueryDict(query), ignore={"order"})
-    taken = take_ahead(access=access, order=order_of(query), wanted=wanted)
+    taken = take_ahead(access=access, order=order_of(query), wanted=wanted_of(query))
     if taken is None:
         return HttpResponse(status=204)
     space = workspace_of(

@@ -83,7 +83,7 @@ def _stage(name: str, states: dict[str, int], times: list[datetime], index: int,
     if index == at:
         open_items = sum(states.get(open_state, 0) for open_state in OPEN)
         if live:
-            state, tone = ("paused" if 0 < open_items == states.get(ItemState.WAITING, 0) else "at work"), "attention"
+            state, tone = ("paused" if 0 < open_items == states.get(ItemState.WAITING, 0) else "at work"), "accent"
         else:
             state, tone = ("stopped", "") if open_items else ("done", "good")
     return StageProgress(

@@ -92,6 +92,8 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         rows, newer, older = _rows(access, params)
         look_at_rows(access, rows)
     except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
         problem = refused
     hidden = hidden_fields(access, params.status)
     sorts = shown_sorts(access, params.status)
@@ -109,7 +111,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
             given if problem else QueryDict(params.to_query()),
             {**params.choices, "flags": flags},
         ),
-        chips=chips(url, params, params.labels, params.choices),
+        chips=chips(url, params),
         columns={
             word: column(url, params, word, label, same_order=same) for word, label, same in COLUMNS if word in sorts
         },

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access, opens
 from curation.projects.models import Scope
-from curation.scenarios.filters import ScenarioFilter, ScenarioList
+from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, Status
 from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured
 from curation.scenarios.taxonomy.axes import taxonomy_of
@@ -18,14 +18,14 @@ from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs
 
 # Fields without a control in the form; an axis has one unless its select shows another value.
-CHIPS = {name: ScenarioFilter.labels[name] for name in ("id", "name", "family", "authored_by", "run", "group", "axes")}
+WITHOUT_CONTROL = {"id", "name", "family", "authored_by", "run", "group", "axes"}
 
 
 @dataclass(frozen=True, slots=True)
 class AxisSelect:
     """The select of one axis: its options are values of the filter, `task=cleanup`."""
 
-    name: str
+    label: str
     options: tuple[tuple[str, str], ...]
     chosen: str
 
@@ -36,6 +36,7 @@ class Row:
     name: SafeString
     title: SafeString
     axes: str
+    values: str
     author: str
     reason: str
     copies: int
@@ -55,6 +56,7 @@ class ListPage:
     tabs: tuple[Tab, ...]
     axes: tuple[AxisSelect, ...]
     chips: tuple[Chip, ...]
+    kept: tuple[Chip, ...]
     may_run: bool
     rows: list[Row] = field(default_factory=list)
     drafts: bool = False
@@ -79,9 +81,12 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         page = params.page(params.rows(access.project))
         rows, pages = page.rows, page_urls(url, params, page.next_cursor)
     except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
         problem = refused
     selects = _axis_selects(access, given.getlist("axes"))
     selected = [select.chosen for select in selects]
+    conditions = chips(url, params)
     query = params.to_query()
     copies = Scenario.objects.of(access.project).copies_of(rows)
     measured = measured_of(access, rows)
@@ -101,7 +106,8 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         query=query,
         tabs=tabs(url, params, "status", Status.choices),
         axes=selects,
-        chips=tuple(chip for chip in chips(url, params, CHIPS) if chip.raw not in selected),
+        chips=conditions,
+        kept=tuple(chip for chip in conditions if chip.name in WITHOUT_CONTROL and chip.raw not in selected),
         may_run=access.may(Scope.RUN),
         rows=[_row(row, url, copies.get(row.pk, 0), measured[row.pk]) for row in rows],
         drafts=any(row.status == Status.DRAFT for row in rows),
@@ -111,11 +117,21 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
 
 
 def _row(row: Scenario, url: str, copies: int, measured: Measured) -> Row:
-    axes = ", ".join(str(value) for value in row.axes.values())
+    axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in row.axes.items())
+    values = ", ".join(str(value) for value in row.axes.values())
     author, reason = with_signs(row.authored_by), with_signs(row.reason)
     group_url = f"{url}?group={row.group}"
     return Row(
-        row, visible(row.name), visible(row.title), with_signs(axes), author, reason, copies, group_url, measured
+        row,
+        visible(row.name),
+        visible(row.title),
+        with_signs(axes),
+        with_signs(values),
+        author,
+        reason,
+        copies,
+        group_url,
+        measured,
     )
 
 
@@ -126,5 +142,5 @@ def _axis_selects(access: Access, chosen: Sequence[str]) -> tuple[AxisSelect, ..
         options = {f"{axis.name}={value}": value for value in axis.values}
         if mine and mine not in options:
             options[mine] = mine.partition("=")[2]  # several values, or one that is no longer in the taxonomy
-        selects.append(AxisSelect(axis.name, tuple(options.items()), mine))
+        selects.append(AxisSelect(axis.name.replace("_", " "), tuple(options.items()), mine))
     return tuple(selects)

@@ -49,6 +49,8 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         look_at(access, [row.sample_id for row in page.rows])
         rows, pages = page.rows, page_urls(url, params, page.next_cursor)
     except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
         problem = refused
     return ListPage(
         list_url=url,
@@ -57,7 +59,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         sort=params.sort or params.sorts[0],
         tabs=tabs(url, params, "outcome", TABS),
         controls=controls(params.labels, given if problem else QueryDict(params.to_query()), params.choices),
-        chips=chips(url, params, params.labels, params.choices),
+        chips=chips(url, params),
         commands=column(url, params, "commands", "Commands"),
         rows=rows,
         pages=pages,

@@ -180,4 +180,5 @@ def _divergence(mine: Shown, theirs: Shown, at: int) -> str:
         return "The two sessions began with different orientations."
     action, result = mine.words(at)
     is_same = mine.done_and_seen(at)[0] == theirs.done_and_seen(at)[0]
-    return f"Step {mine.number(at)}: {f'the same {action}, another {result}' if is_same else f'another {action}'}."
+    what = f"the same {action}, another {result}" if is_same else f"another {action}"
+    return f"First difference: step {mine.number(at)}, {what}."

@@ -206,9 +206,10 @@ class RowFilter(Schema):
 
     def words(self) -> str:
         """The conditions in the words of a form: "bucket Final or Refined; score from 66"."""
-        return "; ".join(f"{self.label_of(name).lower()} {self._words_of(name, text)}" for name, text in self.pairs())
+        return "; ".join(f"{self.label_of(name).lower()} {self.words_of(name, text)}" for name, text in self.pairs())
 
-    def _words_of(self, name: str, text: str) -> str:
+    def words_of(self, name: str, text: str) -> str:
+        """A value of the URL as a form says it."""
         has_words = isinstance(getattr(self, name), tuple | bool)
         return words_of(text, self.choices_of(name)) if has_words else text
 

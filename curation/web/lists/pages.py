@@ -58,13 +58,15 @@ class Column:
 def list_context(
     request: HttpRequest, params: ListParams, page: KeysetPage[M], api_path: str, *, path: str = ""
 ) -> dict[str, object]:
-    """The context of a list's template: `rows`, the parameters, links to other pages and the REST call.
+    """The context of a list's template: `rows`, the parameters, chips, links to other pages and the REST call.
 
     `path` is the list's, where the request is not for it, such as a form that was refused.
     """
     return {
         "rows": page.rows,
         "params": params,
+        "chips": chips(path or request.path, params),
+        "list_url": path or request.path,
         "api_path": params.url(api_path),
         **page_urls(path or request.path, params, page.next_cursor),
     }
@@ -100,21 +102,13 @@ def controls(
     return fields
 
 
-def chips(
-    path: str, params: ListParams, labels: Mapping[str, str], options: Mapping[str, Choices] | None = None
-) -> tuple[Chip, ...]:
-    pairs = params.pairs()
-    texts = {name for name, field in type(params).model_fields.items() if field.annotation is str}
+def chips(path: str, params: ListParams) -> tuple[Chip, ...]:
+    """One for each condition."""
     return tuple(
         Chip(
-            name,
-            value,
-            labels[name].lower(),
-            value if name in texts else words_of(value, (options or {}).get(name, ())),
-            params.url_without(path, position),
+            name, value, params.label_of(name).lower(), params.words_of(name, value), params.url_without(path, position)
         )
-        for position, (name, value) in enumerate(pairs)
-        if name in labels
+        for position, (name, value) in enumerate(params.pairs())
     )
 
 

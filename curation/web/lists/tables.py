@@ -1,4 +1,5 @@
-"""How a person wants a list's table: which columns, how wide, how dense. `static/js/tables.js` applies it.
+"""How a person wants a list's table: which columns, in which order, how wide, how dense. `static/js/tables.js` applies
+it.
 
 A table is named by its `data-rows`, a column by the text of its heading.
 """
@@ -19,6 +20,8 @@ class TableLayout(Strict):
 
     hidden: list[ColumnName] = Field(default=[], max_length=40)
     shown: list[ColumnName] = Field(default=[], max_length=40, description="Shown also on a narrow screen.")
+    order: list[ColumnName] = Field(default=[], max_length=40, description="These first, the others after them.")
+    pinned: list[ColumnName] = Field(default=[], max_length=40, description="Stay in view when the table is scrolled.")
     widths: dict[ColumnName, Width] = Field(default={}, max_length=40)
 
 

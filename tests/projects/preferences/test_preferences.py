@@ -63,7 +63,13 @@ def test_preferences_are_ones_own_by_rest_and_page(client: Client) -> None:
         answer = client.patch("/api/v1/preferences", body, JSON, headers=headers)
         return answer.status_code, answer.json()
 
-    layout = {"hidden": ["Status"], "shown": [], "widths": {"Preview": 300}}
+    layout = {
+        "hidden": ["Status"],
+        "shown": [],
+        "order": ["Preview", "Sample"],
+        "pinned": ["Sample"],
+        "widths": {"Preview": 300},
+    }
     status, changed = patch({"keys": {"approve": "q"}, "tables": {"sample": layout}, "density": "compact"})
     assert (status, changed["tables"], changed["density"]) == (200, {"sample": layout}, "compact")
     assert {"action": "approve", "does": "Approve; gate a scenario", "default": "a", "key": "q"} in changed["keys"]  # type: ignore[operator]

@@ -152,7 +152,7 @@ def test_the_other_view_and_a_sibling_replace_the_session(client: Client, me: Ac
     assert "step__command" in body(client.get(f"{at}?view=terminal"))
     assert "divergence" not in body(client.get(at))
     beside = body(client.get(f"{at}?with={other.pk}"))
-    assert "Step 3: another action." in beside and "This one alone" in beside
+    assert "First difference: step 3, another action." in beside and "This one alone" in beside
 
 
 def test_a_rollouts_steps_are_marked_in_its_terminal(client: Client, me: Access, project: Project) -> None:

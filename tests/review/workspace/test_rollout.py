@@ -53,7 +53,7 @@ def test_the_queue_shows_the_session_and_hides_the_verdict(client: Client, me: A
     row, _ = rolled_out(project, scenario=scenario, outcome="checker_failed", sample=sample)
     rolled_out(project, scenario=scenario, commands=("todo --help", "uname"), sample_index=1)
     page = body(open_queue(client))
-    assert "greeting.txt in your home" in page and "uname" in page and "Step 2: another command." in page
+    assert "greeting.txt in your home" in page and "uname" in page and "First difference: step 2" in page
     assert "leave a greeting" in page and "loop" in page and "shown after the decision" in page
     assert [word for word in TELLING if word in page] == []
     assert Lease.objects.get().sample_id == row.sample_id

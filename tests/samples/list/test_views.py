@@ -45,6 +45,18 @@ def link(html: str, rel: str) -> str | None:
 
 
 class TestList:
+    def test_what_a_filter_lists_is_reviewed_and_nothing_else(self, client: Client, project: Project) -> None:
+        sign_in(client, project)
+        chosen = make_sample(project, repo="acme/mill")
+        for n in range(3):
+            make_sample(project, repo="other/mill", priority=float(n))
+        (link,) = re.findall(r'href="([^"]+)"[^>]*>Review these<', get(client, "?repo=acme/mill"))
+        assert link == "/p/acme/queue/?repo=acme/mill"
+        first = client.post(link, follow=True).content.decode()
+        assert f'data-sample="{chosen.pk}"' in first and 'title="repository acme/mill"' in first
+        assert client.post("/p/acme/queue/ahead/?repo=acme/mill&view=terminal").status_code == 204
+        assert "Review these" not in get(client)
+
     def test_a_row_says_who_else_has_the_sample_open(self, client: Client, project: Project) -> None:
         free, held, mine, lapsed = (make_sample(project) for _ in range(4))
         ada, me = make_member(project, make_user("ada")), make_member(project)

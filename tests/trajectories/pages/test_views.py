@@ -84,7 +84,15 @@ def test_an_imported_run_has_its_source_rewards_and_siblings(client: Client, pro
     other = make_imported(project, called("pwd", "/app\n"), outcome="failed")
     make_imported(project, called("pwd", "/app\n"), task="another")
     shown = page_of(client, row)
-    for wanted in ("jobs.zip", "sum__1", "terminus-2", "reward 1", "a.csv", "Step 3: another action.", "Verifier"):
+    for wanted in (
+        "jobs.zip",
+        "sum__1",
+        "terminus-2",
+        "reward 1",
+        "a.csv",
+        "First difference: step 3, another action.",
+        "Verifier",
+    ):
         assert wanted in shown, wanted
     of_shells = ("the server decides", "without <code>exit", "the terminal showed", "rollout", "Raw messages", "Replay")
     main = shown.partition("<main")[2].partition("</main>")[0]
@@ -218,10 +226,12 @@ def test_a_sibling_is_shown_from_where_they_diverge(client: Client, project: Pro
     other = make_trajectory(project, scenario, outcome="checker_failed", commands=("todo --help", "id"), sample_index=1)
     third = make_trajectory(project, scenario, commands=("uname",), outputs=(), sample_index=2)
     shown = page_of(client, row)
-    assert "2 steps the same in both" in shown and "Step 2: another command." in shown
+    assert "2 steps the same in both" in shown and "First difference: step 2, another command." in shown
     assert f'href="/p/acme/trajectories/{other.pk}/"' in shown
     assert f'href="/p/acme/trajectories/{other.pk}/" data-key="arrowright"' in shown
-    assert "Step 1: another command." in html(client, f"trajectories/{row.pk}/compare/?with={third.pk}")
+    assert "First difference: step 1, another command." in html(
+        client, f"trajectories/{row.pk}/compare/?with={third.pk}"
+    )
     assert client.get(f"/p/acme/trajectories/{row.pk}/compare/?with={make_trajectory(project).pk}").status_code == 404
 
 
@@ -271,7 +281,7 @@ def test_pairs_link_to_both_sides(client: Client, project: Project) -> None:
     assert "No pairs yet" in html(client, "pairs/")
     Pair.objects.create(project=project, run=run, scenario=scenario, chosen=chosen, rejected=rejected, at=3)
     shown = html(client, f"pairs/?run={run.pk}")
-    assert f"/p/acme/trajectories/{chosen.pk}/?with={rejected.pk}#siblings" in shown and "Wrong terminal" in shown
+    assert f"/p/acme/trajectories/{chosen.pk}/?with={rejected.pk}#siblings" in shown and "Wrong ending" in shown
     assert client.get("/p/acme/pairs/?run=999").status_code == 404
 
 

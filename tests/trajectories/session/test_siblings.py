@@ -45,14 +45,14 @@ def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Sibli
 
 def test_they_diverge_at_the_first_other_command() -> None:
     found = pair(("ls", "pwd"), ("ls", "id")).comparison
-    assert found and found.shared == 2 and found.divergence == "Step 2: another command."
+    assert found and found.shared == 2 and found.divergence == "First difference: step 2, another command."
     assert commands(found.rest) == [("pwd", "id"), ("exit", "exit")]
 
 
 def test_the_same_command_with_another_output_is_a_divergence() -> None:
     turns = make_turns("date", outputs=("Monday\n",))
     found = pair(("date",), ("date",), turns=turns).comparison
-    assert found and found.divergence == "Step 1: the same command, another output."
+    assert found and found.divergence == "First difference: step 1, the same command, another output."
 
 
 def test_one_may_end_before_the_other() -> None:
@@ -122,7 +122,7 @@ def test_imported_runs_diverge_at_a_step_whatever_the_machine_was_called() -> No
     one = make_imported(project, called("ls", "root@aef06a978b50:/app# ls"), called("pwd", "/app"), called("id", ""))
     make_imported(project, called("ls", "root@0d1f6a978b51:/app# ls"), called("uname", "Linux"))
     found = siblings(one).comparison
-    assert found and found.shared == 3 and found.divergence == "Step 4: another action."
+    assert found and found.shared == 3 and found.divergence == "First difference: step 4, another action."
     assert [row.mine.number if row.mine else 0 for row in rows_of(found.rest)] == [4, 5]
     assert [row.theirs.number if row.theirs else 0 for row in rows_of(found.rest)] == [4, 0]
 
@@ -132,4 +132,4 @@ def test_the_same_action_with_another_result_is_a_divergence() -> None:
     one = make_imported(project, called("ls", "a.csv"))
     make_imported(project, called("ls", "b.csv"))
     found = siblings(one).comparison
-    assert found and found.divergence == "Step 3: the same action, another result."
+    assert found and found.divergence == "First difference: step 3, the same action, another result."

@@ -1,5 +1,5 @@
-"""A wrong parameter in the address of a list: the list stays, without it, and says so. (Samples, trajectories and
-scenarios show the notice in the list itself.)"""
+"""A parameter that a list does not have: the list stays, without it, and says so. A wrong value on samples, trajectories
+or scenarios is shown in their form."""
 
 import pytest
 from django.test import Client
@@ -9,7 +9,7 @@ from tests.factories import make_member, make_project, make_run
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("path", ["runs/", "duels/", "prompts/"])
+@pytest.mark.parametrize("path", ["runs/", "duels/", "prompts/", "samples/", "trajectories/", "scenarios/"])
 def test_the_list_is_shown_without_it_and_names_it(client: Client, path: str) -> None:
     project = make_project("acme")
     client.force_login(make_member(project))
