@@ -63,7 +63,10 @@ def _model(name: str, schemas: Mapping[str, Schema]) -> str:
         if keyword.iskeyword(field):
             raise ValueError(f"{name}.{field} is a word of Python, which no field of the client can be called.")
         kind = _type(schema, schemas)
-        lines.append(f"    {field}: {kind}{' = None' if kind.endswith(' | None') else ''}")
+        # A list leaves out the texts and lists that its rows have only on request.
+        left_out = "default" in schema and schema["default"] in ("", [], {})
+        default = f" = {schema['default']!r}" if left_out else " = None" if kind.endswith(" | None") else ""
+        lines.append(f"    {field}: {kind}{default}")
     return "\n".join(lines) + "\n"
 
 

@@ -11,6 +11,24 @@ class TrialIntervalOut(Response):
     high: float
 
 
+class AgainstOut(Response):
+    delta: float
+    low: float
+    high: float
+    p: float
+    tasks: int
+    verdict: str
+
+
+class PassOut(Response):
+    k: int
+    value: float
+    low: float
+    high: float
+    tasks: int
+    left_out: int
+
+
 class AliveOut(Response):
     kept: int
     looked: int
@@ -101,7 +119,7 @@ class ChangedRowOut(Response):
 class CheckOut(Response):
     name: str
     passed: bool
-    reason: str
+    reason: str = ""
     transcript: list[dict[str, Any]]
 
 
@@ -371,7 +389,7 @@ class ReasonOut(Response):
 
 
 class MappingOut(Response):
-    messages: str
+    messages: str = ""
     columns: dict[str, str]
     roles: dict[str, str]
     outcomes: dict[str, str]
@@ -545,6 +563,21 @@ class KappaOut(Response):
     interval: TrialIntervalOut | None = None
 
 
+class AgentOut(Response):
+    task_set: str
+    agent: str
+    model: str
+    tasks: int
+    attempts: int
+    errors: int
+    tokens: float
+    cost: str | None = None
+    pass_at_1: PassOut | None = None
+    pass_at_k: PassOut | None = None
+    pass_hat_k: PassOut | None = None
+    against_first: AgainstOut | None = None
+
+
 class AnswerOut(Response):
     text: str
     tool_calls: list[dict[str, Any]]
@@ -638,13 +671,13 @@ class DecisionOut(Response):
 
 
 class DrawnAuditOut(Response):
-    filter: dict[str, Any]
+    filter: dict[str, Any] = {}
     score: str
     size: int
     extensions: int
     alpha: float
     delta: float
-    cluster: str
+    cluster: str = ""
     id: str
     seed: int
     set_sha256: str
@@ -671,15 +704,15 @@ class DrawnAuditOut(Response):
 class EndpointOut(Response):
     name: str
     model: str
-    api_base: str
-    api_key_env: str
-    params: dict[str, Any]
+    api_base: str = ""
+    api_key_env: str = ""
+    params: dict[str, Any] = {}
     max_concurrency: int
     rpm: int | None = None
     tpm: int | None = None
     price_in: str | None = None
     price_out: str | None = None
-    family: str
+    family: str = ""
     id: str
     scripted: bool
     outage: OutageOut | None = None
@@ -910,6 +943,10 @@ class RightnessOut(Response):
     kappa: KappaOut
 
 
+class AgentsOut(Response):
+    data: list[AgentOut]
+
+
 class GateOut(Response):
     verdict: str
     reason: str
@@ -1034,14 +1071,14 @@ class ScenarioOut(Response):
     family: str
     axes: dict[str, str | int]
     fixtures: list[dict[str, Any]]
-    env: dict[str, str]
-    announcement: dict[str, str]
-    provider: dict[str, str]
-    reference_solution: str
-    checker: str
+    env: dict[str, str] = {}
+    announcement: dict[str, str] = {}
+    provider: dict[str, str] = {}
+    reference_solution: str = ""
+    checker: str = ""
     expected_terminal: str
     files: list[dict[str, Any]]
-    source: str
+    source: str = ""
     not_run_here: list[str]
     scratch: list[str]
     free_order: list[str]
