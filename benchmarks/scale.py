@@ -2,7 +2,7 @@
 
     DATABASE_URL=postgresql://… python -m benchmarks.scale [--trials 4000] [--steps 50] [--workers 2]
 
-Asked for (docs/scale.md): 50 trials a second of 50 steps. Each worker writes to a run of its own in one project, by the
+Wanted (docs/scale.md): 50 trials a second of 50 steps. Each worker writes to a run of its own in one project, by the
 code of runs of kind `harbor`. Prints the rate by quarters, so that a slowdown with size is seen, the bytes of a
 trial, and the times of lists meanwhile; exits with 1 below 50 trials a second.
 """

@@ -120,7 +120,7 @@ class CheckOut(Response):
     name: str
     passed: bool
     reason: str = ""
-    transcript: list[dict[str, Any]]
+    transcript: list[dict[str, Any]] = []
 
 
 class CheckerOut(Response):
@@ -389,7 +389,7 @@ class ReasonOut(Response):
 
 
 class MappingOut(Response):
-    messages: str = ""
+    messages: str
     columns: dict[str, str]
     roles: dict[str, str]
     outcomes: dict[str, str]
@@ -671,13 +671,13 @@ class DecisionOut(Response):
 
 
 class DrawnAuditOut(Response):
-    filter: dict[str, Any] = {}
+    filter: dict[str, Any]
     score: str
     size: int
     extensions: int
     alpha: float
     delta: float
-    cluster: str = ""
+    cluster: str
     id: str
     seed: int
     set_sha256: str
@@ -704,15 +704,15 @@ class DrawnAuditOut(Response):
 class EndpointOut(Response):
     name: str
     model: str
-    api_base: str = ""
-    api_key_env: str = ""
-    params: dict[str, Any] = {}
+    api_base: str
+    api_key_env: str
+    params: dict[str, Any]
     max_concurrency: int
     rpm: int | None = None
     tpm: int | None = None
     price_in: str | None = None
     price_out: str | None = None
-    family: str = ""
+    family: str
     id: str
     scripted: bool
     outage: OutageOut | None = None
@@ -892,7 +892,7 @@ class RunOut(Response):
     archived_at: datetime | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
-    waiting: list[WaitingOut]
+    waiting: list[WaitingOut] = []
 
 
 class TemplateTrialOut(Response):
@@ -953,8 +953,8 @@ class GateOut(Response):
     backend: str | None = None
     run: str | None = None
     created_at: datetime | None = None
-    checks: list[CheckOut]
-    axes: list[AxisCheckOut]
+    checks: list[CheckOut] = []
+    axes: list[AxisCheckOut] = []
 
 
 class DuelOut(Response):
@@ -1070,18 +1070,18 @@ class ScenarioOut(Response):
     title: str
     family: str
     axes: dict[str, str | int]
-    fixtures: list[dict[str, Any]]
+    fixtures: list[dict[str, Any]] = []
     env: dict[str, str] = {}
     announcement: dict[str, str] = {}
     provider: dict[str, str] = {}
     reference_solution: str = ""
     checker: str = ""
     expected_terminal: str
-    files: list[dict[str, Any]]
+    files: list[dict[str, Any]] = []
     source: str = ""
-    not_run_here: list[str]
-    scratch: list[str]
-    free_order: list[str]
+    not_run_here: list[str] = []
+    scratch: list[str] = []
+    free_order: list[str] = []
     authored_by: str
     seed: int | None = None
     status: str
@@ -1090,7 +1090,7 @@ class ScenarioOut(Response):
     group: str | None = None
     copies: int
     measured: MeasuredOut
-    operators: list[OperatorOut]
+    operators: list[OperatorOut] = []
     version: int
     bundle_sha256: str
     run: str | None = None

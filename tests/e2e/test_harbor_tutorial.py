@@ -96,9 +96,9 @@ def check(said: str, folder: Path) -> None:
 
 
 @pytest.mark.bubblewrap
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_tutorial_of_harbor_runs_as_printed(product: Product, tmp_path: Path) -> None:
-    check(read_through(product, tmp_path, seconds=400), tmp_path)
+    check(read_through(product, tmp_path, seconds=600), tmp_path)
 
 
 @pytest.mark.slow

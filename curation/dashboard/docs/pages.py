@@ -21,7 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Explanation": ("statistics", "guarantee", "predicted", "leaks", "sandbox", "measurements"),
     "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
     "Reference": ("api", "run-kinds", "commands", "client", "client-reference", "glossary"),
-    "Operate": ("operations", "deployment", "sign-in"),
+    "Operate": ("operations", "deployment", "scale", "sign-in"),
     "Develop": ("architecture", "design-system"),
 }
 MOST_FOUND = 50

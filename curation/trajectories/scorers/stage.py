@@ -72,8 +72,8 @@ class _ScoreStage(StageOf[ScoreParams]):
                 return {"left": DELETED}
             mean, others = fmean(scores), {k: v for k, v in now.rewards.items() if k != self._params.name}
             now.rewards = others | {self._params.name: mean}
-            # The main reward of other origin stays the main one.
-            now.reward = now.reward if others else main_reward(now.rewards)
+            # The main reward is the verifier's. Only an imported run without one has the score instead.
+            now.reward = main_reward(now.rewards) if now.is_imported and not others else now.reward
             now.save(update_fields=["rewards", "reward"])
             by_step = {str(row.text.steps[at]["step_id"]): one for at, one in zip(positions, scores, strict=True)}
             return {"score": mean, **({"steps": by_step} if self._params.of == "step" else {}), **more}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from pytest_django import Settings
 
 from curation.llm.client.completion import Request
@@ -17,7 +18,7 @@ from curation.runs.launch import estimate
 from curation.runs.models import Item, Run
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
-from tests.factories import called, make_bearer, make_imported, make_user
+from tests.factories import called, make_bearer, make_imported, make_trajectory, make_user
 from tests.serving import serving, url_of
 from tests.trajectories.rolling import Operators, make_stage, run_to_end, start
 
@@ -66,6 +67,15 @@ class TestPython:
         ):
             rows = client.get(path, query, headers=headers).json()["data"]
             assert [row["id"] for row in rows] == list(map(str, found)), query
+
+    def test_a_rollout_shows_its_score_and_has_no_other_reward(self, project: Project, client: Client) -> None:
+        row = make_trajectory(project)
+        scored(project, python="def score(trajectory):\n    return 0.75\n")
+        row.refresh_from_db()
+        assert (row.rewards, row.reward) == ({"style": 0.75}, None)
+        client.force_login(make_user(is_superuser=True))
+        page = client.get(reverse("trajectory-page", args=[project.slug, row.pk])).content.decode()
+        assert "style 0.75" in page
 
     def test_each_step_is_scored_and_the_mean_counts(self, project: Project) -> None:
         row = make_imported(project, called("ls", "a"), called("pwd", "/", 2))
