@@ -58,9 +58,9 @@ class ScoreRun(Kind[ScoreParams]):
         if not params.rubric:
             return Estimate(items=items, notes=("No model is called.",))
         steps = rows.aggregate(steps=Sum("steps"))["steps"] or 0
-        calls = steps if params.of == "step" else items
+        calls = steps if params.subject == "step" else items
         # A step is shown with the steps before it.
-        shown = STEP_TOKENS * (steps * steps // max(1, 2 * items) if params.of == "step" else steps)
+        shown = STEP_TOKENS * (steps * steps // max(1, 2 * items) if params.subject == "step" else steps)
         target = targets_named(project, [params.model], "model")[0]
         return Estimate.of_calls(
             target, items=items, calls=calls, tokens_in=shown + calls * OPENING_TOKENS, tokens_out=calls * REPLY_TOKENS

@@ -22,7 +22,7 @@ class ScoreParams(Strict):
         str,
         Field(pattern=r"^[A-Za-z][A-Za-z0-9.-]{0,59}$", examples=["style"], description="The name of the reward."),
     ]
-    of: Annotated[
+    subject: Annotated[
         Literal["trajectory", "answer", "step"],
         Field(description="Score the session, its last message, or each step of the agent, of which the mean counts."),
     ] = "trajectory"
@@ -50,18 +50,18 @@ class ScoreParams(Strict):
         return self
 
 
-def positions_of(text: TrajectoryText, of: str) -> list[int]:
+def positions_of(text: TrajectoryText, subject: str) -> list[int]:
     """Return the positions of the steps that are scored, from 0. That of a session is its last step."""
     own = [position for position, step in enumerate(text.steps) if step["source"] == "agent"]
-    return own if of == "step" else own[-1:]
+    return own if subject == "step" else own[-1:]
 
 
-def subjects_of(text: TrajectoryText, of: str, document: Json) -> Sequence[object]:
+def subjects_of(text: TrajectoryText, subject: str, document: Json) -> Sequence[object]:
     """Return what a program gets: the ATIF document, the text of the answer, or steps in the names of ATIF."""
-    if of == "trajectory":
+    if subject == "trajectory":
         return [document]
-    steps = [text.steps[position] for position in positions_of(text, of)]
-    return [answer_of(step) for step in steps] if of == "answer" else steps
+    steps = [text.steps[position] for position in positions_of(text, subject)]
+    return [answer_of(step) for step in steps] if subject == "answer" else steps
 
 
 def answer_of(step: Json) -> str:

@@ -27,7 +27,7 @@ sys.path.insert(0, "{HOME}")
 from scorer import score
 given = json.load(open("{_GIVEN}"))
 session = given["trajectory"]
-found = [score(session) if given["of"] == "trajectory" else score(one, session) for one in given["subjects"]]
+found = [score(session) if given["subject"] == "trajectory" else score(one, session) for one in given["subjects"]]
 print("\\n" + json.dumps(found))
 '"""
 NO_PYTHON = "The sandbox of this worker has no python3. Its operator builds one: sandbox build --base with Python."
@@ -35,8 +35,8 @@ NO_PYTHON = "The sandbox of this worker has no python3. Its operator builds one:
 
 def program_scores(params: ScoreParams, subjects: Sequence[object], document: Json, labels: Labels) -> list[float]:
     """Return a score for each subject. Raises `ItemFailed`."""
-    own = [] if params.of == "trajectory" else list(subjects)
-    given: Json = {"of": params.of, "subjects": own or [None], "trajectory": document}
+    own = [] if params.subject == "trajectory" else list(subjects)
+    given: Json = {"subject": params.subject, "subjects": own or [None], "trajectory": document}
     found = in_sandbox(params.python, given, labels) if params.python else by_server(params.url, given)
     if not isinstance(found, list) or len(found) != len(subjects):
         raise ItemFailed(f"The scorer returned no list of {len(subjects)} scores: {json.dumps(found)[:200]}")

@@ -55,7 +55,7 @@ class _ScoreStage(StageOf[ScoreParams]):
         """Return why the trajectory gets no score, or ''."""
         if row is None:
             return DELETED
-        if not positions_of(row.text, self._params.of):
+        if not positions_of(row.text, self._params.subject):
             return NO_AGENT
         if self._params.name not in row.rewards:
             return ""
@@ -64,7 +64,7 @@ class _ScoreStage(StageOf[ScoreParams]):
         return "" if is_own else OTHERS
 
     def save(self, row: Trajectory, scores: Sequence[float], more: Json) -> Write:
-        positions = positions_of(row.text, self._params.of)
+        positions = positions_of(row.text, self._params.subject)
 
         def write() -> Json:
             now = Trajectory.objects.select_for_update().filter(pk=row.pk).first()
@@ -76,7 +76,7 @@ class _ScoreStage(StageOf[ScoreParams]):
             now.reward = main_reward(now.rewards) if now.is_imported and not others else now.reward
             now.save(update_fields=["rewards", "reward"])
             by_step = {str(row.text.steps[at]["step_id"]): one for at, one in zip(positions, scores, strict=True)}
-            return {"score": mean, **({"steps": by_step} if self._params.of == "step" else {}), **more}
+            return {"score": mean, **({"steps": by_step} if self._params.subject == "step" else {}), **more}
 
         return write
 
@@ -94,7 +94,7 @@ class ProgramStage(_ScoreStage):
         if row is None or (reason := self.refusal(context.run, row)):
             raise ItemSkipped(DELETED if row is None else reason)
         document = atif_of(row)
-        subjects = subjects_of(row.text, self._params.of, document)
+        subjects = subjects_of(row.text, self._params.subject, document)
         scores = program_scores(self._params, subjects, document, labels_of(item))
         return self.save(row, scores, {})
 
@@ -130,7 +130,7 @@ class RubricStage(_ScoreStage):
             raise ItemSkipped(DELETED if job is None else job.refusal)
         row = job.row
         scores, reasons, reused = [], [], list[int]()
-        for position in positions_of(row.text, self._params.of):
+        for position in positions_of(row.text, self._params.subject):
             messages = self._messages(row.text, position, job)
             score, reason = await self._asked(context, item, job, messages, reused)
             scores.append(score)
@@ -153,11 +153,11 @@ class RubricStage(_ScoreStage):
 
     def _messages(self, text: TrajectoryText, position: int, job: RubricJob) -> list[Json]:
         step = text.steps[position]
-        until = position + 1 if self._params.of == "step" else len(text.steps)
+        until = position + 1 if self._params.subject == "step" else len(text.steps)
         said = Recorded(text.steps[:until], text.document, {}).said()
         parts = [("session", render_history(said.messages))]
-        if self._params.of != "trajectory":
-            parts.append((self._params.of, answer_of(step)))
+        if self._params.subject != "trajectory":
+            parts.append((self._params.subject, answer_of(step)))
         user = sections(parts, secret=delimiter_secret(), call=f"{self._params.name}:{position}")
         system = f"{job.instructions.text.rstrip()}\n{job.criteria.text}"
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]

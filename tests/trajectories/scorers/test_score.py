@@ -79,7 +79,7 @@ class TestPython:
 
     def test_each_step_is_scored_and_the_mean_counts(self, project: Project) -> None:
         row = make_imported(project, called("ls", "a"), called("pwd", "/", 2))
-        run = scored(project, python=LOOKS, of="step")
+        run = scored(project, python=LOOKS, subject="step")
         row.refresh_from_db()
         assert row.rewards == {"style": 0.5}
         assert Item.objects.get(run=run).result["steps"] == {"3": 1.0, "4": 0.0}
@@ -87,7 +87,9 @@ class TestPython:
     def test_the_answer_is_the_last_message(self, project: Project) -> None:
         row = make_imported(project, called("ls", "a"), {"source": "agent", "message": "There is one file."})
         scored(
-            project, python="def score(answer, trajectory):\n    return answer == 'There is one file.'\n", of="answer"
+            project,
+            python="def score(answer, trajectory):\n    return answer == 'There is one file.'\n",
+            subject="answer",
         )
         row.refresh_from_db()
         assert row.rewards == {"style": 1.0}
@@ -147,10 +149,10 @@ class TestServer:
 
     def test_a_server_scores_steps(self, project: Project, given: list[Any]) -> None:
         row = make_imported(project)
-        scored(project, url=self.url, of="step")
+        scored(project, url=self.url, subject="step")
         row.refresh_from_db()
         assert row.rewards == {"style": 0.75}
-        assert given[0]["of"] == "step" and given[0]["trajectory"]["schema_version"].startswith("ATIF")
+        assert given[0]["subject"] == "step" and given[0]["trajectory"]["schema_version"].startswith("ATIF")
         assert [step["step_id"] for step in given[0]["subjects"]] == [3, 4]
 
     def test_another_number_of_scores_is_refused(self, project: Project, given: list[Any]) -> None:
@@ -182,7 +184,7 @@ class TestRubric:
             return json.dumps({"score": 10 if "awk" in str(request.messages[1]["content"]) else 0, "reason": ""})
 
         operators.scripts["operator-a"] = says
-        scored(project, rubric="Does it use awk?", model="operator-a", of="step")
+        scored(project, rubric="Does it use awk?", model="operator-a", subject="step")
         row.refresh_from_db()
         assert row.rewards == {"style": 0.5}
 
@@ -200,7 +202,7 @@ class TestRubric:
         make_imported(project)
         params = {"name": "style", "rubric": "Is it brief?", "model": "operator-a"}
         assert estimate(project=project, kind="score", params=params).calls == 1
-        assert estimate(project=project, kind="score", params={**params, "of": "step"}).calls == 4
+        assert estimate(project=project, kind="score", params={**params, "subject": "step"}).calls == 4
 
 
 @pytest.mark.parametrize(
