@@ -137,7 +137,7 @@ def main() -> int:
 
 
 def _read_lists(slug: str, user: Any, waits: list[float], over: threading.Event) -> None:
-    client = Client()
+    client = Client(HTTP_HOST="localhost")
     client.force_login(user)
     while not over.wait(0.5):
         for path in ("trajectories?limit=50", "trajectories?outcome=solved", "stats"):
