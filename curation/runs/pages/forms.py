@@ -23,6 +23,7 @@ from curation.web.text.quotes import quoted
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = (
     *("tasks", "agents", "models", "model", "teacher", "solver", "king_model", "challenger_model", "judges"),
+    *("name", "subject", "rubric", "python", "url"),
     *("samples", "filter", "source"),
     *("since", "until"),
 )
