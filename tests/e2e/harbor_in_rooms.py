@@ -16,6 +16,7 @@ from tests.sandbox.harbor import scripted_harbor
 from tests.sandbox.harbor.room import Room
 
 Json = dict[str, Any]
+END = "-- end of output --\n"  # of one command
 
 
 def run_trial(job: Path, identity: str, task: Path, agent: Json) -> Json:
@@ -30,14 +31,16 @@ def run_trial(job: Path, identity: str, task: Path, agent: Json) -> Json:
         if agent.get("model_name"):
             played, said = "oracle", asked(agent, (task / "instruction.md").read_text())
             typed = [one["keystrokes"].rstrip("\n") for one in said["commands"]]
-            (copy / "solution/solve.sh").write_text("\n".join(["#!/bin/bash", *typed, ""]))
+            (copy / "solution/solve.sh").write_text(
+                "".join(["#!/bin/bash\n", *(f"{one}\necho '{END.strip()}'\n" for one in typed)])
+            )
         ended = Room(Path(scratch, "room"))._trial(task.name, copy, played)
         for name, text in {"agent/oracle.txt": ended.said, "verifier/test-stdout.txt": ended.printed}.items():
             (folder / name).parent.mkdir(parents=True)
             (folder / name).write_text(text)
         shutil.copytree(ended.artifacts, folder / "artifacts/logs/artifacts")
     if agent.get("model_name"):
-        document = session(folder.name, agent, (task / "instruction.md").read_text(), typed, ended.said)
+        document = session(folder.name, agent, (task / "instruction.md").read_text(), typed, ended.said.split(END))
         (folder / "agent/trajectory.json").write_text(json.dumps(document))
     result = {
         "id": str(uuid.uuid4()),
@@ -63,11 +66,11 @@ def asked(agent: Json, instruction: str) -> Json:
     return found
 
 
-def session(name: str, agent: Json, instruction: str, typed: list[str], printed: str) -> Json:
+def session(name: str, agent: Json, instruction: str, typed: list[str], printed: list[str]) -> Json:
     steps: list[Json] = [{"step_id": 1, "source": "user", "message": instruction}]
-    for number, command in enumerate(typed, 1):
+    for number, (command, output) in enumerate(zip(typed, printed, strict=False), 1):
         call = {"tool_call_id": f"c{number}", "function_name": "bash", "arguments": {"command": command}}
-        results = [{"source_call_id": f"c{number}", "content": printed}]
+        results = [{"source_call_id": f"c{number}", "content": output}]
         step = {"source": "agent", "message": "I work.", "tool_calls": [call], "observation": {"results": results}}
         steps.append({"step_id": number + 1, **step})
     described = {"name": agent["name"], "version": "1.0", "model_name": agent["model_name"]}
