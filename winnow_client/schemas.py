@@ -333,14 +333,6 @@ class FileOut(Response):
     sha256: str
 
 
-class ExportedBalanceOut(Response):
-    kept: int
-    exit: float
-    panic: float
-    empty_queue: float
-    blocked: float
-
-
 class LabelBalanceOut(Response):
     desirable: int
     undesirable: int
@@ -1053,7 +1045,7 @@ class ExportPreviewOut(Response):
     changes: ChangesOut | None = None
     labels: dict[str, LabelBalanceOut]
     template: TemplateTrialOut | None = None
-    balance: ExportedBalanceOut | None = None
+    balance: BalanceOut | None = None
     warnings: list[str]
 
 

@@ -2,7 +2,7 @@ import re
 from decimal import Decimal
 from functools import cache
 from types import new_class
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar, dataclass_transform
 
 from ninja import Schema
 from pydantic import (
@@ -14,6 +14,7 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from pydantic.dataclasses import dataclass
 
 from curation.web.text.figures import exact_money
 
@@ -57,6 +58,13 @@ class Out(Schema):
     def made_once(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """A response inside another one has been read already."""
         return given if isinstance(given, cls) else handler(given)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(Field,))
+def out(figures: type[T]) -> type[T]:
+    """Make a frozen dataclass of figures that are the response as they are; `Field` documents each for OpenAPI."""
+    config = ConfigDict(json_schema_serialization_defaults_required=True)
+    return dataclass(figures, frozen=True, config=config)  # type: ignore[return-value]
 
 
 def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[Strict]:

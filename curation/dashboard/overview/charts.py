@@ -3,27 +3,28 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from curation.dashboard.overview.stats import BIN, DAYS, Json, Stats
+from curation.dashboard.overview.stats import BIN, DAYS, StatsOut
 from curation.projects.settings.document import Thresholds
 from curation.runs.usage.charts import DAY_MS
+from curation.runs.usage.figures import CallDayOut
 from curation.trajectories.models import Outcome
 from curation.web.charts import Figure, axis, bars, color, figure, lines, vertical_line
 from curation.web.text.figures import money, percent
 
 
-def _seconds(day: Json) -> float | None:
-    return None if day["latency_ms"] is None else day["latency_ms"] / 1000
+def _seconds(day: CallDayOut) -> float | None:
+    return None if day.latency_ms is None else day.latency_ms / 1000
 
 
 # Figures of the model charts: the title of the axis, and the value of a day.
-SHOWN: dict[str, tuple[str, Callable[[Json], float | None]]] = {
-    "cost": ("US dollars", lambda day: float(day["cost"])),
+SHOWN: dict[str, tuple[str, Callable[[CallDayOut], float | None]]] = {
+    "cost": ("US dollars", lambda day: float(day.cost)),
     "latency": ("seconds", _seconds),
-    "errors": ("% failed", lambda day: 100 * day["failed"] / day["calls"]),
+    "errors": ("% failed", lambda day: 100 * day.failed / day.calls),
 }
 
 
-def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
+def score_histogram(stats: StatsOut, edges: Thresholds) -> Figure:
     """Samples per score, coloured by bucket, with the two bucket edges as lines."""
     middles = [index * BIN + BIN / 2 for index in range(len(stats.histogram))]
     buckets = [
@@ -61,8 +62,8 @@ def score_histogram(stats: Stats, edges: Thresholds) -> Figure:
     )
 
 
-def review_pace(stats: Stats) -> Figure:
-    reviewers = sorted({entry["reviewer"] for entry in stats.pace})
+def review_pace(stats: StatsOut) -> Figure:
+    reviewers = sorted({str(entry["reviewer"]) for entry in stats.pace})
     traces = []
     for reviewer in reviewers:
         own = [entry for entry in stats.pace if entry["reviewer"] == reviewer]
@@ -84,13 +85,13 @@ def _days() -> Figure:
     return axis("day", type="date", tickformat="%d %b", range=span)
 
 
-def model_days(stats: Stats, shown: str) -> Figure:
+def model_days(stats: StatsOut, shown: str) -> Figure:
     """One of `SHOWN` of each model's calls, day by day."""
     title, value = SHOWN[shown]
     traces = []
-    for model in sorted({day["model"] for day in stats.calls_by_day}):
-        own = [day for day in stats.calls_by_day if day["model"] == model and value(day) is not None]
-        days, values = [day["day"] for day in own], [value(day) for day in own]
+    for model in sorted({day.model for day in stats.calls_by_day}):
+        own = [day for day in stats.calls_by_day if day.model == model and value(day) is not None]
+        days, values = [day.day for day in own], [value(day) for day in own]
         if shown == "cost":
             shown_costs = [money(value) for value in values]
             traces.append(bars(model, days, values, hover="%{hovertext}", hovertext=shown_costs, width=0.8 * DAY_MS))
@@ -99,7 +100,7 @@ def model_days(stats: Stats, shown: str) -> Figure:
     return figure(traces, barmode="stack", showlegend=True, xaxis=_days(), yaxis=axis(title, rangemode="tozero"))
 
 
-def outcome_bars(stats: Stats, list_url: str) -> Figure:
+def outcome_bars(stats: StatsOut, list_url: str) -> Figure:
     """Trajectories per outcome; a bar opens the list of its trajectories at `list_url`."""
     shown = [outcome for outcome in reversed(Outcome) if stats.outcomes[outcome]]
     total = sum(stats.outcomes.values())

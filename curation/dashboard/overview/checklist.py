@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
-from curation.dashboard.overview.stats import Stats
+from curation.dashboard.overview.stats import StatsOut
 from curation.exports.models import Export
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
@@ -70,7 +70,7 @@ STARTS = (
 )
 
 
-def start_of(project: Project, stats: Stats, asked: str = "") -> str:
+def start_of(project: Project, stats: StatsOut, asked: str = "") -> str:
     """Return the name of the start that the project has made, else `asked` if it is one, else ""."""
     funnel = stats.funnel
     prompts = funnel["prompts"] and (funnel["answered by king"] or funnel["challenged"] or not _imports(project))
@@ -90,7 +90,7 @@ def _imports(project: Project) -> set[str]:
     return set(runs.values_list("params__kind", flat=True).distinct())
 
 
-def checklist_of(access: Access, stats: Stats, start: str = "") -> list[ChecklistStep]:
+def checklist_of(access: Access, stats: StatsOut, start: str = "") -> list[ChecklistStep]:
     """The steps up to the first export of the start that the project has made, else of `start`; empty after the export,
     in an archived project, and before a start. The first open one is `next`."""
     if access.project.archived_at or exported(access.project):
@@ -166,7 +166,7 @@ def _import(access: Access, start: Start) -> ChecklistStep:
     )
 
 
-def _scenarios(access: Access, stats: Stats) -> ChecklistStep:
+def _scenarios(access: Access, stats: StatsOut) -> ChecklistStep:
     return _step(
         access,
         Scope.RUN,
@@ -178,7 +178,7 @@ def _scenarios(access: Access, stats: Stats) -> ChecklistStep:
     )
 
 
-def _duels(access: Access, stats: Stats) -> list[ChecklistStep]:
+def _duels(access: Access, stats: StatsOut) -> list[ChecklistStep]:
     runs, is_agent = Run.objects.of(access.project), access.project.settings.data.is_agent
     pair = access.project.settings.data.words.pair
     records = runs.filter(kind="import", params__kind="pr_records", state="succeeded").exists()
@@ -217,7 +217,7 @@ def _duels(access: Access, stats: Stats) -> list[ChecklistStep]:
     return [step for step in steps if is_agent or step.title != RECORDS]
 
 
-def _sessions(access: Access, stats: Stats) -> list[ChecklistStep]:
+def _sessions(access: Access, stats: StatsOut) -> list[ChecklistStep]:
     return [
         _step(
             access,

@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from django.db.models import BooleanField, Case, Count, When
+from pydantic import Field
 
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import Project
 from curation.samples.models import Bucket, Kind, Sample, Status
+from curation.web.schemas import out
 
 ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_field=BooleanField())
 
@@ -16,14 +18,18 @@ ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_
 EXPORTED = "Exported"
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineStep:
+@out
+class FunnelStepOut:
     """`rate` is the share (0 to 1) of the earlier step `of`; both are None where a step counts something else."""
 
-    name: str
-    count: int
-    of: str | None = None
-    rate: float | None = None
+    name: str = Field(examples=["Approved"])
+    count: int = Field(examples=[7])
+    of: str | None = Field(
+        default=None, examples=["Decided"], description="The earlier step that `rate` is a share of."
+    )
+    rate: float | None = Field(
+        default=None, examples=[0.64], description="0 to 1; null where a step counts something else."
+    )
 
     @property
     def is_exported(self) -> bool:
@@ -34,10 +40,12 @@ class PipelineStep:
         return None if self.rate is None else 100 * self.rate
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    name: str
-    steps: list[PipelineStep]
+@out
+class PipelineOut:
+    """One way by which samples are made, as a funnel."""
+
+    name: str = Field(examples=["Duels of single turns"])
+    steps: list[FunnelStepOut] = Field()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,7 @@ class _Samples:
         return [*found, ("Approved", self.approved, "Decided"), (EXPORTED, self.exported, None)]
 
 
-def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = False) -> list[Pipeline]:
+def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = False) -> list[PipelineOut]:
     """The pipelines that the project uses; `funnel` counts the steps before samples. `blind` omits counts that reveal
     scores and outcomes."""
     rows = Sample.objects.of(project).order_by()
@@ -129,11 +137,11 @@ def _exported(project: Project) -> Iterable[tuple[bool, str, int]]:
     return [(alone, kind, number) for (alone, kind), number in by_kind.items()]
 
 
-def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> Pipeline:
+def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> PipelineOut:
     counts: dict[str, int] = {}
     found = []
     for step, count, of in steps:
         base = counts.get(of, 0) if of else 0
-        found.append(PipelineStep(step, count, of, round(count / base, 4)) if base else PipelineStep(step, count))
+        found.append(FunnelStepOut(step, count, of, round(count / base, 4)) if base else FunnelStepOut(step, count))
         counts[step] = count
-    return Pipeline(name, found)
+    return PipelineOut(name, found)

@@ -1,7 +1,6 @@
 """The figures of a project, for its overview and `GET /projects/{slug}/stats`."""
 
 import time
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,21 +9,22 @@ from django.core.cache import cache
 from django.db.models import Count, F, FloatField, IntegerField, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
-from curation.dashboard.overview.pipelines import Pipeline, pipelines_of
+from curation.dashboard.overview.pipelines import PipelineOut, pipelines_of
 from curation.duels.models import Answer, Duel, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.pace import median_seconds
 from curation.runs.models import Call, Run
-from curation.runs.usage.figures import calls_by_day
+from curation.runs.usage.figures import CallDayOut, calls_by_day
 from curation.samples.models import Bucket, Sample, Status
 from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import KEPT, Outcome, Trajectory
-from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
+from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, BalanceOut
+from curation.web.schemas import out
 from curation.web.text.figures import exact_money
 
 Json = dict[str, Any]
@@ -37,36 +37,34 @@ DAYS = 14
 COUNTED = Q(settles=True) | ~Q(sample__status=Status.PENDING)
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """`funnel` from source to export; `pipelines` are those in use, with rates; `histogram` counts samples per
-    `BIN` points of score; costs are US dollars; `calls_by_day` and `pace` are of the last `DAYS` days.
+@out
+class StatsOut:
+    """The overview's figures. `histogram` counts samples per 5 points of score; `at` is when they were counted."""
 
-    `scenarios` by status, `outcomes` of trajectories, `balance` of the kept ones. `at` is when they were counted.
-    """
-
-    funnel: dict[str, int]
-    pipelines: list[Pipeline]
-    buckets: dict[str, int]
-    statuses: dict[str, int]
-    histogram: list[int]
-    scenarios: dict[str, int]
-    outcomes: dict[str, int]
-    balance: TerminalBalance
-    pace: list[Json]
-    seconds_per_decision: float | None
-    cost: str
-    cost_unknown_calls: int
-    cost_by_model: list[Json]
-    calls_by_day: list[Json]
-    at: str
+    funnel: dict[str, int] = Field(examples=[{"prompts": 48, "duels": 45, "approved": 7}])
+    pipelines: list[PipelineOut] = Field(description="The pipelines that the project uses.")
+    buckets: dict[str, int] = Field(examples=[{"final": 19, "refined": 11, "defeat": 12, "unparsed": 3}])
+    statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7}])
+    histogram: list[int] = Field()
+    scenarios: dict[str, int] = Field(examples=[{"draft": 1, "admitted": 20, "rejected": 1, "dry_run": 0}])
+    outcomes: dict[str, int] = Field(examples=[{"solved": 17, "correct_panic": 3, "checker_failed": 9}])
+    balance: BalanceOut = Field()
+    pace: list[dict[str, str | int]] = Field(examples=[[{"day": "2026-11-21", "reviewer": "demo", "n": 11}]])
+    seconds_per_decision: float | None = Field(examples=[13.0])
+    cost: str = Field(examples=["1.25"])
+    cost_unknown_calls: int = Field()
+    cost_by_model: list[dict[str, str | int]] = Field(description="Empty while you review blind and one is pending.")
+    calls_by_day: list[CallDayOut] = Field(
+        description="Of the last 14 days, without calls that are under way. Empty as `cost_by_model`."
+    )
+    at: str = Field()
 
 
 # The cache stores JSON.
-STATS = TypeAdapter(Stats)
+STATS = TypeAdapter(StatsOut)
 
 
-def project_stats(project: Project, *, blind: bool = False) -> Stats:
+def project_stats(project: Project, *, blind: bool = False) -> StatsOut:
     """The figures, at most `CACHE_SECONDS` old: counting a million samples takes a while. `blind`: buckets, scores and
     outcomes only of decided samples, for reviewers from whom those of pending ones are hidden.
 
@@ -85,7 +83,7 @@ def project_stats(project: Project, *, blind: bool = False) -> Stats:
         time.sleep(WAIT_SECONDS)
 
 
-def _recount(key: str, project: Project, *, blind: bool) -> Stats:
+def _recount(key: str, project: Project, *, blind: bool) -> StatsOut:
     try:
         counted = _count(project, blind=blind)
         kept = {"stats": STATS.dump_python(counted, mode="json"), "until": time.time() + CACHE_SECONDS}
@@ -95,7 +93,7 @@ def _recount(key: str, project: Project, *, blind: bool) -> Stats:
         cache.delete(f"{key}:counting")
 
 
-def _count(project: Project, *, blind: bool) -> Stats:
+def _count(project: Project, *, blind: bool) -> StatsOut:
     samples = Sample.objects.of(project).order_by()
     trajectories = Trajectory.objects.of(project).order_by()
     shown = samples
@@ -118,7 +116,7 @@ def _count(project: Project, *, blind: bool) -> Stats:
         funnel["trajectories"] = Trajectory.objects.of(project).count()
     # Of few calls, the tokens and the cost of an answer tell which model gave it.
     hides_calls = blind and statuses[Status.PENDING] > 0
-    return Stats(
+    return StatsOut(
         funnel=funnel,
         pipelines=pipelines_of(project, funnel, blind=blind),
         buckets=buckets,
@@ -132,7 +130,7 @@ def _count(project: Project, *, blind: bool) -> Stats:
         cost=exact_money((runs["cost"] or Decimal(0)) + (gone["cost"] or Decimal(0))),
         cost_unknown_calls=(runs["unknown"] or 0) + (gone["unknown"] or 0),
         cost_by_model=[] if hides_calls else _cost_by_model(project),
-        calls_by_day=[] if hides_calls else _calls_by_day(project),
+        calls_by_day=[] if hides_calls else calls_by_day(project, timezone.now() - timedelta(days=DAYS)),
         at=timezone.now().isoformat(),
     )
 
@@ -168,13 +166,13 @@ def _funnel(
     }
 
 
-def _balance(trajectories: QuerySet[Trajectory], outcomes: dict[str, int]) -> TerminalBalance:
+def _balance(trajectories: QuerySet[Trajectory], outcomes: dict[str, int]) -> BalanceOut:
     """Count by index: a kept episode ended as its scenario wants, so its outcome determines its terminal."""
     kept = sum(outcomes[outcome] for outcome in KEPT)
     rows = ScenarioAxis.objects.filter(axis="task", value__in=(EMPTY_QUEUE, BLOCKED))
     of_kept = rows.filter(scenario__trajectories__in=trajectories.filter(keep=True)).order_by().values_list("value")
     tasks = dict(of_kept.annotate(n=Count("scenario__trajectories")))
-    return TerminalBalance(
+    return BalanceOut(
         kept=kept,
         exit=outcomes[Outcome.SOLVED] / max(kept, 1),
         panic=outcomes[Outcome.CORRECT_PANIC] / max(kept, 1),
@@ -228,8 +226,3 @@ def _cost_by_model(project: Project) -> list[Json]:
         }
         for row in found.order_by("endpoint_name")
     ]
-
-
-def _calls_by_day(project: Project) -> list[Json]:
-    days = calls_by_day(project, timezone.now() - timedelta(days=DAYS))
-    return [asdict(day) | {"day": day.day.isoformat(), "cost": exact_money(day.cost)} for day in days]

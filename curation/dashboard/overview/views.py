@@ -14,7 +14,7 @@ from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, 
 from curation.dashboard.overview.checklist import STARTS, Start, checklist_of, exported, start_of
 from curation.dashboard.overview.components import component_examples
 from curation.dashboard.overview.projects import figures_of
-from curation.dashboard.overview.stats import Stats, project_stats
+from curation.dashboard.overview.stats import StatsOut, project_stats
 from curation.dashboard.system.pages import system_state
 from curation.imports.kinds import ImportParams
 from curation.projects.access import Access, principal_of, project_page
@@ -97,7 +97,7 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "dashboard/overview/page.html", context)
 
 
-def _starts(access: Access, stats: Stats, asked: str) -> tuple[Start, ...]:
+def _starts(access: Access, stats: StatsOut, asked: str) -> tuple[Start, ...]:
     """The ways to begin, for a project that has not begun; of those the one that was `asked` for."""
     made = start_of(access.project, stats)
     if made or access.project.archived_at or exported(access.project):
@@ -153,17 +153,17 @@ def components(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/components/page.html", component_examples())
 
 
-def _model_charts(stats: Stats) -> list[tuple[str, str]]:
+def _model_charts(stats: StatsOut) -> list[tuple[str, str]]:
     days = stats.calls_by_day
     charts = [
-        ("cost", "Cost per day", any(Decimal(day["cost"]) for day in days)),
-        ("latency", "Mean latency of answered calls", any(day["latency_ms"] for day in days)),
-        ("errors", "Failed calls", any(day["failed"] for day in days)),
+        ("cost", "Cost per day", any(Decimal(day.cost) for day in days)),
+        ("latency", "Mean latency of answered calls", any(day.latency_ms for day in days)),
+        ("errors", "Failed calls", any(day.failed for day in days)),
     ]
     return [(shown, title) for shown, title, used in charts if used]
 
 
-def _endings(project: Project, stats: Stats) -> Endings | None:
+def _endings(project: Project, stats: StatsOut) -> Endings | None:
     balance, band = stats.balance, project.settings.balance
     if not balance.kept:
         return None

@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import Field
 
-from curation.dashboard.system.health import check_components
+from curation.dashboard.system.health import ComponentOut, check_components
 from curation.dashboard.system.metrics import exposition
 from curation.projects.models import Scope
 from curation.projects.tokens.auth import token_of
@@ -23,13 +23,6 @@ class HealthOut(Schema):
     instance: str | None = Field(
         None, examples=["5d41402abc4b2a76"], description="`WINNOW_INSTANCE`; missing if it is not set."
     )
-
-
-class ComponentOut(Schema):
-    name: str = Field(examples=["database"])
-    ok: bool
-    needed: bool = Field(description="Whether readiness depends on it.")
-    detail: str = Field(examples=["postgresql"])
 
 
 class FindingOut(Schema):

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Max, Q
 
-from curation.dashboard.system.health import Component, check_components
+from curation.dashboard.system.health import ComponentOut, check_components
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, WorkerSeen
@@ -39,7 +39,7 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    components: list[Component]
+    components: list[ComponentOut]
     workers: list[WorkerSeen]
     queues: list[QueueState]
     live_runs: int

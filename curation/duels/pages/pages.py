@@ -10,7 +10,7 @@ from curation.duels.models import READ, Answer, Duel, Opponent, Side
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel
-from curation.duels.score.shown import Imported, Shown, imported, of_score, opponent_word, shown, verdicts_of
+from curation.duels.score.shown import ImportedOut, Shown, imported, of_score, opponent_word, shown, verdicts_of
 from curation.projects.settings.data import Data, Words
 from curation.web.ids import find
 from curation.web.problems import NotFound
@@ -64,7 +64,7 @@ class DuelView:
     shown: Shown
     run_id: int | None
     scores: tuple[ScoreView, ...]
-    imported: Imported | None
+    imported: ImportedOut | None
 
     @property
     def both_orders(self) -> bool:

@@ -1,31 +1,32 @@
 """Exclusions: instances whose prompts runs skip, with a reason that people can edit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
+from pydantic import Field
 
 from curation.duels.models import Exclusion
 from curation.projects.audit import record
 from curation.projects.models import Project
 from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.schemas import out
 from curation.web.text.figures import counted
 
 MAX_AT_ONCE = 500
 OVERSIZED = "oversized pull request"
 
 
-@dataclass(frozen=True, slots=True)
-class ExclusionResult:
+@out
+class OutcomeOut:
     """The outcome of one row: `added`, `changed` or `unchanged`."""
 
     instance_id: str
-    outcome: str
+    outcome: str = Field(examples=["added"], description="added, changed or unchanged")
 
 
-def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) -> list[ExclusionResult]:
+def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) -> list[OutcomeOut]:
     """Exclude instances, given as (id, reason). An excluded one gets the new reason. All rows are saved or none."""
     _check(rows)
     results = []
@@ -44,7 +45,7 @@ def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) ->
                 outcome = "changed"
             else:
                 outcome = "unchanged"
-            results.append(ExclusionResult(instance_id, outcome))
+            results.append(OutcomeOut(instance_id, outcome))
         record(
             actor=user,
             project=project,

@@ -4,6 +4,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
+from curation.duels.prompts.exclusions import OutcomeOut
 from curation.web.schemas import Id, Out, Username
 
 _MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
@@ -61,11 +62,6 @@ class ExclusionOut(ExclusionRow):
     id: Id
     created_by: Username | None
     created_at: datetime
-
-
-class OutcomeOut(Schema):
-    instance_id: str
-    outcome: str = Field(examples=["added"], description="added, changed or unchanged")
 
 
 class OutcomesOut(Schema):

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import Field
+
 from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.reigns.contestant import changes_since
 from curation.duels.reigns.crown import claim_of, pair_of, turned_by
@@ -15,33 +17,30 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run, RunState
 from curation.web.problems import Problem
+from curation.web.schemas import out
 
 OUTCOMES = {"accepted": "good", "undecided": "attention", "not accepted": "bad"}
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """A run against the king while it reigned. It is a defence if the king answered as the version that was crowned;
-    else `why` says what differs. `crowned`: this run ended the reign."""
+@out
+class ChallengeOut:
+    """A run against the king while it reigned."""
 
-    run: int
-    kind: str
-    at: datetime
-    challenger: str
-    outcome: str
-    margin: float | None
-    lcb: float | None
-    reasons: tuple[str, ...]
-    crowned: bool
-    why: str
+    run: str = Field(examples=["14"])
+    kind: str = Field(examples=["duel"])
+    at: datetime = Field()
+    challenger: str = Field(examples=["model-c"])
+    outcome: str = Field(examples=["undecided"], description="`accepted`, `undecided` or `not accepted`.")
+    margin: float | None = Field(examples=[1.2], description="Points.")
+    lcb: float | None = Field(examples=[-0.8], description="Points.")
+    reasons: list[str] = Field()
+    crowned: bool = Field(description="Its challenger is the next king.")
+    why: str = Field(examples=[""], description="Why it is no defence.")
+    defence: bool = Field(description="The king answered as the version that was crowned, and reigned on.")
 
     @property
     def tone(self) -> str:
         return OUTCOMES[self.outcome]
-
-    @property
-    def defence(self) -> bool:
-        return not self.why and not self.crowned
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class ReignView:
     """`notes` say what no longer holds: a deleted endpoint, another version, a verdict that turned."""
 
     row: Reign
-    challenges: tuple[Challenge, ...]
+    challenges: tuple[ChallengeOut, ...]
     notes: tuple[str, ...]
 
 
@@ -84,9 +83,9 @@ def crownings(run: Run) -> list[Crowning]:
     return found
 
 
-def _challenges(project: Project, reigns: Sequence[Reign]) -> dict[int, list[Challenge]]:
+def _challenges(project: Project, reigns: Sequence[Reign]) -> dict[int, list[ChallengeOut]]:
     """Return the runs against each king, the oldest first, by the id of its reign."""
-    found: dict[int, list[Challenge]] = defaultdict(list)
+    found: dict[int, list[ChallengeOut]] = defaultdict(list)
     if not reigns:
         return found
     crowned: dict[int | None, set[str]] = defaultdict(set)
@@ -110,18 +109,19 @@ def _challenges(project: Project, reigns: Sequence[Reign]) -> dict[int, list[Cha
     return found
 
 
-def _challenge(pk: int, kind: str, at: datetime, verdict: Json, crowned: bool, why: str) -> Challenge:
+def _challenge(pk: int, kind: str, at: datetime, verdict: Json, crowned: bool, why: str) -> ChallengeOut:
     outcome = "accepted" if verdict["accepted"] else "undecided" if is_undecided(verdict) else "not accepted"
-    return Challenge(
-        run=pk,
+    return ChallengeOut(
+        run=str(pk),
         kind=kind,
         at=at,
         challenger=verdict["challenger"]["model"],
         outcome=outcome,
         margin=verdict["margin"],
         lcb=verdict["lcb"],
-        reasons=tuple(verdict["reasons"]),
+        reasons=verdict["reasons"],
         crowned=crowned,
+        defence=not why and not crowned,
         why=why,
     )
 

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -7,7 +6,7 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.duels.reigns.models import Reign
-from curation.duels.reigns.pages import Challenge, ReignView
+from curation.duels.reigns.pages import ChallengeOut, ReignView
 from curation.web.lists.params import ListParams, named_list
 from curation.web.schemas import Id, Out, Strict, Username
 
@@ -26,26 +25,6 @@ class CrownIn(Strict):
 
 class EndReignIn(Strict):
     reason: str = Field(examples=["The endpoint answers with another model since Monday."])
-
-
-class ChallengeOut(Schema):
-    """A run against the king while it reigned."""
-
-    run: str = Field(examples=["14"])
-    kind: str = Field(examples=["duel"])
-    at: datetime
-    challenger: str = Field(examples=["model-c"])
-    outcome: str = Field(examples=["undecided"], description="`accepted`, `undecided` or `not accepted`.")
-    margin: float | None = Field(examples=[1.2], description="Points.")
-    lcb: float | None = Field(examples=[-0.8], description="Points.")
-    reasons: list[str]
-    crowned: bool = Field(description="Its challenger is the next king.")
-    defence: bool = Field(description="The king answered as the version that was crowned, and reigned on.")
-    why: str = Field(examples=[""], description="Why it is no defence.")
-
-    @staticmethod
-    def of(row: Challenge) -> "ChallengeOut":
-        return ChallengeOut(**{**asdict(row), "run": str(row.run)}, defence=row.defence)
 
 
 class VersionOut(Schema):
@@ -90,6 +69,6 @@ class ReignOut(Out):
 
     @staticmethod
     def of(view: ReignView) -> "ReignOut":
-        challenges = [ChallengeOut.of(challenge) for challenge in view.challenges]
+        challenges = list(view.challenges)
         beside = {"notes": list(view.notes), "challenges": challenges}
         return ReignOut.model_validate(view.row).model_copy(update=beside)

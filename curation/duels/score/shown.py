@@ -3,18 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from curation.duels.models import Duel, Opponent, Order, Verdict
 from curation.duels.score.models import Score
 from curation.projects.settings.data import OF_TURNS, Words
 from curation.samples.models import Bucket, flag_names
+from curation.web.schemas import out
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """A score that came with an imported file: no panel of this project gave it."""
+@out
+class ImportedOut:
+    """A score that came with an imported file: no panel of this project gave it. `file` is empty for a single file."""
 
-    file: str
-    reason: str
+    file: str = Field(examples=["turns_12"])
+    reason: str = Field(examples=["The second reads the failing test."])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,12 @@ def shown(duel: Duel) -> Shown:
     return Shown(duel.score, duel.metrics, duel.bucket, duel.flags, row, counts=True)
 
 
-def imported(duel: Duel) -> Imported | None:
+def imported(duel: Duel) -> ImportedOut | None:
     """Return where the duel's score was imported from; None if a panel of this project gave it, or nobody."""
     found = duel.scoring.get("imported")
     if found is None or duel.score is None or duel.counting_id is not None:
         return None
-    return Imported(found.get("file", ""), found.get("reason", ""))
+    return ImportedOut(found.get("file", ""), found.get("reason", ""))
 
 
 def of_score(row: Score, duel: Duel) -> Shown:

@@ -5,6 +5,7 @@ from ninja import Schema
 from pydantic import AfterValidator, ConfigDict, Field
 
 from curation.evaluations.contamination.pages import gaps_of
+from curation.evaluations.contamination.training import UnreadOut
 from curation.evaluations.models import ContaminationCheck
 from curation.web.schemas import Id, NotEmpty, Out, Page
 
@@ -19,14 +20,6 @@ class CheckIn(Schema):
     export: str = Field("", examples=["12"], description="Its train files.")
     upload: str = Field("", max_length=300, description="Key of an uploaded file.")
     training_split: str = Field("", description="Another split of the project.")
-
-
-class UnreadOut(Schema):
-    """`file` is empty where the training data is one file."""
-
-    line: int
-    file: str
-    reason: str = Field(examples=["no layout of training data has the columns note"])
 
 
 class ContaminationOut(Out):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from curation.evaluations.contamination.training import CheckParams, Unread, rows_of_split, training_data
+from curation.evaluations.contamination.training import CheckParams, UnreadOut, rows_of_split, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
 from curation.exports.hygiene.embed import Paraphrases, Tasks, paraphrases
 from curation.imports.sources.rows import RowRefused, SourceError
@@ -69,7 +69,7 @@ def tasks_of(run: Run, params: CheckParams) -> Tasks:
 class _Reader:
     """The training rows that are compared. The others are counted, and the first ones named."""
 
-    def __init__(self, rows: Iterator[TrainingRow | Unread], context: WorkContext) -> None:
+    def __init__(self, rows: Iterator[TrainingRow | UnreadOut], context: WorkContext) -> None:
         self._rows, self._context = rows, context
         self.read = self.unread = 0
         self.reasons: list[Json] = []

@@ -17,6 +17,7 @@ from curation.imports.sources.rows import BadRow, Position, RowRefused
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
+from curation.web.schemas import out
 from judging.contamination.rows import TrainingRow
 
 CHUNK = 500
@@ -36,13 +37,13 @@ class CheckParams(BaseModel):
     embedding: str = Field("", max_length=60, description="Set at launch: the endpoint of the project's settings.")
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A training row that was not compared, and why. `line` counts from 1; `file` is empty where there is one alone."""
+@out
+class UnreadOut:
+    """`file` is empty where the training data is one file."""
 
     line: int
     file: str
-    reason: str
+    reason: str = Field(examples=["no layout of training data has the columns note"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Training:
     upload: str = ""
     split: Split | None = None
 
-    def rows(self) -> Generator[TrainingRow | Unread]:
+    def rows(self) -> Generator[TrainingRow | UnreadOut]:
         """Every row. Raises `SourceError` if a file cannot be read at all."""
         if self.split is not None:
             for row in rows_of_split(self.split):
@@ -101,18 +102,18 @@ def rows_of_split(split: Split) -> Iterator[EvalRow]:
         )
 
 
-def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> Iterator[TrainingRow | Unread]:
+def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> Iterator[TrainingRow | UnreadOut]:
     """Yield the rows of a stored file; `of_lines` are the origins of its lines, where they are known."""
     with open_stored(key) as opened:
         for row in opened.reader.rows(Position()):
             if isinstance(row, BadRow):
-                yield Unread(row.offset + 1, file, row.reason)
+                yield UnreadOut(row.offset + 1, file, row.reason)
                 continue
             name = file or row.file
             try:
                 said = parts_of(row.value).conversations()
             except RowRefused as refused:
-                yield Unread(row.offset + 1, name, str(refused))
+                yield UnreadOut(row.offset + 1, name, str(refused))
                 continue
             origins = named_origins(row.value)
             if row.offset < len(of_lines):

@@ -1,7 +1,6 @@
 """Add an endpoint for every model that a server lists, to evaluate all of them at once."""
 
 import re
-from dataclasses import dataclass
 
 from django.db import transaction
 
@@ -13,19 +12,20 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.served import list_served
 from curation.web.problems import Invalid
+from curation.web.schemas import out
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModels:
-    """Names of endpoints: those that were added and those that existed before."""
+@out
+class ServedModelsOut:
+    """Names of the endpoints that were added, and of those that existed before."""
 
-    added: tuple[str, ...]
-    known: tuple[str, ...]
+    added: list[str]
+    known: list[str]
 
 
-def add_served_models(*, access: Access, name: str) -> ServedModels:
+def add_served_models(*, access: Access, name: str) -> ServedModelsOut:
     """Add the models of the server behind endpoint `name`; raise `Invalid` or `Unavailable` if it lists none."""
     access.require(Scope.ADMIN)
     pattern = endpoint_of(access.project, name)
@@ -47,7 +47,7 @@ def add_served_models(*, access: Access, name: str) -> ServedModels:
             endpoints.create(access, values)
             taken.add(own)
             added.append(own)
-    return ServedModels(tuple(added), tuple(known))
+    return ServedModelsOut(added, known)
 
 
 def _free_name(model: str, taken: set[str]) -> str:

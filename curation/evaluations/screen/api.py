@@ -8,7 +8,7 @@ from curation.evaluations.live.figures import live_figures
 from curation.evaluations.live.pages import evaluations_shown
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.screen import schemas as s
-from curation.evaluations.screen.add_served_models import add_served_models
+from curation.evaluations.screen.add_served_models import ServedModelsOut, add_served_models
 from curation.evaluations.screen.figures import figures_of
 from curation.evaluations.screen.filters import CallList, EvaluationList
 from curation.projects.access import Access, enter, principal_of
@@ -100,7 +100,7 @@ def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Quer
 
 @router.post(
     "/projects/{slug}/models/{endpoint:name}/line-up",
-    response=s.ServedModelsOut,
+    response=ServedModelsOut,
     summary="Add every model that its server lists",
 )
 def post_served_models(request: HttpRequest, slug: str, name: str) -> Answer:

@@ -149,13 +149,6 @@ class ScreenedOut(Out):
     exact_shell: bool
 
 
-class ServedModelsOut(Schema):
-    """Names of the endpoints that were added, and of those that existed before."""
-
-    added: list[str]
-    known: list[str]
-
-
 def evaluation_out(evaluation: Evaluation, figures: Figures, check: ContaminationCheck | None) -> Json:
     """Needs `project`, `run` and `split`."""
     live = evaluation.kind == EvaluationKind.LIVE

@@ -16,7 +16,7 @@ from curation.exports.rows.screen import ACTIONS
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.settings.document import Balance
 from curation.scenarios.models import Terminal
-from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, TerminalBalance
+from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, BalanceOut
 from curation.web.text.figures import counted, percent
 from judging.scan.rules import BY_NAME
 
@@ -41,11 +41,11 @@ class Endings:
         self.terminals[terminal] += 1
         self.tasks[task] += 1
 
-    def balance(self) -> TerminalBalance | None:
+    def balance(self) -> BalanceOut | None:
         total = self.terminals.total()
         if not total:
             return None
-        return TerminalBalance(
+        return BalanceOut(
             kept=total,
             exit=self.terminals[Terminal.EXIT] / total,
             panic=self.terminals[Terminal.PANIC] / total,

@@ -10,7 +10,6 @@ from curation.exports.pages.compare import compare
 from curation.exports.pages.contaminated import (
     ContaminatedList,
     ContaminatedSampleOut,
-    contaminated_out,
     labels_of,
     line_of_row,
 )
@@ -155,7 +154,7 @@ def list_contaminated_samples(request: HttpRequest, export_id: str, params: Quer
     _, export = _opened(request, export_id)
     rows = params.page(ContaminatedSample.objects.filter(export=export))
     labels = labels_of(export)
-    return rows.response(lambda row: contaminated_out(line_of_row(row, labels)))
+    return rows.response(lambda row: line_of_row(row, labels))
 
 
 @router.get(

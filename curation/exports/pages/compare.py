@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from django.core.files.storage import default_storage
 from django.db import models
+from pydantic import Field
 
 from curation.exports.files.write import EXCLUDED, FROZEN
 from curation.exports.models import Export
@@ -21,6 +22,7 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict
+from curation.web.schemas import out
 
 SHOWN = 200
 _AT_ONCE = 1_000
@@ -56,16 +58,21 @@ class RowKey(NamedTuple):
     against: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedRow:
+@out
+class ChangedRowOut:
     """`reason` is a code of `ChangeReason` or `SkipReason`: of an added row why it was missing before."""
 
-    sample: str
-    format: str
-    source: str
-    pair: str
-    change: Change
-    reason: str
+    sample: str = Field(examples=["17"])
+    format: str = Field(examples=["dpo"])
+    source: str = Field(examples=["duels"])
+    pair: str = Field(examples=[""], description="The pair of trajectories that the row comes from, or empty.")
+    change: str = Field(examples=["added"], description="added, removed, changed, or moved to another split.")
+    reason: str = Field(
+        examples=["not_matched"],
+        description="A skip reason (of an added row why it was missing before), or one of "
+        + ", ".join(ChangeReason.values)
+        + ".",
+    )
 
     @property
     def sentence(self) -> str:
@@ -83,7 +90,7 @@ class Comparison:
     moved: int = 0
     same: int = 0
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    rows: list[ChangedRow] = field(default_factory=list)
+    rows: list[ChangedRowOut] = field(default_factory=list)
 
     def by_reason(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = {}
@@ -185,7 +192,7 @@ def _add_changes(found: Comparison, sides: Sequence[tuple[ComparedSample, Compar
             setattr(found, change, getattr(found, change) + 1)
             found.reasons[change, reason] += 1
             if len(found.rows) < SHOWN:
-                row = ChangedRow(str(int(old.number)), key.format, key.source, key.pair, change, reason)
+                row = ChangedRowOut(str(int(old.number)), key.format, key.source, key.pair, change, reason)
                 found.rows.append(row)
 
 

@@ -1,15 +1,14 @@
 """The contaminated samples of an export or a preview: each with the held-out row that it contains."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
-from ninja import Schema
 from pydantic import Field
 
 from curation.exports.hygiene.contamination import HeldOutMatch
 from curation.exports.models import ContaminatedSample, Export
 from curation.web.lists.params import ListParams
+from curation.web.schemas import out
 from judging.contamination.levels import Level
 
 
@@ -18,7 +17,8 @@ class ContaminatedList(ListParams):
     sort_columns: ClassVar[Mapping[str, str]] = {"sample": "sample_id"}
 
 
-class ContaminatedSampleOut(Schema):
+@out
+class ContaminatedSampleOut:
     """`prompt` is the end and `answer` the beginning of the held-out row's text; at the level `contained`, `prompt` is
     the sample's text around it."""
 
@@ -27,19 +27,8 @@ class ContaminatedSampleOut(Schema):
     label: str = Field(examples=["val of export 12"], description="Names the held-out set.")
     row: int = Field(examples=[3], description="The held-out row, counted from 1.")
     levels: list[str] = Field(examples=[["near"]], description="How it matches, the strongest way first.")
-    prompt: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class ContaminatedLine:
-    sample: str
-    held_out: str
-    label: str
-    row: int
-    levels: list[str]
-    prompt: str
-    answer: str
+    prompt: str = Field()
+    answer: str = Field()
 
     @property
     def is_contained(self) -> bool:
@@ -56,15 +45,13 @@ def labels_of(export: Export) -> dict[str, str]:
     return {one["name"]: one["label"] for one in found.get("held_out", ())}
 
 
-def line_of_row(row: ContaminatedSample, labels: Mapping[str, str]) -> ContaminatedLine:
+def line_of_row(row: ContaminatedSample, labels: Mapping[str, str]) -> ContaminatedSampleOut:
     label = labels.get(row.held_out, row.held_out)
-    return ContaminatedLine(str(row.sample_id), row.held_out, label, row.row, row.levels, row.prompt, row.answer)
+    return ContaminatedSampleOut(str(row.sample_id), row.held_out, label, row.row, row.levels, row.prompt, row.answer)
 
 
-def line_of_match(sample_id: int, match: HeldOutMatch) -> ContaminatedLine:
+def line_of_match(sample_id: int, match: HeldOutMatch) -> ContaminatedSampleOut:
     levels = [level.value for level in match.levels]
-    return ContaminatedLine(str(sample_id), match.held_out, match.label, match.row, levels, match.prompt, match.answer)
-
-
-def contaminated_out(line: ContaminatedLine) -> dict[str, object]:
-    return {name: getattr(line, name) for name in ContaminatedSampleOut.model_fields}
+    return ContaminatedSampleOut(
+        str(sample_id), match.held_out, match.label, match.row, levels, match.prompt, match.answer
+    )

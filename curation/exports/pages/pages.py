@@ -10,7 +10,7 @@ from curation.exports.files.counts import ending_shares
 from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD
 from curation.exports.models import MANIFEST, Export
-from curation.exports.pages.contaminated import ContaminatedLine, line_of_match
+from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.pages.rendered import RenderedRow
 from curation.exports.rows.images import is_image
@@ -81,7 +81,7 @@ class CountsView:
     note: str = ""
     groups: str = ""
     contamination: str = ""
-    contaminated: list[ContaminatedLine] = field(default_factory=list)
+    contaminated: list[ContaminatedSampleOut] = field(default_factory=list)
     lengths: list[tuple[str, int]] = field(default_factory=list)
     sample_rows: list[RenderedRow] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)

@@ -6,10 +6,11 @@ from typing import Annotated, Any, ClassVar
 from ninja import Schema
 from pydantic import Field, model_validator
 
-from curation.exports.pages.compare import ChangeReason, Comparison
-from curation.exports.pages.contaminated import ContaminatedSampleOut, contaminated_out, line_of_match
+from curation.exports.pages.compare import ChangedRowOut, Comparison
+from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
 from curation.exports.pages.preview import Preview
 from curation.exports.recipes.recipe import Recipe
+from curation.trajectories.rollout.balance import BalanceOut
 from curation.web.lists.params import ArchivableList, named_list
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
 
@@ -99,16 +100,6 @@ class ExportOut(Out):
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
-class ExportedBalanceOut(Schema):
-    """How the exported trajectories end, as shares from 0 to 1."""
-
-    kept: int = Field(examples=[40], description="Trajectories with at least one row.")
-    exit: float = Field(examples=[0.975])
-    panic: float = Field(examples=[0.025])
-    empty_queue: float = Field(examples=[0.1])
-    blocked: float = Field(examples=[0.025])
-
-
 class PartOut(Schema):
     role: str = Field(examples=["assistant"])
     text: str
@@ -157,20 +148,6 @@ class TokensOut(Schema):
 
     edges: list[int]
     rows: list[int]
-
-
-class ChangedRowOut(Schema):
-    sample: str = Field(examples=["17"])
-    format: str = Field(examples=["dpo"])
-    source: str = Field(examples=["duels"])
-    pair: str = Field(examples=[""], description="The pair of trajectories that the row comes from, or empty.")
-    change: str = Field(examples=["added"], description="added, removed, changed, or moved to another split.")
-    reason: str = Field(
-        examples=["not_matched"],
-        description="A skip reason (of an added row why it was missing before), or one of "
-        + ", ".join(ChangeReason.values)
-        + ".",
-    )
 
 
 class ExportsComparisonOut(Schema):
@@ -228,7 +205,9 @@ class ExportPreviewOut(Schema):
     changes: ChangesOut | None = Field(description="Null if the recipe was never exported.")
     labels: dict[str, LabelBalanceOut] = Field(description="By format, of those whose rows have a label.")
     template: TemplateTrialOut | None = Field(description="Null without a chat template. A preview tries 2,000 rows.")
-    balance: ExportedBalanceOut | None = Field(description="Null if no trajectory is exported.")
+    balance: BalanceOut | None = Field(
+        description="How the trajectories with a row end. Null if no trajectory is exported."
+    )
     warnings: list[str] = Field(
         examples=[_COUNTS["warnings"]],
         description="A reason that leaves out more than a tenth of the approved samples, a format or split without"
@@ -245,12 +224,11 @@ def preview_out(found: Preview) -> dict[str, object]:
         "bytes": found.bytes,
         "examples": found.examples,
         "sample_rows": [asdict(row) for row in found.rows],
-        "contaminated": [contaminated_out(line_of_match(*one)) for one in found.contaminated],
+        "contaminated": [line_of_match(*one) for one in found.contaminated],
         "changes": found.since and found.changes and {"since": str(found.since.pk), **comparison_out(found.changes)},
     }
 
 
 def comparison_out(found: Comparison) -> dict[str, object]:
-    rows = [{name: getattr(row, name) for name in ChangedRowOut.model_fields} for row in found.rows]
     figures = {name: getattr(found, name) for name in ("added", "removed", "changed", "moved", "same")}
-    return {**figures, "reasons": found.by_reason(), "rows": rows}
+    return {**figures, "reasons": found.by_reason(), "rows": found.rows}

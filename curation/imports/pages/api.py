@@ -8,7 +8,8 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from curation.imports.kinds import ImportParams
-from curation.imports.pages.preview import preview
+from curation.imports.pages.preview import RowErrorOut, ShownOut, preview
+from curation.imports.pages.recognise import RecognisedOut
 from curation.imports.sources.stored import store_upload
 from curation.projects.access import enter
 from curation.projects.models import Project, Scope
@@ -36,23 +37,6 @@ def _body(title: str, *needed: str) -> dict[str, Any]:
     form = {"type": "object", "required": ["file", *needed], "properties": _FORM}
     content = {"application/json": {"schema": source, "example": _EXAMPLE}, "multipart/form-data": {"schema": form}}
     return {"requestBody": {"required": True, "content": content}}
-
-
-class ShownOut(Schema):
-    label: str = Field(examples=["row 1, turn 2"])
-    text: str
-
-
-class RowErrorOut(Schema):
-    row: int = Field(examples=[17])
-    reason: str = Field(examples=["not JSON: unexpected end of data"])
-
-
-class RecognisedOut(Schema):
-    kind: str = Field(examples=["turns"])
-    title: str = Field(examples=["Agent turns"])
-    rows: int = Field(examples=[100], description="Rows of those read that this kind can import.")
-    marked: bool = Field(description="The rows have columns that only this kind has.")
 
 
 class FieldOut(Schema):

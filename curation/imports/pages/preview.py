@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from pydantic import Field
 
 from curation.imports.documents import DocumentReader, DocumentRow, rows_of
 from curation.imports.kinds import ImportParams, check_import, check_source
 from curation.imports.layouts.account import Account
 from curation.imports.layouts.rows.mapping import RowMapping
-from curation.imports.pages.recognise import Recognised, choose_kind, recognise
+from curation.imports.pages.recognise import RecognisedOut, choose_kind, recognise
 from curation.imports.row_kinds import import_kind, import_kinds, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
@@ -22,6 +23,7 @@ from curation.imports.sources.open import Opened, open_path, open_remote, open_s
 from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
 from curation.projects.models import Project
 from curation.web.problems import Invalid
+from curation.web.schemas import out
 
 ROWS = 100
 SHOWN = 3
@@ -31,18 +33,18 @@ SHOWN_CHARACTERS = 2000
 FETCHED = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+@out
+class ShownOut:
     """One unit as it would be imported; `text` is cut."""
 
-    label: str
-    text: str
+    label: str = Field(examples=["row 1, turn 2"])
+    text: str = Field()
 
 
-@dataclass(frozen=True, slots=True)
-class RowError:
-    row: int
-    reason: str
+@out
+class RowErrorOut:
+    row: int = Field(examples=[17])
+    reason: str = Field(examples=["not JSON: unexpected end of data"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Preview:
 
     kind: str
     title: str
-    kinds: list[Recognised]
+    kinds: list[RecognisedOut]
     format: str
     layout: str
     columns: list[str]
@@ -63,11 +65,11 @@ class Preview:
     read: int
     rows: int | None
     units: int | None
-    shown: list[Shown]
+    shown: list[ShownOut]
     account: list[dict[str, Any]]
     roles: list[str]
     outcomes: list[str]
-    errors: list[RowError]
+    errors: list[RowErrorOut]
 
 
 def preview(*, project: Project, params: ImportParams) -> Preview:
@@ -124,8 +126,8 @@ def _look(
     options = kind.read_options(params.options, project)
     columns: dict[str, None] = {}
     layouts: dict[str, None] = {}
-    shown: list[Shown] = []
-    errors: list[RowError] = []
+    shown: list[ShownOut] = []
+    errors: list[RowErrorOut] = []
     account = Account()
     mapping = getattr(options, "mapping", None) or RowMapping()
     roles: dict[str, None] = {}
@@ -142,7 +144,7 @@ def _look(
             outcomes.update(dict.fromkeys(mapping.unknown_outcomes(value)))
             seen = kind.preview(row, options)
         except RowRefused as refused:
-            errors.append(RowError(row.offset + 1, str(refused)))
+            errors.append(RowErrorOut(row.offset + 1, str(refused)))
             continue
         units += seen.units
         account.add(seen.account)
@@ -150,7 +152,7 @@ def _look(
         if seen.lines and shown_rows < SHOWN:
             shown_rows += 1
             lines = [(f"row {row.offset + 1}, {label}", text[:SHOWN_CHARACTERS]) for label, text in seen.lines]
-            shown += [Shown(*line) for line in lines[:SHOWN]]
+            shown += [ShownOut(*line) for line in lines[:SHOWN]]
     # A source that ended within the first rows needs no count.
     total = (len(rows) if len(rows) < ROWS else reader.count()) if whole else None
     return Preview(

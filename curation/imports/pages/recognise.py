@@ -1,28 +1,29 @@
 """Tell from the first rows of a source which kinds of import can read them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from pydantic import Field
 
 from curation.imports.row_kinds import AnyKind, import_kind, import_kinds
 from curation.imports.sources.rows import BadRow, RowRefused, SourceRow
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.web.problems import Invalid
+from curation.web.schemas import out
 from curation.web.text.figures import counted
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+@out
+class RecognisedOut:
     """A kind that can read `rows` of the rows that were tried."""
 
-    kind: str
-    title: str
-    rows: int
-    # Whether the rows have columns that only this kind has.
-    marked: bool
+    kind: str = Field(examples=["turns"])
+    title: str = Field(examples=["Agent turns"])
+    rows: int = Field(examples=[100], description="Rows of those read that this kind can import.")
+    marked: bool = Field(description="The rows have columns that only this kind has.")
 
 
-def recognise(project: Project, rows: Sequence[SourceRow | BadRow], given: Json) -> list[Recognised]:
+def recognise(project: Project, rows: Sequence[SourceRow | BadRow], given: Json) -> list[RecognisedOut]:
     """The kinds that can read any of these rows with the mapping of the options, the best first."""
     claimed = [kind for kind in import_kinds() if any(isinstance(row, SourceRow) and kind.claims(row) for row in rows)]
     found = [_tried(kind, project, rows, given) for kind in claimed]
@@ -56,12 +57,12 @@ def choose_kind(project: Project, given: str, rows: Sequence[SourceRow | BadRow]
     return found[0].kind
 
 
-def _named(found: Sequence[Recognised], between: str) -> str:
+def _named(found: Sequence[RecognisedOut], between: str) -> str:
     """The titles of kinds, each with the value that names it in commands and calls."""
     return between.join(f"“{one.title}” ({one.kind})" for one in found)
 
 
-def _tried(kind: AnyKind, project: Project, rows: Sequence[SourceRow | BadRow], given: Json) -> Recognised:
+def _tried(kind: AnyKind, project: Project, rows: Sequence[SourceRow | BadRow], given: Json) -> RecognisedOut:
     own = kind.of(project)
     # Other options change how rows are imported, not whether they can be read.
     mapped = "mapping" in own.options.model_fields and given.get("mapping")
@@ -75,7 +76,7 @@ def _tried(kind: AnyKind, project: Project, rows: Sequence[SourceRow | BadRow], 
                 continue
             readable += 1
     columns = {column for row in rows if isinstance(row, SourceRow) for column in row.value}
-    return Recognised(kind.name, kind.title, readable, not columns.isdisjoint(kind.marks))
+    return RecognisedOut(kind.name, kind.title, readable, not columns.isdisjoint(kind.marks))
 
 
 def _reasons(project: Project, row: SourceRow | BadRow) -> str:

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, QuerySet
+from pydantic import Field
 
 from curation.guarantees.models import Audit, Draw, Guarantee
 from curation.review.decisions.opinions import outcome_of
@@ -14,6 +14,7 @@ from curation.review.models import DECIDING, Action, Decision
 from curation.review.queue.pace import median_seconds
 from curation.samples.models import Sample, Status
 from curation.web.lists.id_list import IdList
+from curation.web.schemas import out
 from curation.web.text.figures import percent
 from judging.statistics.guarantee import Level, Noise, expected, holds, levels_of, noise, proven, wealth, with_looks
 
@@ -160,44 +161,43 @@ def proof_of(audit: Audit) -> Proof:
     return Proof(audit, looks, _noise(ids, audit.delta), median_seconds(own, last=audit.drawn))
 
 
-@dataclass(frozen=True, slots=True)
-class Alive:
-    """The samples that a guarantee keeps for people: so many of `kept` were looked at, with these `errors`. `wealth` is
-    the largest so far; from `limit` on the guarantee is withdrawn."""
+@out
+class AliveOut:
+    """The samples that the guarantee keeps for people. It is withdrawn when `wealth` reaches `limit`."""
 
-    kept: int
-    looked: int
-    errors: int
-    wealth: float
-    limit: float
+    kept: int = Field(examples=[62])
+    looked: int = Field(examples=[20])
+    errors: int = Field(examples=[1])
+    wealth: float = Field(examples=[0.8])
+    limit: float = Field(examples=[20.0])
 
     @property
     def has_failed(self) -> bool:
         return self.wealth >= self.limit
 
 
-def alive_of(guarantee: Guarantee) -> Alive:
+def alive_of(guarantee: Guarantee) -> AliveOut:
     """The sequential test of the samples that the guarantee keeps, in the order in which people decided them."""
     looks = [one for one in _looks(Draw.objects.filter(guarantee=guarantee)) if one.looked]
     errors = [not one.agreed for one in sorted(looks, key=lambda one: one.decision)]
     audit, total = guarantee.audit, guarantee.samples + guarantee.kept
     reached = float(wealth(errors, total, audit.alpha).max()) if errors else 1.0
-    return Alive(guarantee.kept, len(errors), sum(errors), reached, 1 / audit.delta)
+    return AliveOut(guarantee.kept, len(errors), sum(errors), reached, 1 / audit.delta)
 
 
-class Since(NamedTuple):
-    """Approved samples that people have decided since: `decided`, `otherwise` of them other than by an approval. They
-    are no random choice, so they prove nothing, but a curator should see them."""
+@out
+class SinceOut:
+    """Samples that it approved and people have decided since. They are no random choice, and prove nothing."""
 
-    decided: int
-    otherwise: int
+    decided: int = Field(examples=[12])
+    otherwise: int = Field(examples=[3], description="Of these, other than by an approval.")
 
 
-def decided_since(guarantee: Guarantee) -> Since:
+def decided_since(guarantee: Guarantee) -> SinceOut:
     approved = Decision.objects.filter(guarantee=guarantee, sample=OuterRef("pk"), action=Action.APPROVE)
     # By the index of samples that a person decided, of which a guarantee's are none.
     states = Sample.objects.filter(Exists(approved), decided_by__isnull=False).values_list("status", flat=True)
-    return Since(len(states), sum(status != Status.APPROVED for status in states))
+    return SinceOut(len(states), sum(status != Status.APPROVED for status in states))
 
 
 def _looks(draws: QuerySet[Draw]) -> list[Look]:

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from curation.guarantees.models import Cluster
 from curation.review.guarantees.draw import MAX_SIZE
+from curation.review.guarantees.proof import AliveOut, SinceOut
 from curation.samples.list.filters import SampleFilter
 from curation.web.lists.form_field import FilterField
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
@@ -135,23 +136,6 @@ class GuaranteeIn(Strict):
         description="Share of the samples that people still look at. If they find too many errors, the guarantee is "
         "withdrawn.",
     )
-
-
-class AliveOut(Out):
-    """The samples that the guarantee keeps for people. It is withdrawn when `wealth` reaches `limit`."""
-
-    kept: int = Field(examples=[62])
-    looked: int = Field(examples=[20])
-    errors: int = Field(examples=[1])
-    wealth: float = Field(examples=[0.8])
-    limit: float = Field(examples=[20.0])
-
-
-class SinceOut(Out):
-    """Samples that it approved and people have decided since. They are no random choice, and prove nothing."""
-
-    decided: int = Field(examples=[12])
-    otherwise: int = Field(examples=[3], description="Of these, other than by an approval.")
 
 
 class GuaranteeOut(Out):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from curation.duels.models import Answer, Duel, Opponent
 from curation.projects.settings.data import OF_TURNS, Words
 from curation.review.decisions.outcome import LatestRevision, latest_revisions
@@ -9,6 +11,7 @@ from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
 from curation.samples.models import Sample
 from curation.web.prepared import Prepared
+from curation.web.schemas import out
 from curation.web.text.markup import Span
 from judging.answers.facts import answer_facts
 
@@ -24,15 +27,15 @@ SHOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Computed, not judged. Where no model has counted, `tokens` is an estimate: characters ÷ 4."""
+@out
+class FactsOut:
+    """FactsOut about an answer, computed without a judge."""
 
-    has_thought: bool
-    blocks: int
-    commands: int
-    action_style: str
-    tokens: int
+    has_thought: bool = Field(examples=[True])
+    blocks: int = Field(examples=[1])
+    commands: int = Field(examples=[1])
+    action_style: str = Field(examples=["read"])
+    tokens: int = Field(examples=[84])
 
     @property
     def one_block(self) -> bool:
@@ -52,7 +55,7 @@ class AnswerDetail:
     label: str
     model: str
     text: str
-    facts: Facts
+    facts: FactsOut
     revision: LatestRevision | None
     leak_score: float | None = None
     leak_spans: tuple[dict[str, object], ...] = ()
@@ -62,7 +65,7 @@ class AnswerDetail:
         return self.revision.text if self.revision else self.text
 
     @property
-    def kept_facts(self) -> Facts:
+    def kept_facts(self) -> FactsOut:
         return facts_of(self.revision.text) if self.revision else self.facts
 
     @property
@@ -93,10 +96,10 @@ _duel_of = Prepared(
 )
 
 
-def facts_of(text: str) -> Facts:
+def facts_of(text: str) -> FactsOut:
     found = answer_facts(text)
     tokens = -(-len(text) // CHARACTERS_PER_TOKEN)
-    return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
+    return FactsOut(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
 
 
 def detail_of(sample: Sample, reader: int | None, words: Words = OF_TURNS) -> Detail | None:
@@ -125,7 +128,7 @@ def _answer(side: Pick, label: str, row: Answer, latest: dict[str, LatestRevisio
         label=label,
         model=row.model,
         text=row.text.text,
-        facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
+        facts=FactsOut(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
         revision=latest.get(side),
         leak_score=row.leak_score if linted else None,
         leak_spans=tuple(row.leak_spans) if linted else (),

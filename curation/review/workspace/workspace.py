@@ -10,7 +10,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import JudgeView, judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
-from curation.duels.score.shown import Imported, imported
+from curation.duels.score.shown import ImportedOut, imported
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.data import Words
@@ -22,7 +22,7 @@ from curation.review.models import Action, Decision, Draft, Lease, Pick, Revisio
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
-from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
+from curation.review.workspace.detail import AnswerDetail, Detail, FactsOut, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
@@ -59,7 +59,7 @@ class Seat:
     html: SafeString
     form: Form
     raw: SafeString
-    facts: Facts
+    facts: FactsOut
     revision: int | None
     leaks: int
     picked: bool
@@ -112,11 +112,11 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """Facts that are hidden while blind."""
+    """FactsOut that are hidden while blind."""
 
     duel_id: int
     score: Score | None
-    imported: Imported | None
+    imported: ImportedOut | None
     judges: list[JudgeView]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]

@@ -1,6 +1,5 @@
 """A run in REST answers: `GET /runs/{id}`, and every 202 that starts one."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -8,26 +7,9 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.runs.models import Run
-from curation.runs.pages.waiting import waits_of
+from curation.runs.pages.waiting import WaitingOut, waits_of
 from curation.web.http.etag import version_of
 from curation.web.text.figures import exact_money
-
-
-class WaitingOut(Schema):
-    """One thing that a run waits for."""
-
-    reason: str = Field(
-        examples=["endpoint_down"],
-        description="endpoint_down, server_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or "
-        "no_broker",
-    )
-    message: str = Field(examples=["judge-a is down: judge.example:8000 refused the connection."])
-    since: datetime
-    endpoint: str | None = Field(examples=["judge-a"], description="The model endpoint's name.")
-    host: str | None = Field(examples=["judge.example:8000"])
-    items: int | None = Field(examples=[20], description="Items that wait, or calls without an answer.")
-    next_try_at: datetime | None
-    gives_up_at: datetime | None = Field(description="When the first item fails, unless the endpoint answers before.")
 
 
 class RunOut(Schema):
@@ -61,7 +43,7 @@ class RunOut(Schema):
 
 def run_out(run: Run, *, hidden: bool = False) -> dict[str, object]:
     """Return the run as JSON, with the reasons why it waits; `hidden`, without its result."""
-    return {**run_row(run, hidden=hidden), "waiting": [asdict(wait) for wait in waits_of(run)]}
+    return {**run_row(run, hidden=hidden), "waiting": waits_of(run)}
 
 
 def run_version(run: Run) -> str:

@@ -1,18 +1,19 @@
 """Why a run does not move, for its page, REST and the command line: endpoints that are down, workers, limits."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from django.db.models import Count, Min
 from django.utils import timezone
+from pydantic import Field
 
 from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.engine.dispatch import NO_BROKER
 from curation.runs.kinds import Stage, stage_of
 from curation.runs.models import LIVE, OPEN, Call, CallStatus, Item, ItemState, Run, RunEvent, ServerOutage
 from curation.runs.workers.presence import workers_alive
+from curation.web.schemas import out
 from curation.web.text.figures import counted, duration
 
 # A run that moves ends an item within this time, or a person wants to know why not.
@@ -21,25 +22,27 @@ RECENT_CALLS = 50
 ENDED_ITEMS = (ItemState.DONE, ItemState.FAILED, ItemState.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """One thing that a run waits for.
+@out
+class WaitingOut:
+    """One thing that a run waits for."""
 
-    `reason` is endpoint_down, server_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or no_broker.
-    `gives_up_at` is when the first item has waited as long as the project says.
-    """
-
-    reason: str
-    message: str
-    since: datetime
-    endpoint: str | None = None
-    host: str | None = None
-    items: int | None = None
+    reason: str = Field(
+        examples=["endpoint_down"],
+        description="endpoint_down, server_down, no_answer, rate_limit, no_worker, workers_busy, sandbox_slots or "
+        "no_broker",
+    )
+    message: str = Field(examples=["judge-a is down: judge.example:8000 refused the connection."])
+    since: datetime = Field()
+    endpoint: str | None = Field(default=None, examples=["judge-a"], description="The model endpoint's name.")
+    host: str | None = Field(default=None, examples=["judge.example:8000"])
+    items: int | None = Field(default=None, examples=[20], description="Items that wait, or calls without an answer.")
     next_try_at: datetime | None = None
-    gives_up_at: datetime | None = None
+    gives_up_at: datetime | None = Field(
+        default=None, description="When the first item fails, unless the endpoint answers before."
+    )
 
 
-def waits_of(run: Run) -> list[Waiting]:
+def waits_of(run: Run) -> list[WaitingOut]:
     """Return the reasons why a live run waits. An outage is reported at once, all else when nothing has moved for a
     while."""
     if run.state not in LIVE:
@@ -61,7 +64,7 @@ def _moves(run: Run) -> bool:
     return Item.objects.filter(run=run, stage=run.stage, state__in=ENDED_ITEMS, finished_at__gt=since).exists()
 
 
-def _outages(run: Run) -> Iterator[Waiting]:
+def _outages(run: Run) -> Iterator[WaitingOut]:
     held = Item.objects.filter(run=run, waiting_since__isnull=False, state__in=OPEN).order_by()
     groups = {
         endpoint_id: (number, first)
@@ -74,7 +77,7 @@ def _outages(run: Run) -> Iterator[Waiting]:
         host = host_of(pace.endpoint)
         place = "" if host in pace.down_reason else f" ({host})"
         wait = f"{counted(number, 'item')} {'waits' if number == 1 else 'wait'}"
-        yield Waiting(
+        yield WaitingOut(
             "endpoint_down",
             f"{pace.endpoint.name}{place} is down: {pace.down_reason}. {wait} for it, for at most {minutes:g} min.",
             pace.down_at,
@@ -86,7 +89,7 @@ def _outages(run: Run) -> Iterator[Waiting]:
         )
 
 
-def _server_outage(run: Run) -> Iterator[Waiting]:
+def _server_outage(run: Run) -> Iterator[WaitingOut]:
     held = Item.objects.filter(run=run, waits_for=None, waiting_since__isnull=False, state__in=OPEN).order_by()
     found = held.aggregate(n=Count("id"), first=Min("waiting_since"))
     outage = ServerOutage.objects.filter(run=run).first() if found["n"] else None
@@ -94,7 +97,7 @@ def _server_outage(run: Run) -> Iterator[Waiting]:
         return
     minutes = run.settings.runs.wait_minutes
     wait = f"{counted(found['n'], 'item')} {'waits' if found['n'] == 1 else 'wait'}"
-    yield Waiting(
+    yield WaitingOut(
         "server_down",
         f"{outage.server} is down: {outage.reason}. {wait} for it, for at most {minutes:g} min.",
         outage.since,
@@ -105,7 +108,7 @@ def _server_outage(run: Run) -> Iterator[Waiting]:
     )
 
 
-def _unanswered(run: Run) -> Iterator[Waiting]:
+def _unanswered(run: Run) -> Iterator[WaitingOut]:
     """Calls that were sent and have no answer for long: the endpoint is slow, or silent."""
     sent = Call.objects.filter(status=CallStatus.SENT, item__run=run, item__state=ItemState.CLAIMED).order_by()
     groups = sent.values_list("endpoint_name", "endpoint_id").annotate(n=Count("id"), first=Min("created_at"))
@@ -113,7 +116,7 @@ def _unanswered(run: Run) -> Iterator[Waiting]:
         endpoint = Endpoint.objects.filter(pk=endpoint_id).first()
         calls = f"{counted(number, 'call')} {'has' if number == 1 else 'have'}"
         seconds = (timezone.now() - first).total_seconds()
-        yield Waiting(
+        yield WaitingOut(
             "no_answer",
             f"{calls} no answer from {name}, the first for {duration(seconds)}.",
             first,
@@ -123,7 +126,7 @@ def _unanswered(run: Run) -> Iterator[Waiting]:
         )
 
 
-def _rate_limits(run: Run) -> Iterator[Waiting]:
+def _rate_limits(run: Run) -> Iterator[WaitingOut]:
     """Endpoints of the run's newest calls that let no further call through now."""
     recent = list(Call.objects.filter(run=run).order_by("-id").values_list("endpoint_id", "error_kind")[:RECENT_CALLS])
     now = timezone.now()
@@ -135,7 +138,7 @@ def _rate_limits(run: Run) -> Iterator[Waiting]:
         if _moment(free_at) <= now and not is_refused:
             continue
         why = "it answers 429, too many requests" if is_refused else "its limits per minute are used up"
-        yield Waiting(
+        yield WaitingOut(
             "rate_limit",
             f"{pace.endpoint.name} lets no call through now: {why}.",
             _quiet_since(run),
@@ -145,21 +148,21 @@ def _rate_limits(run: Run) -> Iterator[Waiting]:
         )
 
 
-def _worker(run: Run, stage: Stage, pending: int) -> Waiting:
+def _worker(run: Run, stage: Stage, pending: int) -> WaitingOut:
     since = _quiet_since(run)
     newest = RunEvent.objects.newest(run).first()
     if newest and newest.message == NO_BROKER:
-        return Waiting("no_broker", NO_BROKER, since, items=pending)
+        return WaitingOut("no_broker", NO_BROKER, since, items=pending)
     workers = [worker for worker in workers_alive() if stage.queue in worker.queues.split(",")]
     if not workers:
         message = f"No worker of the queue {stage.queue} is running. Start one; the run then goes on by itself."
-        return Waiting("no_worker", message, since, items=pending)
+        return WaitingOut("no_worker", message, since, items=pending)
     slots = sum(worker.slots for worker in workers)
     if stage.queue in ("rollout", "sandbox"):
         message = f"{_all(slots, 'sandbox slot')} in use by other runs."
-        return Waiting("sandbox_slots", message, since, items=pending)
+        return WaitingOut("sandbox_slots", message, since, items=pending)
     message = f"{_all(slots, 'slot')} of the queue {stage.queue} busy with other runs."
-    return Waiting("workers_busy", message, since, items=pending)
+    return WaitingOut("workers_busy", message, since, items=pending)
 
 
 def _all(slots: int, noun: str) -> str:

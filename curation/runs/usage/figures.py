@@ -10,9 +10,12 @@ from typing import Any
 from django.db.models import Avg, Case, Count, Q, QuerySet, Sum, When
 from django.db.models.functions import TruncDate
 from django.utils import timezone
+from pydantic import Field
 
 from curation.projects.models import Project
 from curation.runs.models import Call, CallStatus
+from curation.web.schemas import out
+from curation.web.text.figures import exact_money
 
 ANSWERED, UNKNOWN_COST = Q(status=CallStatus.OK), Q(cost=None)
 FAILED = ~ANSWERED
@@ -20,18 +23,17 @@ ENDED = tuple(status.value for status in CallStatus if status != CallStatus.SENT
 SUMS = ("calls", "failed", "tokens_in", "tokens_out", "tokens_unknown_calls", "cost", "cost_unknown_calls")
 
 
-@dataclass(frozen=True, slots=True)
-class CallDay:
-    """The calls of one endpoint that began on one day. `failed` counts errors and lost calls; `cost` is in US dollars,
-    of the calls whose price is known; `latency_ms` is the mean of answered calls, None without one."""
+@out
+class CallDayOut:
+    """The calls of one endpoint that began on one day. `latency_ms` is the mean of its answered calls."""
 
-    day: date
-    model: str
-    calls: int
-    failed: int
-    cost: Decimal
-    cost_unknown_calls: int
-    latency_ms: float | None
+    day: str = Field(examples=["2026-11-21"])
+    model: str = Field(examples=["judge-a"])
+    calls: int = Field(examples=[270])
+    failed: int = Field(examples=[2])
+    cost: str = Field(examples=["0.41"])
+    cost_unknown_calls: int = Field(examples=[0])
+    latency_ms: float | None = Field(examples=[840.5])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Usage:
     first_token_p95_ms: int | None
 
 
-def calls_by_day(project: Project, since: datetime) -> list[CallDay]:
+def calls_by_day(project: Project, since: datetime) -> list[CallDayOut]:
     """The calls that have ended, in the order of days, then names of endpoints."""
     counted = (
         _ended(project, since)
@@ -74,7 +76,7 @@ def calls_by_day(project: Project, since: datetime) -> list[CallDay]:
         .order_by("day", "endpoint_name")
     )
     return [
-        CallDay(day, model, calls, failed, cost or Decimal(0), unknown, latency)
+        CallDayOut(day.isoformat(), model, calls, failed, exact_money(cost or Decimal(0)), unknown, latency)
         for day, model, calls, failed, cost, unknown, latency in counted
     ]
 

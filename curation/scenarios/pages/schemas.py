@@ -11,7 +11,7 @@ from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.models import AxisClearance, Family, GateReport, Scenario
 from curation.scenarios.pages.measured import Measured
 from curation.scenarios.taxonomy.axes import Axis
-from curation.scenarios.taxonomy.coverage import Cell, Coverage
+from curation.scenarios.taxonomy.coverage import CellOut, Coverage
 from curation.web.schemas import Out, Strict
 
 # Fields that the server adds to a bundle; a client may send them back.
@@ -156,13 +156,6 @@ class TaxonomyOut(Schema):
     next_cursor: None = None
 
 
-class CellOut(Schema):
-    row: str = Field(examples=["cleanup"])
-    column: str = Field(examples=["mailbox"])
-    admitted: int = Field(description="Scenarios.")
-    kept: int = Field(description="Trajectories.")
-
-
 class CoverageOut(Out):
     """Cells row by row; pairs without any are listed with zeros."""
 
@@ -175,7 +168,7 @@ class CoverageOut(Out):
     copies: int = Field(description="Admitted scenarios that are not counted, because they are copies of one that is.")
 
     @staticmethod
-    def resolve_cells(found: Coverage) -> list[Cell]:
+    def resolve_cells(found: Coverage) -> list[CellOut]:
         return [cell for line in found.cells for cell in line]
 
 

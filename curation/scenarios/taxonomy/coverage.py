@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.db.models import Count, F, Q, QuerySet
+from pydantic import Field
 
 from curation.projects.access import Access
 from curation.samples.blind import reviews_blind
@@ -10,19 +11,20 @@ from curation.samples.models import Status
 from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import FieldError, Problem
+from curation.web.schemas import out
 
 DECIDED = [status for status in Status if status != Status.PENDING]
 Pairs = dict[tuple[str, str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+@out
+class CellOut:
     """`admitted` counts scenarios, `kept` trajectories of scenarios with any status."""
 
-    row: str
-    column: str
-    admitted: int
-    kept: int
+    row: str = Field(examples=["cleanup"])
+    column: str = Field(examples=["mailbox"])
+    admitted: int = Field(description="Scenarios.")
+    kept: int = Field(description="Trajectories.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Coverage:
     columns: str
     row_values: tuple[str, ...]
     column_values: tuple[str, ...]
-    cells: tuple[tuple[Cell, ...], ...]
+    cells: tuple[tuple[CellOut, ...], ...]
     admitted: int
     kept: int
     outside: int
@@ -68,7 +70,7 @@ def coverage(*, access: Access, rows: str = "task", columns: str = "provider") -
         column_values=column_values,
         cells=tuple(
             tuple(
-                Cell(row, column, admitted.get((row, column), 0), kept.get((row, column), 0))
+                CellOut(row, column, admitted.get((row, column), 0), kept.get((row, column), 0))
                 for column in column_values
             )
             for row in row_values

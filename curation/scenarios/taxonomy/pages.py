@@ -10,7 +10,7 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.scenarios.taxonomy.coverage import Cell, Coverage, coverage
+from curation.scenarios.taxonomy.coverage import CellOut, Coverage, coverage
 
 # Shades without the empty one; the cell always shows the number too.
 SHADES = 4
@@ -76,7 +76,9 @@ def coverage_page(access: Access, given: QueryDict) -> CoveragePage:
     )
 
 
-def _views(project: Project, found: Coverage, cells: Sequence[Cell], by: str | None, most: int) -> tuple[CellView, ...]:
+def _views(
+    project: Project, found: Coverage, cells: Sequence[CellOut], by: str | None, most: int
+) -> tuple[CellView, ...]:
     scenarios = reverse("scenario-list", args=[project.slug])
     trajectories = reverse("trajectory-list", args=[project.slug])
     views = []
@@ -95,9 +97,9 @@ def _views(project: Project, found: Coverage, cells: Sequence[Cell], by: str | N
     return tuple(views)
 
 
-def _count(cell: Cell, by: str | None) -> int:
+def _count(cell: CellOut, by: str | None) -> int:
     return cell.kept if by == "kept" else cell.admitted
 
 
-def _total(cells: Sequence[Cell], by: str | None) -> int:
+def _total(cells: Sequence[CellOut], by: str | None) -> int:
     return sum(_count(cell, by) for cell in cells)

@@ -10,7 +10,7 @@ from curation.runs.models import Run
 from curation.trajectories.models import KEPT, Outcome, Pair, Replay, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.pairs.stage import pair_figures
 from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
-from curation.trajectories.rollout.balance import TerminalBalance, terminal_balance
+from curation.trajectories.rollout.balance import BalanceOut, terminal_balance
 from curation.trajectories.shell import action_of
 from curation.web.text.transcript import summary_line
 from judging.statistics.rates import Interval
@@ -156,7 +156,7 @@ def pairs_section(run: Run) -> dict[str, object]:
     }
 
 
-def _shares(balance: TerminalBalance) -> list[Share]:
+def _shares(balance: BalanceOut) -> list[Share]:
     return [
         Share("Exit", round(100 * balance.exit), "end in exit"),
         Share("Panic", round(100 * balance.panic), "end in panic"),

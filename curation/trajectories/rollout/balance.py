@@ -3,30 +3,32 @@
 Too many panics teach a model to give up, too few teach it never to stop.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from django.db.models import Count, Exists, OuterRef, Q
+from pydantic import Field
 
 from curation.projects.settings.document import Balance as Band
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.scenarios.models import ScenarioAxis
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
+from curation.web.schemas import out
 from curation.web.text.figures import counted, percent
 
 # Tasks with nothing to do. If most kept trajectories were of these, leaving at once would be learned as the answer.
 EMPTY_QUEUE, BLOCKED = "empty-queue", "blocked"
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalBalance:
-    """The number of `kept` trajectories, and their shares (0–1) by terminal and by task."""
+@out
+class BalanceOut:
+    """Kept trajectories and their shares (0 to 1) by terminal and by task; 0 without any."""
 
-    kept: int
-    exit: float
-    panic: float
-    empty_queue: float
-    blocked: float
+    kept: int = Field(examples=[20])
+    exit: float = Field(examples=[0.85])
+    panic: float = Field(examples=[0.15])
+    empty_queue: float = Field(examples=[0.1])
+    blocked: float = Field(examples=[0.15])
 
     def as_json(self) -> dict[str, object]:
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
@@ -41,7 +43,7 @@ class TerminalBalance:
         return [f"{shares}, {side} than the project's band of {limits}."]
 
 
-def terminal_balance(rows: TrajectoryQuerySet) -> TerminalBalance:
+def terminal_balance(rows: TrajectoryQuerySet) -> BalanceOut:
     """One query over the kept trajectories among `rows`."""
 
     def of_task(task: str) -> Exists:
@@ -60,7 +62,7 @@ def terminal_balance(rows: TrajectoryQuerySet) -> TerminalBalance:
     )
     kept = counted.pop("kept")
     shares = {name: number / kept if kept else 0.0 for name, number in counted.items()}
-    return TerminalBalance(kept=kept, **shares)
+    return BalanceOut(kept=kept, **shares)
 
 
 def rollout_figures(run: Run) -> Json:

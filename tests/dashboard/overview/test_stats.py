@@ -167,8 +167,8 @@ def test_calls_are_counted_by_day_and_model() -> None:
     Call.objects.create(project=make_project(), run=run, endpoint_name="other", content_hash="x", status="ok")
     stats = project_stats(project)
     (day,) = stats.calls_by_day
-    assert (day["model"], day["calls"], day["failed"], day["cost"]) == ("judge-a", 3, 1, "0.5")
-    assert (day["cost_unknown_calls"], day["latency_ms"]) == (2, 2000)
+    assert (day.model, day.calls, day.failed, day.cost) == ("judge-a", 3, 1, "0.5")
+    assert (day.cost_unknown_calls, day.latency_ms) == (2, 2000)
     assert model_days(stats, "errors")["data"][0]["y"] == [pytest.approx(100 / 3)]
     assert model_days(stats, "latency")["data"][0]["y"] == [2.0]
 
