@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ CONNECTIONS = 8
 
 
 @contextmanager
-def pooled(url: str, folder: Path) -> Iterator[str]:
+def pooled(url: str) -> Iterator[str]:
     """Start a PgBouncer before the database server of `url`; yield the URL of the same database through it."""
     program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
     if not Path(program).exists():
@@ -36,10 +37,11 @@ def pooled(url: str, folder: Path) -> Iterator[str]:
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
         f"pool_mode = transaction\ndefault_pool_size = {CONNECTIONS}\nmax_client_conn = 500\n"
     )
+    # It refuses to be root, and must be able to read its file.
+    folder = Path(tempfile.mkdtemp(prefix="winnow-pgbouncer-"))
+    folder.chmod(0o755)
     file = folder / "pgbouncer.ini"
     file.write_text(settings)
-    folder.chmod(0o755)
-    # It refuses to be root.
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.getuid() == 0 else []
     process = subprocess.Popen([*user, program, "--quiet", str(file)])
     try:
@@ -56,13 +58,14 @@ def pooled(url: str, folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(20)
+        shutil.rmtree(folder)
 
 
 def test_the_demo_is_made_and_read_through_a_pool(tmp_path_factory: pytest.TempPathFactory) -> None:
     product = Product(tmp_path_factory.mktemp("pooled"))
     direct = product.environment["DATABASE_URL"]
     name = urlsplit(direct).path.removeprefix("/")
-    with pooled(direct, tmp_path_factory.mktemp("pgbouncer")) as through:
+    with pooled(direct) as through:
         product.environment |= {"DATABASE_URL": through, "DATABASE_POOLED": "1"}
         try:
             product.start()
