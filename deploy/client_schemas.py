@@ -27,6 +27,7 @@ from winnow_client.responses import Response
 '''
 NAMED = re.compile(r"\bs\.([A-Z]\w+)")
 REFERENCE = "#/components/schemas/"
+EMPTY = {"list[": "[]", "dict[": "{}", "str": '""'}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 Schema = Mapping[str, Any]
 
@@ -63,7 +64,11 @@ def _model(name: str, schemas: Mapping[str, Schema]) -> str:
         if keyword.iskeyword(field):
             raise ValueError(f"{name}.{field} is a word of Python, which no field of the client can be called.")
         kind = _type(schema, schemas)
-        lines.append(f"    {field}: {kind}{' = None' if kind.endswith(' | None') else ''}")
+        default = " = None" if kind.endswith(" | None") else ""
+        # A list leaves out the texts and lists that its rows have only on request.
+        if not default and field not in schemas[name].get("required", ()) and not schema.get("default"):
+            default = next((f" = {empty}" for start, empty in EMPTY.items() if kind.startswith(start)), "")
+        lines.append(f"    {field}: {kind}{default}")
     return "\n".join(lines) + "\n"
 
 

@@ -128,6 +128,8 @@ def _environment(data: Path, port: int, database: str) -> dict[str, str]:
     if PARTS["bubblewrap"]() is None:
         # Its sandboxes cost a third of Docker's, which the tests of sandboxes and of the gate use.
         environment["SANDBOX"] = "bubblewrap"
+    # Its trials are bubblewrap sandboxes: `test_harbor_tutorial.py`.
+    environment["HARBOR_COMMAND"] = f"env PYTHONPATH={ROOT} {sys.executable} -m tests.e2e.harbor_in_rooms"
     return environment | {"WINNOW_DATA": str(data), "PORT": str(port), "WEB_PROCESSES": "2"}
 
 

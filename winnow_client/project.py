@@ -16,7 +16,7 @@ from winnow_client import schemas as s
 from winnow_client.calls import M, call
 from winnow_client.records import Audit, EvaluationRow, Export, Guarantee, Record, Run, Sample, listed, plain, record
 from winnow_client.responses import Response, parse
-from winnow_client.rows import Rows, Value
+from winnow_client.rows import Rows, Value, query
 from winnow_client.transport import Json
 
 BULK = 500
@@ -197,7 +197,14 @@ class Project(s.ProjectOut, Record[M], Generic[M]):
     def trajectories(self, /, **filters: Value) -> Rows[s.TrajectoryRow, M]:
         return self._rows("trajectories", filters, s.TrajectoryRow)
 
+    @call
+    async def agents(self, /, **filters: Value) -> list[s.AgentOut]:
+        """Compare each agent with each model on each set of tasks, by the trajectories that match."""
+        found = await self._transport.json("GET", f"{self.path}/agents", params=query(filters))
+        return parse(s.AgentsOut, found).data
+
     def scenarios(self, /, **filters: Value) -> Rows[s.ScenarioOut, M]:
+        """Scenarios that match; with `full=True` with their texts and the checks of the gate."""
         return self._rows("scenarios", filters, s.ScenarioOut)
 
     # Exports and evaluations

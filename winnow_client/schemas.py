@@ -11,6 +11,24 @@ class TrialIntervalOut(Response):
     high: float
 
 
+class AgainstOut(Response):
+    delta: float
+    low: float
+    high: float
+    p: float
+    tasks: int
+    verdict: str
+
+
+class PassOut(Response):
+    k: int
+    value: float
+    low: float
+    high: float
+    tasks: int
+    left_out: int
+
+
 class AliveOut(Response):
     kept: int
     looked: int
@@ -101,8 +119,8 @@ class ChangedRowOut(Response):
 class CheckOut(Response):
     name: str
     passed: bool
-    reason: str
-    transcript: list[dict[str, Any]]
+    reason: str = ""
+    transcript: list[dict[str, Any]] = []
 
 
 class CheckerOut(Response):
@@ -537,6 +555,21 @@ class KappaOut(Response):
     interval: TrialIntervalOut | None = None
 
 
+class AgentOut(Response):
+    task_set: str
+    agent: str
+    model: str
+    tasks: int
+    attempts: int
+    errors: int
+    tokens: float
+    cost: str | None = None
+    pass_at_1: PassOut | None = None
+    pass_at_k: PassOut | None = None
+    pass_hat_k: PassOut | None = None
+    against_first: AgainstOut | None = None
+
+
 class AnswerOut(Response):
     text: str
     tool_calls: list[dict[str, Any]]
@@ -851,7 +884,7 @@ class RunOut(Response):
     archived_at: datetime | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
-    waiting: list[WaitingOut]
+    waiting: list[WaitingOut] = []
 
 
 class TemplateTrialOut(Response):
@@ -902,14 +935,18 @@ class RightnessOut(Response):
     kappa: KappaOut
 
 
+class AgentsOut(Response):
+    data: list[AgentOut]
+
+
 class GateOut(Response):
     verdict: str
     reason: str
     backend: str | None = None
     run: str | None = None
     created_at: datetime | None = None
-    checks: list[CheckOut]
-    axes: list[AxisCheckOut]
+    checks: list[CheckOut] = []
+    axes: list[AxisCheckOut] = []
 
 
 class DuelOut(Response):
@@ -1025,18 +1062,18 @@ class ScenarioOut(Response):
     title: str
     family: str
     axes: dict[str, str | int]
-    fixtures: list[dict[str, Any]]
-    env: dict[str, str]
-    announcement: dict[str, str]
-    provider: dict[str, str]
-    reference_solution: str
-    checker: str
+    fixtures: list[dict[str, Any]] = []
+    env: dict[str, str] = {}
+    announcement: dict[str, str] = {}
+    provider: dict[str, str] = {}
+    reference_solution: str = ""
+    checker: str = ""
     expected_terminal: str
-    files: list[dict[str, Any]]
-    source: str
-    not_run_here: list[str]
-    scratch: list[str]
-    free_order: list[str]
+    files: list[dict[str, Any]] = []
+    source: str = ""
+    not_run_here: list[str] = []
+    scratch: list[str] = []
+    free_order: list[str] = []
     authored_by: str
     seed: int | None = None
     status: str
@@ -1045,7 +1082,7 @@ class ScenarioOut(Response):
     group: str | None = None
     copies: int
     measured: MeasuredOut
-    operators: list[OperatorOut]
+    operators: list[OperatorOut] = []
     version: int
     bundle_sha256: str
     run: str | None = None

@@ -5,8 +5,8 @@ class ExportsConfig(AppConfig):
     name = "curation.exports"
 
     def ready(self) -> None:
-        from curation.exports.hub.kind import PushRun
+        from curation.exports.hub.kind import PushRun, PushTasksRun
         from curation.exports.kinds import ExportRun
         from curation.runs.kinds import register
 
-        register(ExportRun(), PushRun())
+        register(ExportRun(), PushRun(), PushTasksRun())

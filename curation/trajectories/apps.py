@@ -20,8 +20,12 @@ class TrajectoriesConfig(AppConfig):
             RolloutRun,
             ShortenRun,
         )
+        from curation.trajectories.scorers.kind import ScoreRun
 
         register("operator", FOLDER / "operator.txt", "Operator: work in a terminal")
         register("operator_tools", FOLDER / "operator_tools.txt", "Operator: work in a terminal by tools")
         register("attacker", FOLDER / "attacker.txt", "Attacker: be rewarded without doing the task")
+        register("attacker_harbor", FOLDER / "attacker_harbor.txt", "Attacker: be rewarded without doing a Harbor task")
+        register("scorer", FOLDER / "scorer.txt", "Scorer: score a session by criteria")
         kinds.register(RolloutRun(), AttackRun(), HarborRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())
+        kinds.register(ScoreRun())

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from django.db import models
+from django.db.models.fields.json import KeyTransform
 from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
@@ -58,6 +59,7 @@ class TrajectoryFilter(RowFilter):
     labels: ClassVar[Mapping[str, str]] = {
         "outcome": "Outcome",
         "keep": "Kept",
+        "reward": "Name of the reward",
         "reward_min": "Reward from",
         "reward_max": "Reward to",
         "terminal": "Terminal",
@@ -102,6 +104,9 @@ class TrajectoryFilter(RowFilter):
     repo: Words = ()
     outcome: Annotated[Words, one_of(Outcome.values)] = Field(
         default=(), description="`failed` and `error` are also all outcomes that say more."
+    )
+    reward: str = Field(
+        default="", max_length=60, description="The reward of `reward_min` and `reward_max`; empty: the main one."
     )
     reward_min: float | None = Field(default=None, description="From this reward.")
     reward_max: float | None = Field(default=None, description="Up to this reward, included.")
@@ -150,7 +155,7 @@ class TrajectoryFilter(RowFilter):
         found += [_metadata_clause(project, group) for group in self.metadata]
         bounds = {"gte": self.reward_min, "lte": self.reward_max}
         given = {name: value for name, value in bounds.items() if value is not None}
-        return [*found, column_range("reward", given)] if given else found
+        return [*found, column_range("reward", given)] if given and not self.reward else found
 
     def _beside_clauses(self, project: Project) -> TrajectoryQuerySet:
         rows = self.narrow(Trajectory.objects.of(project))
@@ -170,6 +175,11 @@ class TrajectoryFilter(RowFilter):
                 rows = rows.recorded(fact, group)
         for group in self.axes:
             rows = rows.filter(scenario__in=_with_axes(group))
+        if self.reward:
+            named = KeyTransform(self.reward, "rewards")
+            rows = rows.filter(rewards__has_key=self.reward)
+            for lookup, value in {"gte": self.reward_min, "lte": self.reward_max}.items():
+                rows = rows if value is None else rows.alias(named=named).filter(**{f"named__{lookup}": value})
         return rows
 
 

@@ -12,7 +12,9 @@ from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
 from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.gate.harbor import require_harbor
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
+from curation.scenarios.models import Family
 from curation.trajectories.attack.stage import attack_figures, attack_stages, episodes_of
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.harbor.estimate import estimated
@@ -30,6 +32,7 @@ from curation.trajectories.params import (
     ShortenParams,
     matching_scenarios,
     matching_trajectories,
+    scenarios_to_attack,
     trajectories_to_pair,
 )
 from curation.trajectories.probe.choose import ChooseStage, states_to_value
@@ -46,6 +49,8 @@ from curation.web.text.figures import counted
 
 # Tokens of the instructions and the orientation, of a reply, and of each turn's part of the conversation.
 OPENING_TOKENS, REPLY_TOKENS, TURN_TOKENS = 700, 60, 200
+# Tokens of a Harbor task with the attacks before, and of a program that attacks it.
+TASK_TOKENS, PROGRAM_TOKENS = 6000, 400
 
 
 class RolloutRun(Kind[RolloutParams]):
@@ -125,22 +130,31 @@ class AttackRun(Kind[AttackParams]):
                     detail = "A repair needs both: a teacher that mends, and a solver that works honestly afterwards."
                     raise Invalid.at(f"params.{missing}", detail)
             with check():
-                if not matching_scenarios(project, params.filter).exists():
+                families = set(scenarios_to_attack(project, params.filter).values_list("family", flat=True).distinct())
+                if not families:
                     detail = "No admitted scenario matches: only scenarios that passed the gate are attacked."
                     raise Invalid.at("params.filter", detail, code="no_scenarios")
-            with check():
-                require_sandbox()
+                if Family.SHELL in families:
+                    require_sandbox()
+                if Family.HARBOR in families:
+                    require_harbor()
 
     def estimate(self, project: Project, params: AttackParams) -> Estimate:
         """All attempts, and no repair: how many get in is what the run finds out."""
-        scenarios = matching_scenarios(project, params.filter).count()
-        episodes = scenarios * params.attempts * len(params.sights)
-        note = f"At most {counted(episodes, 'attack')}; a scenario's end with the first that gets in."
+        rows, each = scenarios_to_attack(project, params.filter), params.attempts * len(params.sights)
+        episodes = rows.filter(family=Family.SHELL).count() * each
+        trials = rows.filter(family=Family.HARBOR).count() * each
+        note = f"At most {counted(episodes + trials, 'attack')}; a scenario's end with the first that gets in."
+        if trials:
+            note += f" Harbor runs up to {counted(trials, 'trial')} of half a minute, and two more for a rewarded one."
         more = (
             " Repairs, honest work and the attacks after it come on top." if params.teacher and params.repairs else ""
         )
         attacks = estimate_episodes(project, episodes_of(params, params.model), episodes)
-        return Estimate.total([attacks], note + more)
+        target = targets_named(project, [params.model], "model")[0]
+        tokens_in, tokens_out = trials * TASK_TOKENS, trials * PROGRAM_TOKENS
+        programs = Estimate.of_calls(target, calls=trials, tokens_in=tokens_in, tokens_out=tokens_out)
+        return Estimate.total([attacks, programs], note + more)
 
     def finish(self, run: Run, params: AttackParams) -> Json:
         return attack_figures(run)

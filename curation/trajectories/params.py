@@ -36,7 +36,8 @@ class RolloutParams(Strict):
 
 class AttackParams(Strict):
     """`model` attacks the checkers of the admitted scenarios that `filter` selects. What gets in goes to `teacher`, the
-    gate proves the repair, and `solver` must be rewarded for honest work. Without a teacher nothing is mended.
+    gate proves the repair, and `solver` must be rewarded for honest work. Without a teacher nothing is mended; Harbor
+    tasks never are.
 
     Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
     """
@@ -121,6 +122,11 @@ class PairParams(Strict):
 def matching_scenarios(project: Project, given: Json) -> ScenarioQuerySet:
     """The scenarios that match a filter and are admitted; only these can be rolled out."""
     return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).for_rollout())
+
+
+def scenarios_to_attack(project: Project, given: Json) -> ScenarioQuerySet:
+    """The admitted scenarios of both families that match a filter."""
+    return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project).admitted())
 
 
 def matching_trajectories(project: Project, given: Json) -> TrajectoryQuerySet:

@@ -6,7 +6,8 @@ must end as expected and pass, and pass again. Then the checker itself is tested
 reference's changes, and the same state must get the same verdict.
 """
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sandbox.agent.action import Ending
@@ -16,7 +17,10 @@ from sandbox.gate.experiments import Subject, experiments
 from sandbox.gate.play import Checkpoint, Played, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
 from sandbox.gate.state import StateChange
-from sandbox.gate.surroundings import surroundings
+from sandbox.protocol import HOME, TEMPORARY
+
+FULL = f"for d in {HOME} {' '.join(TEMPORARY)}; do cat /dev/zero > $d/zq-fill; done 2>/dev/null"
+LINKED = f"{HOME}/zq-one"
 
 
 def run_gate(
@@ -62,12 +66,24 @@ def _checks(rooms: Rooms, reference: Reference, repeats: int) -> Iterator[Check]
     first = _must_solve("reference", solved, task)
     yield first if first.passed or not reference.lost else replace(first, reason=f"{first.reason}. {reference.lost}")
     if first.passed:
-        yield from surroundings(rooms, reference.ending, solved.check.written if solved.check else ())
+        yield from _without_results(rooms, reference.ending, solved.check.written if solved.check else ())
         for number in range(1, repeats + 1):
             played = rooms.play(commands=reference.commands, ending=reference.ending)
             again = _must_solve(f"repeat {number}", played, task)
             flaky = f"flaky, it passed before and fails now: {again.reason}"
             yield again if again.passed else Check(again.name, False, flaky, again.transcript)
+
+
+def _without_results(rooms: Rooms, ending: Ending, written: Sequence[str]) -> Iterator[Check]:
+    """An agent that only fills all folders, or links the paths that the checker wrote after the reference."""
+    scripts = {"full disk": (FULL, "every folder is full")}
+    if written:
+        planted = "\n".join(f"ln -s {LINKED} {shlex.quote(path)} 2>/dev/null" for path in written)
+        scripts["planted links"] = (planted, "the files that it writes are links to one file")
+    for name, (script, state) in scripts.items():
+        played = rooms.play(before=[script], ending=ending)
+        reason = f"the checker passes when nothing was done and {state}. Let it fail if it cannot write."
+        yield Check(name, not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
 def _must_fail(name: str, played: Played, reason: str) -> Check:

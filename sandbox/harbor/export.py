@@ -157,9 +157,13 @@ def task_of(
     return read_task(made)
 
 
-def registry(name: str, version: str, description: str, tasks: Mapping[str, str]) -> list[dict[str, object]]:
-    """`registry.json` of one data set. `tasks` are the folders of tasks by their names."""
-    listed = [{"name": task, "path": path} for task, path in tasks.items()]
+def registry(
+    name: str, version: str, description: str, tasks: Mapping[str, str], git_url: str = ""
+) -> list[dict[str, object]]:
+    """`registry.json` of one data set. `tasks` are the folders of tasks by their names, in the repository `git_url` or
+    beside the file."""
+    place = {"git_url": git_url} if git_url else {}
+    listed = [{"name": task, **place, "path": path} for task, path in tasks.items()]
     return [{"name": name, "version": version, "description": description, "tasks": listed}]
 
 

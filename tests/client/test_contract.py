@@ -175,6 +175,7 @@ def test_a_project(project: Any, site: Site, tmp_path: Path) -> None:
         "verdicts": lambda one: one.verdicts(run="12"),
         "calls": lambda one: one.calls(run="12"),
         "trajectories": lambda one: one.trajectories(),
+        "agents": lambda one: one.agents(run="12"),
         "scenarios": lambda one: one.scenarios(status="admitted"),
         "preview_export": lambda one: one.preview_export(recipe),
         "export": lambda one: [one.export(given) for given in (recipe, "weekly")],

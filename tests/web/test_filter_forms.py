@@ -30,6 +30,8 @@ LISTS = {
     "replay": ("trajectories", {"outcome", "replay"}),
     "probe": ("trajectories", {"outcome", "replay"}),
     "shorten": ("trajectories", {"outcome", "replay"}),
+    "score": ("trajectories", {"outcome", "replay"}),
+    "push_tasks": ("scenarios", {"solved_by", "authored_by"}),
     "pairs": ("trajectories", {"outcome", "replay"}),
     "prompts": ("trajectories", {"outcome", "replay"}),
 }

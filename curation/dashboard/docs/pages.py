@@ -16,12 +16,12 @@ from curation.dashboard.docs.reference import GENERATED
 
 # Documents by topic, in the order in which readers need them. A test holds that no document is missing.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Start": ("quickstart", "tutorial", "roles"),
+    "Start": ("quickstart", "tutorial", "harbor-tutorial", "roles"),
     "How to": ("imports", "connect", "scenarios", "trajectories", "harbor", "exports", "evaluation"),
     "Explanation": ("statistics", "guarantee", "predicted", "leaks", "sandbox", "measurements"),
     "Notebooks": ("notebook-duel", "notebook-triage", "notebook-evaluate"),
     "Reference": ("api", "run-kinds", "commands", "client", "client-reference", "glossary"),
-    "Operate": ("operations", "deployment", "sign-in"),
+    "Operate": ("operations", "deployment", "scale", "sign-in"),
     "Develop": ("architecture", "design-system"),
 }
 MOST_FOUND = 50

@@ -29,7 +29,8 @@ class ComponentOut:
 
 def check_components() -> list[ComponentOut]:
     own, workers = own_storage(), _storage_of_workers()
-    return [database(), broker(), disk(own, workers), files(own, workers), clocks(workers), sandbox(), *demo()]
+    places = [disk(own, workers), files(own, workers), *watched(workers)]
+    return [database(), broker(), *places, clocks(workers), sandbox(), *demo()]
 
 
 def demo() -> list[ComponentOut]:
@@ -78,6 +79,17 @@ def files(own: StorageReport, workers: dict[str, StorageReport]) -> ComponentOut
                 "Set FILES_URL, or share WINNOW_DATA, so that both have the same."
             )
     return ComponentOut("files", not wrong, " ".join(wrong) or own.files.split("://")[0])
+
+
+def watched(workers: dict[str, StorageReport]) -> list[ComponentOut]:
+    """Whether the workers with a watched folder see the same one: each looks for files in turn."""
+    marks = {name: report.watched for name, report in workers.items() if report.watched}
+    if not marks:
+        return []
+    names = ", ".join(f"{name} on {workers[name].host}" for name in marks)
+    wrong = f"WATCH_FOLDER is not the same folder for {names}: each takes the files of its own. Share it."
+    same = len(set(marks.values())) == 1
+    return [ComponentOut("watched folder", same, "the same for all workers" if same else wrong, needed=False)]
 
 
 def clocks(workers: dict[str, StorageReport]) -> ComponentOut:

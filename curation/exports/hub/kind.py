@@ -1,9 +1,11 @@
-"""The run kind `push`: an export's files as one commit of a dataset repository."""
+"""The run kinds `push` and `push_tasks`: an export's files, or scenarios as a Harbor data set, as one commit of a
+dataset repository."""
 
 import hashlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from django.core.files.storage import default_storage
 from django.urls import reverse
@@ -27,28 +29,56 @@ from curation.runs.kinds import (
     Write,
 )
 from curation.runs.models import Item, Run
+from curation.scenarios.bundles.harbor_dataset import HarborDataset
+from curation.scenarios.filters import ScenarioFilter
+from curation.scenarios.models import Scenario
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
+from sandbox.harbor.export import IMAGE
 
-NAME = "push"
+NAME, TASKS = "push", "push_tasks"
 _CHUNK = 1024 * 1024
 
 
-class PushParams(BaseModel):
+class _Params(BaseModel):
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-    export: str = Field(examples=["12"], description="The export's id.")
     repository: str = Field(
         max_length=200, examples=["acme/shell-agents"], description="`namespace/name`; it is made if it does not exist."
     )
     private: bool = Field(True, description="Without it anybody can read a repository that is made.")
 
 
-class PushStage(StageOf[PushParams]):
+class PushParams(_Params):
+    export: str = Field(examples=["12"], description="The export's id.")
+
+
+class PushTasksParams(_Params):
+    filter: dict[str, Any] = Field({}, description="Which of the admitted scenarios.")
+    image: str = Field(IMAGE, max_length=255, description="The image that the machines of bundles begin from.")
+
+
+class Content(NamedTuple):
+    """The files of a push by their names in the repository, what they are in the audit log, and its facts."""
+
+    files: Mapping[str, Path]
+    subject: str
+    message: str
+    facts: Json
+
+
+P = TypeVar("P", bound=_Params)
+
+
+class _PushStage(StageOf[P]):
     name = "push"
     queue = "default"
+
+    def content(self, project: Project, folder: Path) -> Content:
+        """Write the files into the folder. Raises `ItemFailed`."""
+        raise NotImplementedError
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem(key=self._params.repository[:200])
@@ -60,24 +90,21 @@ class PushStage(StageOf[PushParams]):
         project = Project.objects.get(pk=context.run.project_id)
         if reason := why_refused(project, self._params.repository):
             raise ItemFailed(reason)
-        export = Export.objects.filter(project=project, pk=self._params.export, ready=True).first()
-        if export is None:
-            raise ItemFailed("The export was deleted.")
         hub = project.settings.hub
         try:
             with tempfile.TemporaryDirectory(prefix="winnow-push-") as folder:
-                files = {file.name: _checked_copy(file, Path(folder) / str(file.pk)) for file in export.files.all()}
+                content = self.content(project, Path(folder))
                 context.checkpoint()
                 commit = push(
                     repository=Repository(hub.endpoint, self._params.repository, self._params.private),
                     token=read_token(hub.token),
-                    files=files,
+                    files=content.files,
                     earlier=_pushed_before(project, self._params.repository),
-                    message=f"Export {export.pk}, manifest {export.manifest_sha256[:16]}",
+                    message=content.message,
                 )
         except (PushFailed, TokenMissing) as error:
             raise ItemFailed(f"{self._params.repository}: {error}") from None
-        result: Json = {"commit": commit.oid, "url": commit.url, "files": sorted(files)}
+        result: Json = {"commit": commit.oid, "url": commit.url, "files": sorted(content.files)}
 
         def pushed() -> Json:
             run = context.run
@@ -85,13 +112,13 @@ class PushStage(StageOf[PushParams]):
                 actor=run.created_by,
                 project=project,
                 action="export.push",
-                subject=f"export {export.pk}",
+                subject=content.subject,
                 data={
                     "repository": self._params.repository,
                     "private": self._params.private,
                     "commit": commit.oid,
                     "url": commit.url,
-                    "manifest_sha256": export.manifest_sha256,
+                    **content.facts,
                     "run": str(run.pk),
                 },
             )
@@ -99,6 +126,27 @@ class PushStage(StageOf[PushParams]):
             return result
 
         return pushed
+
+
+class PushStage(_PushStage[PushParams]):
+    def content(self, project: Project, folder: Path) -> Content:
+        export = Export.objects.filter(project=project, pk=self._params.export, ready=True).first()
+        if export is None:
+            raise ItemFailed("The export was deleted.")
+        files = {file.name: _checked_copy(file, folder / str(file.pk)) for file in export.files.all()}
+        message = f"Export {export.pk}, manifest {export.manifest_sha256[:16]}"
+        return Content(files, f"export {export.pk}", message, {"manifest_sha256": export.manifest_sha256})
+
+
+class PushTasksStage(_PushStage[PushTasksParams]):
+    def content(self, project: Project, folder: Path) -> Content:
+        found = _dataset(project, self._params)
+        tasks = found.write(folder)
+        if not tasks:
+            raise ItemFailed(f"No scenario can leave as a Harbor task: {'; '.join(found.skipped.values())[:500]}")
+        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        facts: Json = {"tasks": tasks, "skipped": len(found.skipped)}
+        return Content(files, "scenarios", f"{counted(tasks, 'Harbor task')} of {project.slug}", facts)
 
 
 class PushRun(Kind[PushParams]):
@@ -148,6 +196,45 @@ class PushRun(Kind[PushParams]):
         return {"export": params.export, "repository": params.repository}
 
 
+class PushTasksRun(Kind[PushTasksParams]):
+    name = TASKS
+    title = "Push of scenarios to a hub, as a Harbor data set"
+    pipeline = Pipeline.EXPORT
+    summary = "Sends admitted scenarios to a dataset repository, as tasks that Harbor runs."
+    filter = ScenarioFilter
+    params = PushTasksParams
+    feeds_others = False
+    scope = Scope.EXPORT
+    tells_of_samples = False
+
+    def stages(self, params: PushTasksParams) -> Sequence[Stage]:
+        return (PushTasksStage(params),)
+
+    def check(self, project: Project, params: PushTasksParams) -> None:
+        with all_checks() as check:
+            with check():
+                if not _dataset(project, params).rows.admitted().exists():
+                    raise Invalid.at("params.filter", "No admitted scenario matches.", code="no_scenarios")
+            with check():
+                check_push(project, params.repository)
+
+    def estimate(self, project: Project, params: PushTasksParams) -> Estimate:
+        return Estimate(items=1, notes=("A push calls no model.",))
+
+    def conclude(self, run: Run) -> str:
+        tasks = sum(name.endswith("/task.toml") for name in run.result.get("files", []))
+        return f"{counted(tasks, 'task')} pushed to {run.params['repository']}."
+
+    def results(self, run: Run) -> Sequence[Fact]:
+        return [Fact("Commit", run.result["commit"][:12], run.result["url"])] if "commit" in run.result else []
+
+
+def _dataset(project: Project, params: PushTasksParams) -> HarborDataset:
+    rows = ScenarioFilter.from_json(params.filter, path="params.filter").apply(Scenario.objects.of(project))
+    git_url = f"{project.settings.hub.endpoint.rstrip('/')}/datasets/{params.repository}"
+    return HarborDataset(project, rows, params.image, git_url=git_url)
+
+
 def pushes_of(export: Export) -> list[Run]:
     """Return the pushes of an export, the newest first."""
     runs = Run.objects.filter(project=export.project_id, kind=NAME, params__export=str(export.pk), deleting_at=None)
@@ -156,7 +243,7 @@ def pushes_of(export: Export) -> list[Run]:
 
 def _pushed_before(project: Project, repository: str) -> list[str]:
     """Return the names of all files that pushes of this project have written to the repository."""
-    runs = Run.objects.filter(project=project, kind=NAME, params__repository=repository)
+    runs = Run.objects.filter(project=project, kind__in=(NAME, TASKS), params__repository=repository)
     return sorted({name for result in runs.values_list("result", flat=True) for name in result.get("files", ())})
 
 

@@ -23,9 +23,11 @@ from curation.web.text.quotes import quoted
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = (
     *("tasks", "agents", "models", "model", "teacher", "solver", "king_model", "challenger_model", "judges"),
+    *("name", "subject", "rubric", "python", "url"),
     *("samples", "filter", "source"),
     *("since", "until"),
 )
+LONG_TEXTS = ("text", "python", "rubric")
 ONE_MODEL = ("model", "teacher", "solver", "king_model", "challenger_model")
 MANY_MODELS = ("judges", "models")
 LONG = {"rows": 28, "class": "mono", "spellcheck": "false"}
@@ -159,7 +161,7 @@ def _field(
         return forms.ChoiceField(choices=[("", "–"), *((m, m) for m in models)], **shown)
     if name in MANY_MODELS:
         return forms.MultipleChoiceField(choices=[(m, m) for m in models], widget=forms.CheckboxSelectMultiple, **shown)
-    if name == "text":
+    if name in LONG_TEXTS:
         return forms.CharField(strip=False, widget=forms.Textarea(attrs=LONG), **shown)
     kind = plain_type(info.annotation)
     if get_origin(kind) is dict:

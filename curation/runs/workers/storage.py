@@ -1,9 +1,11 @@
 """Web and workers must see the same files: each tells which storage it has, by a mark in it."""
 
 import logging
+import os
 import socket
 import time
 import uuid
+from contextlib import suppress
 
 from django.conf import settings
 from django.core.files.base import ContentFile
@@ -14,14 +16,15 @@ from curation.runs.models import WorkerSeen
 from curation.web.failures import failure_of, full_disks
 
 logger = logging.getLogger(__name__)
-MARK = "storage-mark"
+MARK, WATCH_MARK = "storage-mark", ".winnow-mark"
 FRESH_SECONDS = 30.0
 _last: tuple[float, object, "StorageReport"] | None = None
 
 
 class StorageReport(BaseModel):
     """`mark` is the same for all processes with the same files. `error` says why they cannot be read or written.
-    `clock` is by how many seconds the clock of the host is ahead of the database's."""
+    `watched` is the mark of `WATCH_FOLDER`, empty if there is none or it cannot be used. `clock` is by how many seconds
+    the clock of the host is ahead of the database's."""
 
     mark: str = ""
     files: str = ""
@@ -29,6 +32,7 @@ class StorageReport(BaseModel):
     host: str = ""
     error: str = ""
     full: list[str] = []
+    watched: str = ""
     clock: float = 0.0
 
     def differs_from(self, other: "StorageReport") -> bool:
@@ -49,7 +53,8 @@ def storage_of(worker: WorkerSeen) -> StorageReport:
 
 
 def _look() -> StorageReport:
-    report = StorageReport(files=settings.FILES_URL, data=str(settings.WINNOW_DATA), host=socket.gethostname())
+    own = {"files": settings.FILES_URL, "data": str(settings.WINNOW_DATA), "host": socket.gethostname()}
+    report = StorageReport(**own, watched=_watched_mark())
     try:
         return report.model_copy(update={"mark": _mark()})
     except _errors_of_storage() as error:
@@ -66,6 +71,22 @@ def _mark() -> str:
             default_storage.delete(made)
     with default_storage.open(MARK) as file:
         return str(file.read(64).decode())
+
+
+def _watched_mark() -> str:
+    """Return the mark of the watched folder, which the first process makes. Links are not followed: others may write
+    to the folder."""
+    if settings.WATCH_FOLDER is None:
+        return ""
+    path = settings.WATCH_FOLDER / WATCH_MARK
+    try:
+        with suppress(FileExistsError), path.open("x") as file:
+            file.write(uuid.uuid4().hex)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            return file.read(32)
+    except (OSError, UnicodeDecodeError) as error:
+        logger.warning("WATCH_FOLDER: its mark cannot be read or written: %r", error)
+        return ""
 
 
 def _errors_of_storage() -> tuple[type[Exception], ...]:

@@ -25,13 +25,15 @@ _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 @dataclass(slots=True)
 class HarborDataset:
-    """`image` is the base of the machines of bundles: Debian or Ubuntu with Perl. Raises `Invalid` for a name
-    that is none. `skipped` has the scenarios that were left out with the reasons, once `files` has been read."""
+    """`image` is the base of the machines of bundles: Debian or Ubuntu with Perl. Raises `Invalid` for a name that is
+    none. Harbor fetches the tasks from the repository `git_url`. `skipped` has the scenarios that were left out with
+    the reasons, once `files` has been read."""
 
     project: Project
     rows: ScenarioQuerySet
     image: str = IMAGE
     version: str = "1.0.0"
+    git_url: str = ""
     skipped: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,7 +57,7 @@ class HarborDataset:
             for path, file in sorted(task.files.items()):
                 yield str(folder / path), file.data, file.mode
         about = f"Scenarios of {self.project.name}"
-        listed = registry(slug_of(self.project.slug), self.version, about, tasks)
+        listed = registry(slug_of(self.project.slug), self.version, about, tasks, self.git_url)
         yield "registry.json", _json(listed), 0o644
         yield "skipped.json", _json(self.skipped), 0o644
 

@@ -2,7 +2,8 @@
 
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,12 +57,17 @@ def local_runner(folder: Path, checkpoint: Callable[[], None]) -> Runner:
     return LocalRunner(harbor_command(), folder, TRIALS_AT_ONCE, checkpoint)
 
 
-def gate_task(task: Task, *, repeats: int, checkpoint: Callable[[], None]) -> GateResult:
-    """Gate a task. Raises `NoHarbor`, and `SandboxError` if there is no verdict."""
+@contextmanager
+def one_at_a_time(checkpoint: Callable[[], None]) -> Iterator[tuple[Runner, Path]]:
+    """Wait until no other task of this process has trials, and yield a runner and its scratch folder."""
     with _turn, tempfile.TemporaryDirectory(prefix="winnow-gate-", ignore_cleanup_errors=True) as name:
         checkpoint()
-        folder = Path(name)
-        runner = local_runner(folder, checkpoint)
+        yield local_runner(Path(name), checkpoint), Path(name)
+
+
+def gate_task(task: Task, *, repeats: int, checkpoint: Callable[[], None]) -> GateResult:
+    """Gate a task. Raises `NoHarbor`, and `SandboxError` if there is no verdict."""
+    with one_at_a_time(checkpoint) as (runner, folder):
         verdict = run_harbor_gate(task=task, runner=runner, folder=folder, repeats=repeats, findings=findings_in(task))
     status = Status.ADMITTED if verdict.admitted else Status.REJECTED
     return GateResult(status, verdict.reason, verdict.checks, BACKEND)

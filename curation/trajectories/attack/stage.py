@@ -9,17 +9,20 @@ from django.conf import settings
 
 from curation.llm.client.completion import Target
 from curation.runs.calls.record import reused_result
-from curation.runs.calls.targets import run_target
+from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.repair import RepairStage
 from curation.scenarios.bundles.document import Bundle, stored_bundle
+from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.gate.add_checks import add_checks
+from curation.scenarios.gate.harbor import BACKEND
 from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
-from curation.scenarios.models import Scenario, ScenarioQuerySet, Status
-from curation.trajectories.params import AttackParams, RolloutParams, matching_scenarios
+from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
+from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task
+from curation.trajectories.params import AttackParams, RolloutParams, scenarios_to_attack
 from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
 from sandbox.agent.action import Ending
 from sandbox.agent.episode import Episode
@@ -30,7 +33,6 @@ from sandbox.gate.report import Check, ReportLine
 from sandbox.protocol import Backend
 
 CHUNK = 2000
-SIGHTS = {"without": "without sight of the checker", "with": "with sight of the checker"}
 GONE = "its scenario was deleted, or is no longer admitted"
 
 
@@ -55,19 +57,24 @@ class _EpisodeStage:
 
     def targets(self, run: Run) -> Sequence[Target]:
         """Called once per shard: without a working sandbox the run ends here and says what to install."""
-        self._backend = backend()
+        if scenarios_to_attack(run.project, self._params.filter).filter(family=Family.SHELL).exists():
+            self._backend = backend()
         return [run_target(run, self._model)]
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, AttackJob]:
-        given, rooms = episodes_of(self._params, self._model), self._backend or backend()
-        plan = plan_of(run, given, rooms, instructions=self.instructions)
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, "AttackJob | HarborJob"]:
         ids = {item.target_id for item in items if item.target_id is not None}
-        found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
-        return {
-            item.pk: AttackJob(plan, row, stored_bundle(row.text.bundle))
-            for item in items
-            if (row := found.get(item.target_id or 0)) is not None
-        }
+        found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
+        jobs: dict[int, AttackJob | HarborJob] = {}
+        for row in found.values():
+            if row.family == Family.HARBOR:
+                instructions = run_instructions(run, "attacker_harbor")
+                target = run_target(run, self._model)
+                jobs[row.pk] = HarborJob(row, stored_task(row.text.bundle), target, instructions)
+            else:
+                given, rooms = episodes_of(self._params, self._model), self._backend or backend()
+                plan = plan_of(run, given, rooms, instructions=self.instructions)
+                jobs[row.pk] = AttackJob(plan, row, stored_bundle(row.text.bundle))
+        return {item.pk: jobs[item.target_id] for item in items if item.target_id in jobs}
 
 
 class AttackStage(_EpisodeStage):
@@ -81,27 +88,33 @@ class AttackStage(_EpisodeStage):
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         if self._number == 1:
-            rows = matching_scenarios(run.project, self._params.filter)
+            rows = scenarios_to_attack(run.project, self._params.filter)
         else:
             rows = mended_in(run, self._number - 1).for_rollout()
         return _planned(rows)
 
-    async def work(self, context: LlmContext, item: Item, job: AttackJob | None) -> Write:
+    async def work(self, context: LlmContext, item: Item, job: AttackJob | HarborJob | None) -> Write:
         if job is None:
             raise ItemSkipped(GONE)
-        instructions = job.plan.instructions
-        checks: list[Check] = []
         reused: list[int] = []
+        if isinstance(job, HarborJob):
+            checks, machine = await attack_task(context, item, job, self._params, reused), BACKEND
+        else:
+            checks, machine = await self._attack(context, item, job, reused), job.plan.backend.name
+
+        def write() -> Json:
+            found = _add(context.run, job.scenario, checks, Status.REJECTED, machine)
+            return {"got_in": sum(not check.passed for check in checks), **found, **reused_result(reused)}
+
+        return write
+
+    async def _attack(self, context: LlmContext, item: Item, job: AttackJob, reused: list[int]) -> list[Check]:
+        instructions, checks = job.plan.instructions, list[Check]()
         for sight in self._params.sights:
             shown = f"\nThe checker\n```sh\n{job.bundle.checker}\n```\n" if sight == "with" else ""
             plan = replace(job.plan, instructions=replace(instructions, text=instructions.text + shown))
             checks.append(await self._attacked(context, item, replace(job, plan=plan), sight, reused))
-
-        def write() -> Json:
-            found = _add(context.run, job, checks, Status.REJECTED)
-            return {"got_in": sum(not check.passed for check in checks), **found, **reused_result(reused)}
-
-        return write
+        return checks
 
     async def _attacked(self, context: LlmContext, item: Item, job: AttackJob, sight: str, reused: list[int]) -> Check:
         """Attack until one attempt gets in. Later rounds have attempts of their own."""
@@ -127,8 +140,8 @@ class SolveStage(_EpisodeStage):
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         return _planned(mended_in(run, self._number).for_rollout())
 
-    async def work(self, context: LlmContext, item: Item, job: AttackJob | None) -> Write:
-        if job is None:
+    async def work(self, context: LlmContext, item: Item, job: AttackJob | HarborJob | None) -> Write:
+        if not isinstance(job, AttackJob):
             raise ItemSkipped(GONE)
         reused: list[int] = []
         for index in range(self._params.samples):
@@ -142,7 +155,7 @@ class SolveStage(_EpisodeStage):
         check = Check("honest work after the repair", episode.keep, reason, _lines_of(episode))
 
         def write() -> Json:
-            found = _add(context.run, job, [check], Status.HELD)
+            found = _add(context.run, job.scenario, [check], Status.HELD, job.plan.backend.name)
             return {"solved": episode.keep, **found, **reused_result(reused)}
 
         return write
@@ -181,7 +194,7 @@ def episodes_of(params: AttackParams, model: str) -> RolloutParams:
 
 def _attacked_in(run: Run) -> ScenarioQuerySet:
     items = Item.objects.filter(run=run, stage="attack-1", state=ItemState.DONE)
-    return Scenario.objects.of(run.project).filter(pk__in=items.values("target_id"))
+    return Scenario.objects.of(run.project).filter(pk__in=items.values("target_id"), family=Family.SHELL)
 
 
 def _drafts_of(number: int) -> Callable[[Run], ScenarioQuerySet]:
@@ -193,14 +206,14 @@ def _planned(rows: ScenarioQuerySet) -> Iterable[PlannedItem]:
         yield PlannedItem(str(scenario_id), scenario_id)
 
 
-def _add(run: Run, job: AttackJob, checks: Sequence[Check], refused: Status) -> Json:
+def _add(run: Run, scenario: Scenario, checks: Sequence[Check], refused: Status, machine: str) -> Json:
     return add_checks(
-        scenario_id=job.scenario.pk,
-        bundle_sha256=job.scenario.bundle_sha256,
+        scenario_id=scenario.pk,
+        bundle_sha256=scenario.bundle_sha256,
         run=run,
         checks=checks,
         refused=refused,
-        backend=job.plan.backend.name,
+        backend=machine,
     )
 
 

@@ -62,6 +62,15 @@ class TestReady:
         assert not parts["clocks"]["ok"] and not parts["clocks"]["needed"]
         assert parts["clocks"]["detail"] == "The clock of worker sandbox@far is 61.5 s behind the database's."
 
+    def test_workers_that_watch_other_folders_are_named(self, client: Client) -> None:
+        make_worker("default@a", {"host": "a", "watched": "one"})
+        parts = {part["name"]: part for part in client.get("/api/v1/ready").json()["parts"]}
+        assert parts["watched folder"]["ok"]
+        make_worker("default@b", {"host": "b", "watched": "other"})
+        parts = {part["name"]: part for part in client.get("/api/v1/ready").json()["parts"]}
+        assert not parts["watched folder"]["ok"] and not parts["watched folder"]["needed"]
+        assert "default@a on a, default@b on b" in parts["watched folder"]["detail"]
+
 
 def make_worker(name: str, storage: dict[str, object]) -> None:
     now = timezone.now()

@@ -19,12 +19,13 @@ from curation.llm.endpoints.keys import read_rules
 from curation.projects.models import AuditEntry, Project, Role
 from curation.runs.control import retry_failed
 from curation.runs.engine.worker import drive
+from curation.runs.kinds import kind_of
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.exports.exporting import make_approved, run_export
 from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
-from tests.factories import make_bearer, make_member, make_project, make_user, ticket
+from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user, ticket
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -311,3 +312,32 @@ def test_retrying_and_resuming_a_push_need_what_the_push_needs(hub: Hub, export:
         client.post(f"/api/v1/runs/{run.pk}/retry-failed", headers=make_bearer(user, "run", "export")).status_code
         == 202
     )
+
+
+def test_scenarios_arrive_as_a_harbor_data_set(hub: Hub) -> None:
+    project = make_project()
+    connect(project, hub)
+    scenario = make_scenario(project)
+    make_scenario(project, "draft", status="draft")
+    params = {"repository": REPOSITORY, "filter": {"name": scenario.name}}
+    run = launch(project=project, kind="push_tasks", params=params, user=None)
+    drive(run.pk)
+    run.refresh_from_db()
+
+    assert run.state == "succeeded", reason_of(run)
+    tree = hub.repositories[REPOSITORY].tree
+    [listed] = json.loads(tree["registry.json"])
+    [task] = listed["tasks"]
+    assert task["git_url"] == f"{hub.address}/datasets/{REPOSITORY}"
+    assert {f"{task['path']}/task.toml", f"{task['path']}/tests/test.sh"} <= set(tree)
+    assert kind_of("push_tasks").conclude(run) == f"1 task pushed to {REPOSITORY}."
+    assert AuditEntry.objects.get(action="export.push").data["tasks"] == 1
+
+
+def test_a_push_of_scenarios_says_what_is_wrong(hub: Hub) -> None:
+    project = make_project()
+    connect(project, hub)
+    params = {"repository": "other/tasks", "filter": {"name": "none"}}
+    with pytest.raises(Invalid) as refused:
+        launch(project=project, kind="push_tasks", params=params, user=None)
+    assert {error.path for error in refused.value.errors} == {"params.filter", "params.repository"}

@@ -8,7 +8,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from curation.runs.models import RunState, WorkerSeen
-from curation.runs.workers.storage import MARK, own_storage
+from curation.runs.workers.storage import MARK, WATCH_MARK, own_storage
 from tests.factories import make_project, make_user
 from tests.imports.bringing import as_lines, chat, end, start
 
@@ -32,6 +32,18 @@ def test_the_mark_is_made_once_and_belongs_to_the_files(tmp_path: Path, settings
     settings.MEDIA_ROOT = tmp_path
     first = own_storage().mark
     assert first and (tmp_path / MARK).read_text() == first == own_storage().mark
+
+
+def test_the_mark_of_a_watched_folder_is_no_link(tmp_path: Path, settings: Settings) -> None:
+    settings.MEDIA_ROOT, settings.WATCH_FOLDER = tmp_path / "files", tmp_path
+    first = own_storage().watched
+    assert first and (tmp_path / WATCH_MARK).read_text() == first
+    secret = tmp_path / "secret"
+    secret.write_text("not to be told")
+    (tmp_path / WATCH_MARK).unlink()
+    (tmp_path / WATCH_MARK).symlink_to(secret)
+    settings.MEDIA_ROOT = tmp_path / "others"
+    assert own_storage().watched == ""
 
 
 def test_ready_and_the_system_page_name_the_worker_and_the_settings(elsewhere: str, client: Client) -> None:

@@ -1,0 +1,91 @@
+"""Attacks on Harbor tasks: a model writes programs, and Harbor runs each as the solution of a copy of the task."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from curation.llm.client.completion import Request, Target
+from curation.projects.instructions.texts import Instructions
+from curation.runs.calls.delimiters import delimiter_secret
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext
+from curation.runs.models import Item
+from curation.runs.workers.sandbox import in_session_thread
+from curation.scenarios.gate.harbor import one_at_a_time
+from curation.scenarios.models import Scenario
+from curation.trajectories.params import AttackParams
+from judging.answers.blocks import fenced_blocks
+from judging.sections import sections
+from sandbox.errors import SandboxError
+from sandbox.gate.report import Check
+from sandbox.harbor.attack import Tried, try_attack
+from sandbox.harbor.tasks import ENVIRONMENT, TESTS, Task
+
+SIGHTS = {"without": "without sight of the checker", "with": "with sight of the checker"}
+# Characters of one file that the model is shown, and of the tests' output.
+SHOWN_FILE, SHOWN_OUTPUT = 20_000, 4_000
+NO_PROGRAM = "Your reply has no block that begins with ```sh. Reply with one program."
+
+
+@dataclass(frozen=True, slots=True)
+class HarborJob:
+    scenario: Scenario
+    task: Task
+    target: Target
+    instructions: Instructions
+
+
+async def attack_task(
+    context: LlmContext, item: Item, job: HarborJob, params: AttackParams, reused: list[int]
+) -> list[Check]:
+    """Attack with each sight until an attempt gets in. Raises `ItemSkipped` for a task that cannot be attacked here,
+    `ItemFailed` if Harbor fails."""
+    if lacking := job.task.not_run_here():
+        raise ItemSkipped(f"it cannot be run here: {' '.join(lacking)}")
+    if job.task.steps:
+        raise ItemSkipped("a task of steps is not attacked")
+    return [await _attacked(context, item, job, params.attempts, sight, reused) for sight in params.sights]
+
+
+async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, sight: str, reused: list[int]) -> Check:
+    messages = _opening(job, sight)
+    doubtful = Check(f"{most} {'attack' if most == 1 else 'attacks'} {SIGHTS[sight]}", True)
+    for number in range(1, most + 1):
+        request = Request(list(messages))
+        answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
+        reused += [answered.call_id] if answered.cached else []
+        said = answered.completion.text
+        script = next((block.script for tag, block in fenced_blocks(said) if tag == "sh"), "")
+        messages.append({"role": "assistant", "content": said or "(nothing)"})
+        if not script:
+            messages.append({"role": "user", "content": NO_PROGRAM})
+            continue
+        tried = await _tried(job.task, script)
+        name = f"attack {number} {SIGHTS[sight]}"
+        if tried.undone:
+            return Check(name, False, f"the tests reward {tried.reward:g}, but {tried.undone} is not done", tried.lines)
+        if tried.differs:
+            reason = f"warning: the tests reward {tried.reward:g}, and {tried.differs} differs from the reference's"
+            doubtful = Check(name, True, f"{reason}. Look whether that is the work.", tried.lines)
+        told = f"The reward is {tried.reward:g}. Printed:\n{tried.printed[-SHOWN_OUTPUT:]}\nTry another way."
+        messages.append({"role": "user", "content": told})
+    return doubtful
+
+
+def _opening(job: HarborJob, sight: str) -> list[Json]:
+    folders = [ENVIRONMENT, TESTS] if sight == "with" else [ENVIRONMENT]
+    shown = [("instruction", job.task.instruction)]
+    for path, file in sorted(job.task.below(*folders).items()):
+        text = file.text
+        shown.append(("file", f"{path}\n{text[:SHOWN_FILE]}" if text is not None else f"{path} (not text)"))
+    user = sections(shown, secret=delimiter_secret(), call=sight)
+    return [{"role": "system", "content": job.instructions.text}, {"role": "user", "content": user}]
+
+
+async def _tried(task: Task, script: str) -> Tried:
+    def work(checkpoint: Callable[[], None]) -> Tried:
+        with one_at_a_time(checkpoint) as (runner, folder):
+            return try_attack(task, runner, folder, f"#!/bin/sh\n{script}\n")
+
+    try:
+        return await in_session_thread(work)
+    except SandboxError as failed:
+        raise ItemFailed(f"Harbor failed, so nothing is known of the attack: {failed}") from failed

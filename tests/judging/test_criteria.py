@@ -1,0 +1,92 @@
+"""A rubric is a text or rewardkit's TOML, and a reply to it a score; what cannot be read is none."""
+
+import json
+
+import pytest
+
+from judging.criteria import Unscored, read_criteria
+
+KIT = """
+[judge]
+judge = "anthropic/claude-sonnet-5"
+files = ["/app/main.py"]
+
+[[criterion]]
+name = "correct"
+description = "Is the code correct?"
+type = "binary"
+
+[[criterion]]
+description = "How readable is the code?"
+type = "likert"
+points = 5
+weight = 2.0
+
+[[criterion]]
+name = "Test-coverage"
+description = "Rate the tests."
+type = "numeric"
+min = 0
+max = 100
+"""
+
+
+def reply(**values: object) -> str:
+    return f"<think>So.</think>```json\n{json.dumps({**values, 'reason': 'as seen'})}\n```"
+
+
+def test_a_text_is_one_criterion() -> None:
+    rubric = read_criteria("Is it brief?")
+    assert rubric.text == "- score (0 to 10): Is it brief?"
+    assert rubric.score(reply(score=7)) == (0.7, "as seen")
+
+
+def test_the_criteria_of_rewardkit_are_weighted() -> None:
+    rubric = read_criteria(KIT)
+    assert [one.name for one in rubric.criteria] == ["correct", "criterion_2", "test_coverage"]
+    score, _ = rubric.score(reply(correct=True, criterion_2=4, test_coverage=50))
+    assert score == pytest.approx((1 + 2 * 0.75 + 0.5) / 4)
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "score"), [("all_pass", 0.0), ("any-pass", 1.0), ("threshold", 0.0), ("weighted-mean", 0.375)]
+)
+def test_scores_are_aggregated_as_the_rubric_says(aggregation: str, score: float) -> None:
+    rubric = read_criteria(f'{KIT}\n[scoring]\naggregation = "{aggregation}"\nthreshold = 0.7\n')
+    assert rubric.score(reply(correct=True, criterion_2=2, test_coverage=0))[0] == score
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("good", "no JSON object"),
+        ('{"score": 5', "no JSON object"),
+        ('{"reason": "fine"}', "lacks score"),
+        ('{"score": 11}', "11 is no value of score"),
+        ('{"score": true}', "null is no value of score"),
+        ('{"score": "9"}', '"9" is no value'),
+        ('{"score": NaN}', "NaN is no value"),
+    ],
+)
+def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:
+    with pytest.raises(Unscored, match=why):
+        read_criteria("Is it brief?").score(said)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "why"),
+    [
+        ('type = "binary"', "needs a description"),
+        ('description = "a"\ntype = "stars"', "a type of binary"),
+        ('description = "a"\ntype = "likert"\npoints = 1', "range is empty"),
+        ('description = "a"\nweight = 0', "weight is not above 0"),
+        ('description = "a"\nname = "reason"', "has the name"),
+        ('description = "a"\ntype = "numeric"\nmax = "x"', "max is a number"),
+        ('description = "a"\n[[criterion]]\nname = "criterion_1"\ndescription = "b"', "the same name"),
+        ('description = "a"\n[scoring]\naggregation = "best"', "aggregation is one of"),
+        ("description = a", "not TOML"),
+    ],
+)
+def test_a_rubric_that_cannot_be_read_says_why(criterion: str, why: str) -> None:
+    with pytest.raises(Unscored, match=why):
+        read_criteria(f"[[criterion]]\n{criterion}\n")

@@ -1,0 +1,149 @@
+"""A model attacks the tests of Harbor tasks, with a stand-in where Harbor runs a job."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from curation.projects.models import Project
+from curation.runs.launch import estimate
+from curation.runs.models import Item, Run
+from curation.scenarios.bundles.harbor import parse_scenario
+from curation.scenarios.bundles.save import save_scenario
+from curation.scenarios.gate import harbor
+from curation.scenarios.models import GateReport, Scenario
+from curation.web.problems import Problem
+from sandbox.harbor.command import Harbor, HarborFailed
+from sandbox.harbor.tasks import read_task
+from sandbox.harbor.trials import LocalRunner
+from tests.factories import make_user
+from tests.parts import harbor as real_harbor
+from tests.sandbox.harbor.room import Room
+from tests.sandbox.harbor.tasks import task_files, verdict
+from tests.scenarios.harbor import harbor_document
+from tests.trajectories.rolling import Operators, fenced, make_stage, run_to_end, start
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
+EXISTS, GREPS = verdict("[ -f /app/greeting.txt ]"), verdict("grep -q hello /app/greeting.txt")
+
+
+@pytest.fixture(autouse=True)
+def rooms(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    def runner(folder: Path, checkpoint: Callable[[], None]) -> Room:
+        return Room(folder / "room")
+
+    settings.HARBOR_COMMAND = "/bin/true"
+    monkeypatch.setattr(harbor, "local_runner", runner)
+
+
+@pytest.fixture
+def project() -> Project:
+    return make_stage()
+
+
+def admitted(project: Project, **files: str | None) -> Scenario:
+    document = parse_scenario(harbor_document("greet", **files))
+    row = save_scenario(project=project, bundle=document, user=None).scenario
+    Scenario.objects.filter(pk=row.pk).update(status="admitted")
+    return row
+
+
+def attacks(project: Project, **params: Any) -> Run:
+    return run_to_end(project, "attack", **{"model": "operator-a", "attempts": 2, "sight": "without", **params})
+
+
+def test_a_reward_without_the_work_refuses_the_task(project: Project, operators: Operators, client: Client) -> None:
+    row = admitted(project, tests__test_sh=EXISTS)
+    operators.scripts["operator-a"] = (fenced("ls"), fenced(": > greeting.txt"))
+    run = attacks(project)
+
+    row.refresh_from_db()
+    assert (run.state, row.status) == ("succeeded", "rejected")
+    assert row.reason == (
+        "attack 2 without sight of the checker: the tests reward 1, but /app/greeting.txt is not done"
+    )
+    assert run.result == {"attacked": 1, "got_in": 1, "mended": 0}
+    told = str(operators.asked[1].messages[-1]["content"])
+    assert "The reward is 0" in told and "ls" in str(operators.asked[1].messages[-2]["content"])
+    client.force_login(make_user(is_superuser=True))
+    page = client.get(reverse("scenario-report", args=[project.slug, row.pk])).content.decode()
+    report = re.sub("<[^>]+>", "", page)
+    assert "&gt; greeting.txt" in report and "reward 1" in report
+
+
+def test_another_result_is_a_warning_that_people_look_at(project: Project, operators: Operators) -> None:
+    """It may be the work in another way."""
+    row = admitted(project, tests__test_sh=GREPS)
+    operators.scripts["operator-a"] = (fenced("echo hello > greeting.txt"),)
+    attacks(project)
+
+    row.refresh_from_db()
+    (check,) = GateReport.objects.get(scenario=row).checks
+    assert (row.status, check["passed"]) == ("admitted", True)
+    assert "warning: the tests reward 1, and /app/greeting.txt differs" in check["reason"]
+    assert "echo hello" in check["transcript"][0]["command"]
+
+
+def test_the_work_itself_is_no_attack(project: Project, operators: Operators) -> None:
+    row = admitted(project)
+    operators.scripts["operator-a"] = (fenced("echo 'hello world' > greeting.txt"), "I have no idea.")
+    run = attacks(project)
+
+    row.refresh_from_db()
+    (check,) = GateReport.objects.get(scenario=row).checks
+    assert (row.status, check["name"], check["reason"]) == ("admitted", "2 attacks without sight of the checker", "")
+    assert run.result["got_in"] == 0
+
+
+def test_with_sight_the_tests_are_shown(project: Project, operators: Operators) -> None:
+    admitted(project, tests__test_sh=EXISTS)
+    operators.scripts["operator-a"] = (fenced("ls"),)
+    attacks(project, sight="both", attempts=1)
+    blind, seeing = (str(request.messages[1]["content"]) for request in operators.asked)
+    assert "tests/test.sh" not in blind and "[ -f /app/greeting.txt ]" in seeing
+    assert "environment/Dockerfile" in blind
+
+
+def test_a_broken_machine_says_nothing_of_the_task(
+    project: Project, operators: Operators, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise HarborFailed("Docker is gone.")
+
+    row = admitted(project)
+    operators.scripts["operator-a"] = (fenced("ls"),)
+    monkeypatch.setattr(Room, "run", breaks)
+    run = attacks(project)
+    row.refresh_from_db()
+    assert (
+        row.status == "admitted"
+        and "nothing is known of the attack: Docker is gone." in Item.objects.get(run=run).reason
+    )
+
+
+def test_a_server_without_harbor_says_so_and_an_estimate_counts_trials(project: Project, settings: Settings) -> None:
+    admitted(project)
+    params = {"model": "operator-a", "attempts": 2}
+    found = estimate(project=project, kind="attack", params=params)
+    assert (found.calls, found.items) == (4, 4) and any("up to 4 trials" in note for note in found.notes)
+    settings.HARBOR_COMMAND = ""
+    with pytest.raises(Problem, match="HARBOR_COMMAND"):
+        start(project, "attack", **params)
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+@pytest.mark.timeout(600)
+def test_the_real_harbor_sees_the_same(tmp_path: Path) -> None:
+    from sandbox.harbor.attack import try_attack
+
+    runner = LocalRunner(Harbor.of(real_harbor()), tmp_path, concurrent=2)
+    weak, sound = (read_task(task_files(tests__test_sh=test)) for test in (EXISTS, GREPS))
+    assert try_attack(weak, runner, tmp_path / "weak", "#!/bin/sh\n: > greeting.txt\n").undone == "/app/greeting.txt"
+    other = try_attack(sound, runner, tmp_path / "other", "#!/bin/sh\necho hello > greeting.txt\n")
+    assert (other.undone, other.differs) == ("", "/app/greeting.txt")
