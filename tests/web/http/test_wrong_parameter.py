@@ -1,5 +1,5 @@
-"""A parameter that a list does not have: the list stays, without it, and says so. A wrong value on samples, trajectories
-or scenarios is shown in their form."""
+"""A parameter that a list does not have: the list stays, without it, and says so. A wrong value on samples,
+trajectories or scenarios is shown in their form."""
 
 import pytest
 from django.test import Client
