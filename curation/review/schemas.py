@@ -4,13 +4,12 @@ from django.http import HttpRequest
 from ninja import Schema
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
-from curation.duels.pages.schemas import LeakOut
+from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.guarantees.models import Guarantee
 from curation.review.decisions.findings import Found
 from curation.review.decisions.state import stale
 from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.seats import Seats, place_of, seats_of
-from curation.review.workspace.detail import FactsOut
 from curation.samples.list.api import SampleOut
 from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut

@@ -46,7 +46,7 @@ def difference_over_seeds(differences: Floats, tasks: Sequence[str], *, margin: 
         raise ValueError(f"{seeds} seeds, {rows} rows, {len(tasks)} tasks")
     delta, by_row = float(differences.mean()), differences.mean(axis=0)
     numbers = np.unique(np.asarray(tasks), return_inverse=True)[1]
-    sums, sizes = np.bincount(numbers, by_row), np.bincount(numbers).astype(np.float64)
+    sums, sizes = np.bincount(numbers, by_row).astype(np.float64), np.bincount(numbers).astype(np.float64)
     parts = [(float(differences.mean(axis=1).var(ddof=1)) / seeds, seeds - 1)]
     if len(sums) > 1:
         left = sums - sizes * delta

@@ -9,7 +9,6 @@ from curation.duels.judge.controls import sides_of
 from curation.duels.models import Answer, Duel, Opponent
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported, shown, verdicts_of
-from curation.review.workspace.detail import FactsOut
 from curation.samples.models import flag_names
 from curation.web.schemas import Id, Money, NotEmpty, Out, Page
 from judging.answers.facts import answer_facts
@@ -17,6 +16,16 @@ from judging.answers.facts import answer_facts
 
 class PromptsIn(Schema):
     steps: list[int] = Field(default_factory=list, description="The `step_id` of each; empty: all.", examples=[[4]])
+
+
+class FactsOut(Schema):
+    """Facts about an answer, computed without a judge."""
+
+    has_thought: bool = Field(examples=[True])
+    blocks: int = Field(examples=[1])
+    commands: int = Field(examples=[1])
+    action_style: str = Field(examples=["read"])
+    tokens: int = Field(examples=[84])
 
 
 class LeakOut(Schema):

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from pydantic import Field
-
 from curation.duels.models import Answer, Duel, Opponent
 from curation.projects.settings.data import OF_TURNS, Words
 from curation.review.decisions.outcome import LatestRevision, latest_revisions
@@ -11,7 +9,6 @@ from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
 from curation.samples.models import Sample
 from curation.web.prepared import Prepared
-from curation.web.schemas import out
 from curation.web.text.markup import Span
 from judging.answers.facts import answer_facts
 
@@ -27,15 +24,15 @@ SHOWN = (
 )
 
 
-@out
-class FactsOut:
-    """FactsOut about an answer, computed without a judge."""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Computed, not judged. Where no model has counted, `tokens` is an estimate: characters ÷ 4."""
 
-    has_thought: bool = Field(examples=[True])
-    blocks: int = Field(examples=[1])
-    commands: int = Field(examples=[1])
-    action_style: str = Field(examples=["read"])
-    tokens: int = Field(examples=[84])
+    has_thought: bool
+    blocks: int
+    commands: int
+    action_style: str
+    tokens: int
 
     @property
     def one_block(self) -> bool:
@@ -55,7 +52,7 @@ class AnswerDetail:
     label: str
     model: str
     text: str
-    facts: FactsOut
+    facts: Facts
     revision: LatestRevision | None
     leak_score: float | None = None
     leak_spans: tuple[dict[str, object], ...] = ()
@@ -65,7 +62,7 @@ class AnswerDetail:
         return self.revision.text if self.revision else self.text
 
     @property
-    def kept_facts(self) -> FactsOut:
+    def kept_facts(self) -> Facts:
         return facts_of(self.revision.text) if self.revision else self.facts
 
     @property
@@ -96,10 +93,10 @@ _duel_of = Prepared(
 )
 
 
-def facts_of(text: str) -> FactsOut:
+def facts_of(text: str) -> Facts:
     found = answer_facts(text)
     tokens = -(-len(text) // CHARACTERS_PER_TOKEN)
-    return FactsOut(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
+    return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
 
 
 def detail_of(sample: Sample, reader: int | None, words: Words = OF_TURNS) -> Detail | None:
@@ -128,7 +125,7 @@ def _answer(side: Pick, label: str, row: Answer, latest: dict[str, LatestRevisio
         label=label,
         model=row.model,
         text=row.text.text,
-        facts=FactsOut(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
+        facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
         revision=latest.get(side),
         leak_score=row.leak_score if linted else None,
         leak_spans=tuple(row.leak_spans) if linted else (),

@@ -22,7 +22,7 @@ from curation.review.models import Action, Decision, Draft, Lease, Pick, Revisio
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
-from curation.review.workspace.detail import AnswerDetail, Detail, FactsOut, detail_of, facts_of
+from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
@@ -59,7 +59,7 @@ class Seat:
     html: SafeString
     form: Form
     raw: SafeString
-    facts: FactsOut
+    facts: Facts
     revision: int | None
     leaks: int
     picked: bool
@@ -112,7 +112,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """FactsOut that are hidden while blind."""
+    """Facts that are hidden while blind."""
 
     duel_id: int
     score: Score | None

@@ -1,6 +1,7 @@
 """Prompts for reinforcement learning: one of each scenario or task, of the right difficulty."""
 
 import io
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -13,7 +14,7 @@ from tests.factories import make_project, make_scenario, make_trajectory
 pytestmark = pytest.mark.django_db(transaction=True)
 RECIPE = {"formats": ["rl-prompts"], "near_duplicates": None, "filter": {"status": "approved"}}
 FILE = "rl-prompts.train.jsonl"
-LOST = {"outcome": Outcome.NO_TERMINAL, "terminal": "", "keep": False}
+LOST: dict[str, Any] = {"outcome": Outcome.NO_TERMINAL, "terminal": "", "keep": False}
 
 
 def played(project: Project, name: str, *, kept: int, lost: int) -> list[int]:

@@ -2,19 +2,21 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from judging.statistics.paired import Said
 from judging.statistics.seeds import difference_over_seeds
 
 
-def trained(random: np.random.Generator, effect: float, seeds: int = 3, tasks: int = 40) -> np.ndarray:
+def trained(random: np.random.Generator, effect: float, seeds: int = 3, tasks: int = 40) -> NDArray[np.float64]:
     """Differences of right answers: seeds and tasks both vary."""
     of_seeds = random.normal(0, 0.05, (seeds, 1))
     of_tasks = random.normal(0, 0.1, (1, tasks))
     rates = np.clip(0.3 + of_tasks, 0, 1) * np.ones((seeds, 1))
     before = random.random((seeds, tasks)) < rates
     after = random.random((seeds, tasks)) < np.clip(rates + effect + of_seeds, 0, 1)
-    return after.astype(float) - before.astype(float)
+    differences: NDArray[np.float64] = after.astype(float) - before.astype(float)
+    return differences
 
 
 def test_of_two_ways_that_are_alike_at_most_five_percent_are_called_different() -> None:
