@@ -23,7 +23,7 @@ def solve_rates(project: int, sample_ids: Sequence[int], *, before: datetime) ->
     imported = ended.filter(scenario=None, task__in=own.filter(scenario=None).exclude(task="").values("task"))
     solved = {"played": Count("pk"), "right": Count("pk", filter=Q(keep=True))}
     rewarded = {"played": Count("reward"), "right": Count("pk", filter=Q(reward__gte=1))}
-    rows: list[dict[str, Any]] = [
+    rows: list[Any] = [
         *played.order_by().values("scenario_id", "task").annotate(**solved),
         *imported.filter(environment="").order_by().values("scenario_id", "task").annotate(**rewarded),
         *imported.exclude(environment="").order_by().values("scenario_id", "task").annotate(**solved),

@@ -1,5 +1,6 @@
 """A scorer that is a program: a Python file in a sandbox, or a server. Both get subjects and return their scores."""
 
+import asyncio
 import json
 import math
 from collections.abc import Sequence
@@ -12,12 +13,12 @@ from curation.runs.kinds import ItemFailed
 from curation.runs.workers.sandbox import backend
 from curation.trajectories.scorers.params import ScoreParams
 from curation.web.outbound.addresses import WEBHOOKS
-from curation.web.outbound.transport import CheckedTransport
+from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.problems import Problem
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import HOME, MEBIBYTE, Fixture, Labels, Limits, Setup
 
-SECONDS = 60.0
+SECONDS, MOST_BYTES = 60.0, MEBIBYTE
 LIMITS = Limits(memory=512 * MEBIBYTE, output=MEBIBYTE, command_seconds=SECONDS)
 _GIVEN, _FILE = "/srv/given.json", f"{HOME}/scorer.py"
 _RUN = f"""command -v python3 > /dev/null || exit 127
@@ -66,16 +67,35 @@ def in_sandbox(python: str, given: Json, labels: Labels) -> object:
 
 def by_server(url: str, given: Json) -> object:
     try:
-        with httpx.Client(transport=CheckedTransport(WEBHOOKS), timeout=SECONDS) as client:
-            answer = client.post(url, content=orjson.dumps(given), headers={"Content-Type": "application/json"})
+        status, body = asyncio.run(_posted(url, orjson.dumps(given)))
     except Problem as refused:
         raise ItemFailed(refused.detail) from None
-    except httpx.HTTPError as error:
+    except TimeoutError:
+        raise ItemFailed(f"{url} did not answer within {SECONDS:g} s.") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ItemFailed(f"{url} does not answer: {str(error) or type(error).__name__}") from None
-    if answer.status_code != 200:
-        raise ItemFailed(f"{url} answered {answer.status_code}: {answer.text[:300]}")
+    shown = body[:300].decode(errors="replace")
+    if status != 200:
+        raise ItemFailed(f"{url} answered {status}: {shown}")
     try:
-        found = answer.json()
+        found = orjson.loads(body)
     except ValueError:
-        raise ItemFailed(f"{url} answered no JSON: {answer.text[:300]}") from None
+        raise ItemFailed(f"{url} answered no JSON: {shown}") from None
     return found.get("scores") if isinstance(found, dict) else found
+
+
+async def _posted(url: str, given: bytes) -> tuple[int, bytes]:
+    """Return the status and the body. Raises `ItemFailed` for one that does not end within `MOST_BYTES`."""
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    async with (
+        asyncio.timeout(SECONDS),
+        httpx.AsyncClient(transport=AsyncCheckedTransport(WEBHOOKS), timeout=SECONDS) as client,
+        client.stream("POST", url, content=given, headers=headers) as answer,
+    ):
+        body = b""
+        # Raw bytes: a compressed answer is not unpacked.
+        async for chunk in answer.aiter_raw(64 * 1024):
+            body += chunk
+            if len(body) > MOST_BYTES:
+                raise ItemFailed(f"{url} answered more than {MOST_BYTES // MEBIBYTE} MB.")
+        return answer.status_code, body

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,15 @@ class Scorer(BaseHTTPRequestHandler):
         pass
 
 
+class Endless(Scorer):
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):  # the scorer closes the connection
+            while True:
+                self.wfile.write(b"[0.5, " * 10_000)
+
+
 class TestServer:
     @pytest.fixture
     def given(self, settings: Settings) -> Iterator[list[Any]]:
@@ -158,6 +168,12 @@ class TestServer:
     def test_another_number_of_scores_is_refused(self, project: Project, given: list[Any]) -> None:
         make_imported(project)
         assert "no list of 1 scores" in failure(scored(project, url=self.url))
+
+    def test_an_answer_without_an_end_is_refused(self, project: Project, settings: Settings) -> None:
+        settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = True
+        make_imported(project)
+        with serving(Endless) as server:
+            assert "more than 1 MB" in failure(scored(project, url=url_of(server)))
 
     def test_a_private_address_is_refused_at_launch(self, project: Project, settings: Settings) -> None:
         make_imported(project)
