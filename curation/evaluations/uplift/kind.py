@@ -1,6 +1,7 @@
 """The run kind `uplift`: small models are trained on two exports and answer the same split."""
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from django.conf import settings
 from django.urls import reverse
@@ -10,7 +11,7 @@ from curation.evaluations.models import EvaluatedModel, Evaluation, Split
 from curation.evaluations.screen.figures import overall, save_figures
 from curation.evaluations.splits.forms import split_choices
 from curation.evaluations.uplift.figures import WORDS, ArmFigures, Gain, conclusion, uplift_of
-from curation.evaluations.uplift.params import UpliftParams, arms_of, trainings
+from curation.evaluations.uplift.params import Metric, UpliftParams, arms_of, trainings
 from curation.evaluations.uplift.stage import TrainStage
 from curation.exports.models import export_choices
 from curation.projects.models import Project
@@ -52,7 +53,8 @@ class UpliftRun(Kind[UpliftParams]):
 
     def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
         exports = export_choices(project)
-        return {"before": exports, "after": exports, "split": split_choices(project)}
+        metrics = [(name, WORDS[name]) for name in get_args(Metric)]
+        return {"before": exports, "after": exports, "split": split_choices(project), "metric": metrics}
 
     def presets(self, project: Project) -> Mapping[str, Preset]:
         """The two newest exports, and the newest split."""
