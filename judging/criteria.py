@@ -20,6 +20,7 @@ _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _NAME = re.compile(r"[a-z0-9_]{1,60}")
 # The range of a text without criteria.
 _TEXT_MAX = 10
+MOST = 1e9
 
 
 class Unscored(ValueError):
@@ -77,7 +78,7 @@ class Criteria:
         found = _OBJECT.search(split_thinking(reply).text)
         try:
             values = json.loads(found[0]) if found else None
-        except ValueError:
+        except (ValueError, RecursionError):
             values = None
         if not isinstance(values, Mapping):
             raise Unscored("the reply has no JSON object")
@@ -103,10 +104,12 @@ def read_criteria(text: str) -> Criteria:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Unscored(f"not TOML: {error}") from None
-    criteria = [_criterion(number, given) for number, given in enumerate(document["criterion"], 1)]
+    given, scoring = document.get("criterion"), document.get("scoring", {})
+    if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in [*given, scoring]):
+        raise Unscored("criteria are tables `[[criterion]]`, and the scoring is a table `[scoring]`")
+    criteria = [_criterion(number, one) for number, one in enumerate(given, 1)]
     if len({one.name for one in criteria}) < len(criteria):
         raise Unscored("two criteria have the same name")
-    scoring = document.get("scoring") or {}
     aggregation = str(scoring.get("aggregation", AGGREGATIONS[0])).replace("-", "_")
     if aggregation not in AGGREGATIONS:
         raise Unscored(f"scoring.aggregation is one of {', '.join(AGGREGATIONS)}")
@@ -135,6 +138,6 @@ def _criterion(number: int, given: Mapping[str, object]) -> Criterion:
 
 def _number(given: Mapping[str, object], name: str, default: float, place: str) -> float:
     value = given.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Unscored(f"{place}: {name} is a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -MOST <= value <= MOST:
+        raise Unscored(f"{place}: {name} is a number of at most {MOST:g}")
     return float(value)

@@ -66,6 +66,7 @@ def test_scores_are_aggregated_as_the_rubric_says(aggregation: str, score: float
         ('{"score": true}', "null is no value of score"),
         ('{"score": "9"}', '"9" is no value'),
         ('{"score": NaN}', "NaN is no value"),
+        ('{"a":' * 20_000 + "1" + "}" * 20_000, "no JSON object"),
     ],
 )
 def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:
@@ -85,8 +86,15 @@ def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:
         ('description = "a"\n[[criterion]]\nname = "criterion_1"\ndescription = "b"', "the same name"),
         ('description = "a"\n[scoring]\naggregation = "best"', "aggregation is one of"),
         ("description = a", "not TOML"),
+        ('description = "a"\nweight = 1' + "0" * 400, "weight is a number"),
     ],
 )
 def test_a_rubric_that_cannot_be_read_says_why(criterion: str, why: str) -> None:
     with pytest.raises(Unscored, match=why):
         read_criteria(f"[[criterion]]\n{criterion}\n")
+
+
+@pytest.mark.parametrize("rubric", ['text = """\n[[criterion]]\n"""', 'scoring = 3\n[[criterion]]\ndescription = "a"'])
+def test_tables_of_another_form_are_no_criteria(rubric: str) -> None:
+    with pytest.raises(Unscored, match="are tables"):
+        read_criteria(rubric)

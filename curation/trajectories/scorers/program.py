@@ -42,7 +42,7 @@ def program_scores(params: ScoreParams, subjects: Sequence[object], document: Js
     if not isinstance(found, list) or len(found) != len(subjects):
         raise ItemFailed(f"The scorer returned no list of {len(subjects)} scores: {json.dumps(found)[:200]}")
     for value in found:
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        if not isinstance(value, int | float) or not abs(value) < math.inf:
             raise ItemFailed(f"The scorer returned {json.dumps(value)[:100]}, which is no number.")
     return [float(value) for value in found]
 
@@ -61,7 +61,7 @@ def in_sandbox(python: str, given: Json, labels: Labels) -> object:
         raise ItemFailed(f"The scorer {ended}: {done.output.strip()[-1000:]}")
     try:
         return json.loads(done.output.rstrip().rpartition("\n")[2])
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ItemFailed(f"The scorer ended the program: {done.output.strip()[-1000:]}") from None
 
 
@@ -79,7 +79,7 @@ def by_server(url: str, given: Json) -> object:
         raise ItemFailed(f"{url} answered {status}: {shown}")
     try:
         found = orjson.loads(body)
-    except ValueError:
+    except orjson.JSONDecodeError:
         raise ItemFailed(f"{url} answered no JSON: {shown}") from None
     return found.get("scores") if isinstance(found, dict) else found
 

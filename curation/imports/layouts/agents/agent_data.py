@@ -37,7 +37,10 @@ def fits(document: Mapping[str, Any]) -> bool:
 def read(document: Mapping[str, Any]) -> Reading:
     """Return the session of a row. Raises `RowRefused`."""
     fields = Fields(document)
-    details = Fields(document.get("details") or {}, "details.")
+    given = document.get("details") or {}
+    if not isinstance(given, dict):
+        raise RowRefused("details is no object")
+    details = Fields(given, "details.")
     messages: list[Json] = []
     open_calls = 0
     for index, one in enumerate(fields.take("content", "steps")):
@@ -64,7 +67,7 @@ def read(document: Mapping[str, Any]) -> Reading:
 
 def _message(one: Json, path: str, fields: Fields, *, answers: bool) -> Json:
     """Return an action or an observation as a message. What the environment shows answers an open call."""
-    kind, source = one["class_"], one.get("source", "environment")
+    kind, source = str(one["class_"]), one.get("source", "environment")
     if kind not in _READ or source not in ("user", "agent", "environment"):
         raise RowRefused(f"{path} has the class {kind!r} and the source {source!r}, which are not known together"[:300])
     for name, value in one.items():
@@ -96,6 +99,8 @@ def _shown(kind: str, one: Json, path: str, fields: Fields) -> Any:
     if one.get("axtree") and one.get("html"):
         fields.became(f"{path}.html", "ignored: the accessibility tree beside it is read")
     text, image = one.get("axtree") or one.get("html") or "", one.get("image_observation")
+    if image and not isinstance(image, dict):
+        raise RowRefused(f"{path}.image_observation is no object")
     return [{"type": "text", "text": text}, _image(image)] if image else text
 
 

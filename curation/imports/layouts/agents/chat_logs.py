@@ -82,20 +82,24 @@ def read_gemini(document: Mapping[str, Any]) -> Reading:
 
 def gemini_session(lines: Iterable[Mapping[str, Any]]) -> Json:
     """Return the session of a file of lines, which replace messages of the same id, take some back, or change the
-    fields of the session. `rewound_messages` is the number of those that were taken back."""
+    fields of the session. `rewound_messages` is the number of those that were taken back. Raises `RowRefused`."""
     session: Json = {}
     messages: dict[str, Any] = {}
     for line in lines:
         if "$rewindTo" in line:
             ids = [*messages]
-            undone = ids[ids.index(line["$rewindTo"]) :] if line["$rewindTo"] in messages else ids
+            undone = ids[ids.index(line["$rewindTo"]) :] if line["$rewindTo"] in ids else ids
             messages = {key: one for key, one in messages.items() if key not in undone}
             session["rewound_messages"] = session.get("rewound_messages", 0) + len(undone)
         elif "type" in line and "id" in line:
-            messages[line["id"]] = line
+            messages[str(line["id"])] = line
         else:
-            session |= line.get("$set", line)
-            messages = {one["id"]: one for one in session.pop("messages")} if "messages" in session else messages
+            changed = line.get("$set", line)
+            given = changed.get("messages", []) if isinstance(changed, dict) else None
+            if not isinstance(given, list) or not all(isinstance(one, dict) and "id" in one for one in given):
+                raise RowRefused("a line has no fields of a session, or messages without an id")
+            messages = {str(one["id"]): one for one in given} if "messages" in changed else messages
+            session |= {name: value for name, value in changed.items() if name != "messages"}
     return session | {"messages": [*messages.values()]}
 
 

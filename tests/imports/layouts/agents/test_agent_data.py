@@ -80,3 +80,17 @@ def test_actions_and_observations_are_steps_and_details_are_columns() -> None:
 def test_a_class_or_source_that_is_not_known_makes_the_row_bad(item: dict[str, Any]) -> None:
     with pytest.raises(RowRefused, match=r"content\.0 has the class"):
         agent_data.read({"content": [item]})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"content": [{"class_": [], "source": "user"}]},
+        {"content": [{"class_": {}, "source": {}}]},
+        {"content": [{"class_": "web_observation", "image_observation": "a"}]},
+        {"details": "none"},
+    ],
+)
+def test_values_of_another_form_refuse_the_row(changed: dict[str, Any]) -> None:
+    with pytest.raises(RowRefused):
+        agent_data.read(ROW | changed)

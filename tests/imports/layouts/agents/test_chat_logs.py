@@ -123,6 +123,13 @@ def test_lines_of_gemini_are_one_session_as_it_was_left() -> None:
     assert [one["id"] for one in whole["messages"]] == ["4"]
 
 
+@pytest.mark.parametrize("line", [{"$set": 5}, {"$set": {"messages": 5}}, {"$set": {"messages": [{"type": "user"}]}}])
+def test_a_line_of_gemini_of_another_form_refuses_the_session(line: dict[str, Any]) -> None:
+    odd: list[dict[str, Any]] = [{"$rewindTo": []}, {"id": [], "type": "user"}]
+    with pytest.raises(RowRefused):
+        chat_logs.gemini_session([*odd, line])
+
+
 def test_a_session_of_opencode_has_its_parts() -> None:
     assert chat_logs.fits_opencode(OPENCODE)
     reading = chat_logs.read_opencode(OPENCODE)
