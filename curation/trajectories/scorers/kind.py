@@ -80,7 +80,7 @@ class ScoreRun(Kind[ScoreParams]):
     def results(self, run: Run) -> Sequence[Fact]:
         if not run.result.get("scored"):
             return []
-        url = f"{reverse('trajectory-list', args=[run.project.slug])}?reward={run.params['name']}&reward_min=0"
+        url = f"{reverse('trajectory-list', args=[run.project.slug])}?reward={run.params['name']}"
         return [
             Fact("Trajectories scored", f"{run.result['scored']:,}", url),
             Fact(f"Mean of {run.params['name']}", number(run.result["mean"], 2)),

@@ -51,17 +51,15 @@ class _ScoreStage(StageOf[ScoreParams]):
         for pk in rows.iterator(CHUNK):
             yield PlannedItem(str(pk), pk)
 
-    def refusal(self, run: Run, row: Trajectory | None) -> str:
-        """Return why the trajectory gets no score, or ''."""
-        if row is None:
-            return DELETED
-        if not positions_of(row.text, self._params.subject):
-            return NO_AGENT
-        if self._params.name not in row.rewards:
-            return ""
-        earlier = Run.objects.of(run.project).filter(kind=KIND, params__name=self._params.name)
-        is_own = Item.objects.filter(run__in=earlier, key=str(row.pk), state=ItemState.DONE).exists()
-        return "" if is_own else OTHERS
+    def refusals(self, run: Run, rows: Sequence[Trajectory]) -> dict[int, str]:
+        """Return why trajectories get no score, by their ids; one that gets a score is missing."""
+        named = {str(row.pk) for row in rows if self._params.name in row.rewards}
+        if named:
+            earlier = Run.objects.of(run.project).filter(kind=KIND, params__name=self._params.name)
+            own = Item.objects.filter(run__in=earlier, key__in=named, state=ItemState.DONE)
+            named -= set(own.values_list("key", flat=True))
+        silent = [row.pk for row in rows if not positions_of(row.text, self._params.subject)]
+        return {int(pk): OTHERS for pk in named} | dict.fromkeys(silent, NO_AGENT)
 
     def save(self, row: Trajectory, scores: Sequence[float], more: Json) -> Write:
         positions = positions_of(row.text, self._params.subject)
@@ -91,7 +89,7 @@ class ProgramStage(_ScoreStage):
     def work(self, context: WorkContext, item: Item) -> Write:
         rows = Trajectory.objects.of(context.run.project).with_text()
         row = rows.filter(pk=item.target_id or 0).first()
-        if row is None or (reason := self.refusal(context.run, row)):
+        if row is None or (reason := self.refusals(context.run, [row]).get(row.pk)):
             raise ItemSkipped(DELETED if row is None else reason)
         document = atif_of(row)
         subjects = subjects_of(row.text, self._params.subject, document)
@@ -119,8 +117,9 @@ class RubricStage(_ScoreStage):
         [target], instructions = self.targets(run), run_instructions(run, "scorer")
         criteria = read_criteria(self._params.rubric)
         rows = Trajectory.objects.of(run.project).with_text().in_bulk([item.target_id or 0 for item in items])
+        refusals = self.refusals(run, list(rows.values()))
         return {
-            item.pk: RubricJob(row, self.refusal(run, row), target, instructions, criteria)
+            item.pk: RubricJob(row, refusals.get(row.pk, ""), target, instructions, criteria)
             for item in items
             if (row := rows.get(item.target_id or 0)) is not None
         }

@@ -54,6 +54,7 @@ class TestPython:
         run = scored(project, python=SHORT)
 
         assert (run.state, run.result["scored"]) == ("succeeded", 2)
+        assert kind_of("score").results(run)[0].url.endswith("?reward=style"), "scores below 0 are listed too"
         short.refresh_from_db()
         long.refresh_from_db()
         assert (short.rewards, short.reward) == ({"reward": 1.0, "style": 1 / 3}, 1.0)
