@@ -65,15 +65,15 @@ class _EpisodeStage:
         ids = {item.target_id for item in items if item.target_id is not None}
         found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
         jobs: dict[int, AttackJob | HarborJob] = {}
-        for row in found.values():
-            if row.family == Family.HARBOR:
-                instructions = run_instructions(run, "attacker_harbor")
-                target = run_target(run, self._model)
-                jobs[row.pk] = HarborJob(row, stored_task(row.text.bundle), target, instructions)
-            else:
-                given, rooms = episodes_of(self._params, self._model), self._backend or backend()
-                plan = plan_of(run, given, rooms, instructions=self.instructions)
-                jobs[row.pk] = AttackJob(plan, row, stored_bundle(row.text.bundle))
+        harbor = [row for row in found.values() if row.family == Family.HARBOR]
+        shell = [row for row in found.values() if row.family == Family.SHELL]
+        if harbor:
+            instructions, target = run_instructions(run, "attacker_harbor"), run_target(run, self._model)
+            jobs |= {row.pk: HarborJob(row, stored_task(row.text.bundle), target, instructions) for row in harbor}
+        if shell:
+            given, rooms = episodes_of(self._params, self._model), self._backend or backend()
+            plan = plan_of(run, given, rooms, instructions=self.instructions)
+            jobs |= {row.pk: AttackJob(plan, row, stored_bundle(row.text.bundle)) for row in shell}
         return {item.pk: jobs[item.target_id] for item in items if item.target_id in jobs}
 
 
