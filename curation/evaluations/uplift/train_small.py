@@ -1,8 +1,9 @@
 """The trainer of the extra `train`, in a process of its own: `python train_small.py --rows rows.jsonl --prompts
 prompts.jsonl --seed 1 --settings {} --output FOLDER`.
 
-TRL trains on the completions of the rows, on whatever device there is: a tiny model from scratch with a tokenizer of
-the same rows, or an adapter (PEFT's LoRA) of the model that the settings name. Then it answers each prompt, greedily.
+TRL trains on the completions of the rows, on a graphics card if there is one: a tiny model from scratch with a
+tokenizer of the same rows, or an adapter (PEFT's LoRA) of the model that the settings name. Then it answers each
+prompt, greedily.
 Any program that takes these arguments and writes `answers.jsonl` and `costs.json` can be the trainer instead.
 """
 

@@ -16,7 +16,6 @@ from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.claims import Claim, claim_of
-from curation.exports.rows.difficulty import solve_rates
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
@@ -30,6 +29,7 @@ from curation.exports.rows.queries import (
     approved_sessions,
     read_duel_texts,
     read_rollouts,
+    solve_rates,
 )
 from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn

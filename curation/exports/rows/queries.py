@@ -1,20 +1,22 @@
 """The rows that the filter reads, as plain columns: building model instances would cost more than everything else."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
-from django.db.models import Case, TextField, Value, When
+from django.db.models import Case, Count, F, Q, TextField, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
 from curation.duels.prompts.sessions import Sessions
+from curation.exports.formats.row import Solved
 from curation.exports.models import SampleSignature
 from curation.review.decisions.outcome import Answered, reference_answer
-from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.models import NEVER_NEGATIVE, Pair, Trajectory
 from curation.trajectories.recorded import Recorded
 from curation.web.json_columns import read_column
 from curation.web.lists.id_list import IdList
@@ -230,3 +232,27 @@ def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
     found = pairs.order_by("chosen__sample_id", "pk").values_list(*columns, *_text_columns("rejected__"))
     rows = found.iterator(chunk_size=_AT_ONCE)
     return (RejectedSide._make((*row[:-3], _recorded(*row[-3:]))) for row in rows)
+
+
+def solve_rates(project: int, sample_ids: Sequence[int], *, before: datetime) -> dict[str, Solved]:
+    """Return the rates of the groups of some samples, over all rollouts that ended before. Those of an earlier bundle
+    of a scenario, and those that the machine ended, say nothing; imported runs count with a reward, solved from 1."""
+    own = Trajectory.objects.filter(sample__in=IdList(sample_ids))
+    ended = Trajectory.objects.filter(project=project, created_at__lt=before).exclude(outcome__in=NEVER_NEGATIVE)
+    played = ended.filter(
+        scenario__in=own.filter(scenario__isnull=False).values("scenario"), bundle_sha256=F("scenario__bundle_sha256")
+    )
+    imported = ended.filter(scenario=None, task__in=own.filter(scenario=None).exclude(task="").values("task"))
+    solved = {"played": Count("pk"), "right": Count("pk", filter=Q(keep=True))}
+    rewarded = {"played": Count("reward"), "right": Count("pk", filter=Q(reward__gte=1))}
+    rows: list[Any] = [
+        *played.order_by().values("scenario_id", "task").annotate(**solved),
+        *imported.filter(environment="").order_by().values("scenario_id", "task").annotate(**rewarded),
+        *imported.exclude(environment="").order_by().values("scenario_id", "task").annotate(**solved),
+    ]
+    found: dict[str, Solved] = {}
+    for row in rows:
+        name = conversation_of(row["scenario_id"], row["task"])
+        earlier = found.get(name, Solved(0, 0))
+        found[name] = Solved(earlier.right + row["right"], earlier.rollouts + row["played"])
+    return {name: one for name, one in found.items() if one.rollouts}
