@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.clauses import FEW_IN_RANGE, Clause, all_matching, column_in, column_range, page_rows
+from curation.samples.list.clauses import FEW, Clause, all_matching, column_in, column_range, page_rows
 from curation.samples.models import Status
 from curation.scenarios.models import Scenario, Terminal
 from curation.trajectories.models import (
@@ -155,7 +155,7 @@ class TrajectoryFilter(RowFilter):
         found += [_metadata_clause(project, group) for group in self.metadata]
         bounds = {"gte": self.reward_min, "lte": self.reward_max}
         given = {name: value for name, value in bounds.items() if value is not None}
-        return [*found, column_range("reward", given)] if given and not self.reward else found
+        return [*found, column_range("reward", given, wide=False)] if given and not self.reward else found
 
     def _beside_clauses(self, project: Project) -> TrajectoryQuerySet:
         rows = self.narrow(Trajectory.objects.of(project))
@@ -203,7 +203,7 @@ def _metadata_clause(project: Project, group: Sequence[str]) -> Clause:
     return Clause(
         indexed=lambda all_rows: all_rows.filter(pk__in=found),
         scanned=lambda all_rows: all_rows.filter(models.Exists(rows.filter(trajectory=models.OuterRef("pk")))),
-        is_few=lambda _: found[: FEW_IN_RANGE + 1].count() <= FEW_IN_RANGE,
+        is_few=lambda _: found[: FEW + 1].count() <= FEW,
     )
 
 

@@ -1,7 +1,7 @@
 """Trajectories; their texts, replays and pairs have tables of their own."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -96,6 +96,25 @@ class Known(models.TextChoices):
     UNKNOWN = "unknown", "Unknown"
 
 
+_REST_COLUMNS = (
+    *(
+        "pk",
+        "scenario_id",
+        "scenario__name",
+        "environment",
+        "task",
+        "agent",
+        "source",
+        "source_id",
+        "instance_id",
+        "repo",
+    ),
+    *("run_id", "sample_index", "model", "terminal", "panic_reason", "checker_passed", "outcome", "keep", "rewards"),
+    *("reward", "exception", "cost", "steps", "commands", "repeated_share", "longest_repeat", "axes", "replay"),
+    "sample_id",
+)
+
+
 class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
     def of(self, project: Project) -> "TrajectoryQuerySet":
         return self.filter(project=project)
@@ -103,10 +122,9 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
     def for_list(self) -> "TrajectoryQuerySet":
         return self.select_related("scenario", "sample")
 
-    def for_rest(self) -> "TrajectoryQuerySet":
-        """With what a row of the REST list has: of the scenario its name, and nothing of the sample."""
-        unread = (field.name for field in Scenario._meta.concrete_fields if field.name not in ("id", "name"))
-        return self.select_related(None).select_related("scenario").defer(*(f"scenario__{name}" for name in unread))
+    def for_rest(self) -> models.QuerySet["Trajectory", Any]:
+        """The columns of a row of the REST list as named tuples: an instance takes longer to make than to read."""
+        return self.values_list(*_REST_COLUMNS, named=True)
 
     def with_text(self) -> "TrajectoryQuerySet":
         """With the steps and the checker's output, without the raw messages."""

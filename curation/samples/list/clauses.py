@@ -118,7 +118,7 @@ def column_in(column: str, values: Sequence[str | int], *orders: str) -> Clause:
     )
 
 
-def column_range(column: str, bounds: Mapping[str, object]) -> Clause:
+def column_range(column: str, bounds: Mapping[str, object], *, wide: bool = True) -> Clause:
     """`bounds`: `gte`, `lte` or `lt` of a column that the list may also be ordered by."""
     alias = f"unindexed_{column}"
     return Clause(
@@ -127,7 +127,7 @@ def column_range(column: str, bounds: Mapping[str, object]) -> Clause:
             **{f"{alias}__{bound}": value for bound, value in bounds.items()}
         ),
         sorted_by=frozenset({column}),
-        wide=True,
+        wide=wide,
     )
 
 

@@ -18,6 +18,7 @@ from curation.trajectories.pages.schemas import (
     TrajectoryRow,
     step_value_out,
     trajectory_out,
+    trajectory_row,
 )
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.probe.steps import step_worths
@@ -40,14 +41,14 @@ def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryL
     rows = params.rows(access.project)
     page = params.page(without_pending(access, rows if params.full else rows.for_rest(), "sample"))
     look_at(access, [row.sample_id for row in page.rows])
-    return page.response(lambda row: trajectory_out(row, full=params.full))
+    return page.response(trajectory_out if params.full else trajectory_row)
 
 
 @router.get("/trajectories/{trajectory_id}", response=TrajectoryOut, summary="One trajectory with its transcript")
 def get_trajectory(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
     look(access, trajectory.sample)
-    return trajectory_out(trajectory, full=True)
+    return trajectory_out(trajectory)
 
 
 @router.get("/trajectories/{trajectory_id}/atif", response=dict[str, Any], summary="One trajectory as ATIF")

@@ -141,12 +141,28 @@ class PairOut(Out):
 _ANSWERS = {Known.YES: True, Known.NO: False}
 
 
-def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
-    """Needs the queryset's `for_list()`, with `full` also `with_text()`."""
-    checker: dict[str, object] = {"passed": trajectory.checker_passed}
-    row: dict[str, object] = {
+def trajectory_row(row: Any) -> dict[str, object]:
+    """Needs the queryset's `for_rest()`."""
+    scenario = None if row.scenario_id is None else {"id": str(row.scenario_id), "name": row.scenario__name}
+    return _row(row, scenario)
+
+
+def trajectory_out(trajectory: Trajectory) -> dict[str, object]:
+    """Needs the queryset's `with_text()`."""
+    row, text = _row(trajectory, trajectory.scenario), trajectory.text
+    return row | {
+        "checker": {"passed": trajectory.checker_passed, "output": text.checker_output},
+        "turns": [turn_out(turn) for turn in text.turns],
+        "steps": text.steps,
+        "tools": text.recorded.tools,
+        "metadata": text.metadata,
+    }
+
+
+def _row(trajectory: Any, scenario: object) -> dict[str, object]:
+    return {
         "id": str(trajectory.pk),
-        "scenario": trajectory.scenario,
+        "scenario": scenario,
         "environment": trajectory.environment or None,
         "task": trajectory.task or None,
         "agent": trajectory.agent or None,
@@ -159,7 +175,7 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
         "model": trajectory.model,
         "terminal": trajectory.terminal or None,
         "panic_reason": trajectory.panic_reason or None,
-        "checker": checker,
+        "checker": {"passed": trajectory.checker_passed},
         "outcome": trajectory.outcome,
         "keep": trajectory.keep,
         "rewards": trajectory.rewards,
@@ -176,12 +192,6 @@ def trajectory_out(trajectory: Trajectory, *, full: bool) -> dict[str, object]:
         "replay": trajectory.replay or None,
         "sample": None if trajectory.sample_id is None else str(trajectory.sample_id),
     }
-    if full:
-        text = trajectory.text
-        checker["output"] = text.checker_output
-        row["turns"] = [turn_out(turn) for turn in text.turns]
-        row |= {"steps": text.steps, "tools": text.recorded.tools, "metadata": text.metadata}
-    return row
 
 
 def step_value_out(row: StepWorth) -> dict[str, object]:

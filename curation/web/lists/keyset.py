@@ -4,16 +4,17 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import orjson
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from curation.web.problems import Problem
 from curation.web.text.storable import read_json
 
-M = TypeVar("M", bound=Model)
+# A row: an instance of a model, or a named tuple with `pk` and the column of the order.
+M = TypeVar("M")
 Key = str | int | float
 
 
@@ -49,7 +50,9 @@ def decode_cursor(cursor: str, sort: str) -> tuple[Key, int]:
     return value, pk
 
 
-def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, count: bool = False) -> KeysetPage[M]:
+def paginate(
+    rows: QuerySet[Any, M], *, sort: str, cursor: str | None, limit: int, count: bool = False
+) -> KeysetPage[M]:
     """One page of `rows` ordered by `sort` (a field that is never null, `-` before it for descending), then by id.
 
     The sort field needs an index that ends in the id; `field <= value AND (field < value OR id < last)` is the form
@@ -76,7 +79,7 @@ def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, co
     found = list(rows.order_by(*order)[: limit + 1])
     if len(found) <= limit:
         return KeysetPage(found, None, total)
-    last = found[limit - 1]
+    last = cast(Any, found[limit - 1])
     value = last.pk if field == "id" else getattr(last, field)
     if hasattr(value, "isoformat"):
         value = value.isoformat()

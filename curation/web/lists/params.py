@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
@@ -12,7 +12,7 @@ from curation.web.lists.filters import RowFilter, Rows, url_query
 from curation.web.lists.keyset import KeysetPage, paginate
 from curation.web.problems import FieldError, Invalid, Problem
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M")
 
 
 class RequestQuery(RowFilter):
@@ -68,7 +68,7 @@ class ListParams(RequestQuery):
         field = chosen.removeprefix("-")
         return ("-" if chosen.startswith("-") else "") + self.sort_columns.get(field, field)
 
-    def page(self, rows: QuerySet[M]) -> KeysetPage[M]:
+    def page(self, rows: QuerySet[Any, M]) -> KeysetPage[M]:
         return paginate(rows, sort=self.order(), cursor=self.cursor, limit=self.limit, count=self.count)
 
     def url(self, path: str, **changes: str | None) -> str:
