@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from judging.letters import plain_letters
-from judging.scan.likely import CAPITALS, DIGITS, HEX, WORD, is_not_ascii, likely, never, run_of
+from judging.scan.likely import CAPITALS, DIGITS, HEX, WORD, Searches, is_not_ascii, never, run_of
 
 # An encoding in an encoding in an encoding: more rounds than a person needs.
 ROUNDS = 3
@@ -57,13 +57,13 @@ class View:
 def views(text: str, decoders: "Sequence[Decoder] | None" = None) -> Iterator[View]:
     """Yield the places of the text that read in another way when decoded, each with its surroundings. `decoders` are
     those that may find any; otherwise they are sought."""
-    parts = _merged(text, _parts(text, likely(DECODERS, text) if decoders is None else decoders))
+    parts = _merged(text, _parts(text, DECODERS.likely(text) if decoders is None else decoders))
     for low, high in _windows(text, parts):
         inner = [part for part in parts if low <= part.start and part.end <= high]
         view = _view(text, low, high, inner)
         yield view
         for _ in range(ROUNDS - 1):
-            again = _merged(view.text, _parts(view.text, likely(DECODERS, view.text)))
+            again = _merged(view.text, _parts(view.text, DECODERS.likely(view.text)))
             if not again:
                 break
             deeper = _view(view.text, 0, len(view.text), again)
@@ -247,10 +247,13 @@ _PRINTABLE = re.compile(r"[\x09\x0a\x0d\x20-\x7e]*")
 
 def _base64_blocks(text: str) -> Iterator[_Part]:
     for match in _BASE64.finditer(text):
+        is_marked = "=" in match[0] or _mixed(match[0])
+        if not is_marked and not _HEX_WORD.match(match[0]):  # such as a path
+            continue
         plain = "".join(match[0].split()).rstrip("=").replace("-", "+").replace("_", "/")
         if _HEX_WORD.fullmatch(plain) and len(plain) % 2 == 0:
             data = bytes.fromhex(plain)
-        elif "=" in match[0] or _mixed(plain):
+        elif is_marked:
             plain = plain[: len(plain) - (len(plain) % 4 == 1)]
             data = _unpacked(binascii.a2b_base64(plain + "=" * (-len(plain) % 4)))
         else:
@@ -421,7 +424,7 @@ class Decoder:
     lower: bool = False
 
 
-DECODERS: tuple[Decoder, ...] = (
+DECODERS = Searches(
     Decoder(_each(_BACKSLASH, _unescaped), ("\\",)),
     Decoder(_each(_PERCENT, lambda match: unquote(match[0], errors="replace")), ("%",)),
     Decoder(_each(_ENTITY, lambda match: html.unescape(match[0])), ("&",)),

@@ -6,7 +6,12 @@ about together.
 
 import string
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from numpy import uint16
+    from numpy.typing import NDArray
 
 DIGITS, CAPITALS, HEX = string.digits, string.ascii_uppercase, string.hexdigits
 WORD = string.ascii_letters + string.digits
@@ -46,6 +51,66 @@ def likely(searches: Iterable[S], text: str) -> Sequence[S]:
             if search.needs(text):
                 found.append(search)
     return found
+
+
+# Characters; looking for each anchor in a shorter text takes less time than its groups.
+_LONG = 1_000
+_GROUPS = 1 << 16
+
+
+class Searches(Generic[S]):
+    """A fixed set of searches, of which `likely` returns the same as the function of that name.
+
+    An anchor can only be in a text that has all of the anchor's groups of three bytes. The groups of a long text are
+    noted in one pass, and then nearly no anchor is looked for.
+    """
+
+    def __init__(self, *searches: S) -> None:
+        self._searches = searches
+
+    def likely(self, text: str) -> Sequence[S]:
+        if len(text) < _LONG:
+            return likely(self._searches, text)
+        import numpy as np  # a third of the time of a command that scans nothing
+
+        lower = text.lower()
+        noted = np.zeros(_GROUPS, dtype=bool)
+        noted[_groups_of(lower)] = True
+        anchors, groups, starts = self._anchors
+        found: set[int] = set()
+        for number in np.flatnonzero(np.logical_and.reduceat(noted[groups], starts)).tolist():
+            place, anchor = anchors[number]
+            if place not in found and anchor in (lower if self._searches[place].lower else text):
+                found.add(place)
+        found |= {place for place, anchor in self._short if anchor in (lower if self._searches[place].lower else text)}
+        return [one for place, one in enumerate(self._searches) if place in found or one.needs(text)]
+
+    @cached_property
+    def _short(self) -> list[tuple[int, str]]:
+        """The anchors without a group, each with the place of its search."""
+        return [(place, anchor) for place, anchor in self._all() if not len(_groups_of(anchor.lower()))]
+
+    @cached_property
+    def _anchors(self) -> "tuple[list[tuple[int, str]], NDArray[uint16], list[int]]":
+        """The other anchors, their groups one after the other, and where those of each begin."""
+        import numpy as np
+
+        anchors = [(place, anchor) for place, anchor in self._all() if len(_groups_of(anchor.lower()))]
+        groups = [_groups_of(anchor.lower()) for _, anchor in anchors]
+        starts = np.cumsum([0, *map(len, groups[:-1])]).tolist()
+        return anchors, np.concatenate(groups), starts
+
+    def _all(self) -> list[tuple[int, str]]:
+        return [(place, anchor) for place, one in enumerate(self._searches) for anchor in one.anchors]
+
+
+def _groups_of(text: str) -> "NDArray[uint16]":
+    """Return 16 bits for each group of three bytes. Those of letters differ."""
+    import numpy as np
+
+    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8).astype(np.uint16)
+    groups: NDArray[uint16] = (data[:-2] << 10) ^ (data[1:-1] << 5) ^ data[2:]
+    return groups
 
 
 def run_of(characters: str, length: int, between: str = "") -> Callable[[str], bool]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from judging.scan.decode import DECODERS, Decoder, views
-from judging.scan.likely import likely
+from judging.scan.likely import Searches, likely
 from judging.scan.rules import BY_NAME, CONTROL, RULES, Kind, Rule
 
 LIBRARIES = ("kingfisher-secret-scanner", "phonenumberslite", "python-stdnum")
@@ -20,8 +20,10 @@ _FORMAT_KEYS = frozenset(("role", "type", "id", "tool_call_id", "kind"))
 _LONGER_THAN_NAMES = 16
 _IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]*")
 _START = attrgetter("start")
-_BLOCK = 4_000  # characters of the texts that are asked about together
-_DECODED_RULES = tuple(rule for rule in RULES if rule.kind != CONTROL)
+_BLOCK = 16_000  # characters of the texts that are asked about together
+_RULES = Searches(*RULES)
+_DECODED_RULES = Searches(*(rule for rule in RULES if rule.kind != CONTROL))
+_LISTS = (list, tuple)
 
 
 class Finding(NamedTuple):
@@ -44,7 +46,7 @@ def scan(text: str) -> tuple[Finding, ...]:
     part of the key after it. A finding there is the characters of the text that it was decoded from, and goes before
     findings in the text as it is.
     """
-    return _scan(text, likely(RULES, text), likely(DECODERS, text))
+    return _scan(text, _RULES.likely(text), DECODERS.likely(text))
 
 
 def scan_each(texts: Iterable[str]) -> Iterator[tuple[Finding, ...]]:
@@ -52,7 +54,7 @@ def scan_each(texts: Iterable[str]) -> Iterator[tuple[Finding, ...]]:
     no rule is about it, which is asked once for many."""
     for block in _blocks(texts):
         whole = "\n".join(block)
-        rules, decoders = likely(RULES, whole), likely(DECODERS, whole)
+        rules, decoders = _RULES.likely(whole), DECODERS.likely(whole)
         for text in block:
             yield _scan(text, likely(rules, text), likely(decoders, text))
 
@@ -74,7 +76,7 @@ def _scan(text: str, rules: Sequence[Rule], decoders: Sequence[Decoder]) -> tupl
     found = _found(text, rules) if rules else []
     read: list[Finding] = []
     for view in views(text, decoders) if decoders else ():
-        for rule, *span in _found(view.text, likely(_DECODED_RULES, view.text)):
+        for rule, *span in _found(view.text, _DECODED_RULES.likely(view.text)):
             start, end = view.span(*span)
             if _is_free(start, end, read):
                 insort(read, Finding(rule, start, end), key=_START)
@@ -116,10 +118,10 @@ def _add_texts(value: object, found: list[str]) -> None:
     if isinstance(value, str):
         if not (value.startswith("data:image/") and _IMAGE.fullmatch(value)):
             found.append(value)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):  # a constant: a union is made anew for each value
         for inner in value:
             _add_texts(inner, found)
-    elif isinstance(value, dict | Mapping):  # a dictionary is known at once, and another mapping ten times as slowly
+    elif isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  another mapping is known slowly
         for key, inner in value.items():
             if len(key) >= _LONGER_THAN_NAMES or not key.isidentifier():
                 found.append(key)

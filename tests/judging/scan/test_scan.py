@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from judging.scan.likely import Searches, likely
 from judging.scan.mask import Masks
 from judging.scan.rules import RULES
 from judging.scan.scan import Finding, kinds_of, rule_set_version, scan, texts_of
@@ -56,6 +57,24 @@ def _overlaps(finding: Finding, text: str, value: str) -> bool:
 def test_nothing_is_found_in_look_alikes() -> None:
     found = {text: scan(text) for texts in LOOK_ALIKES.values() for text in texts}
     assert {text: found[text] for text in found if found[text]} == {}
+
+
+def test_a_value_is_found_in_a_long_text_as_in_a_short_one() -> None:
+    """Anchors are looked for in another way in long texts."""
+    lines = "The total of café № 7 is rounded twice.\n" * 40
+    searches = Searches(*RULES)
+    texts = [text for cases in FOUND.values() for text, _ in cases]
+    texts += [text for cases in LOOK_ALIKES.values() for text in cases]
+    for beside in ("x" * 1_200, lines):
+        likelies = [(text, searches.likely(beside + text), likely(RULES, beside + text)) for text in texts]
+        assert [text for text, found, expected in likelies if found != expected] == []
+    others = {text: scan(text) for text in texts}
+    long = {text: scan(f"{lines}{text}") for text in others}
+    moved = {
+        text: tuple(f._replace(start=f.start + len(lines), end=f.end + len(lines)) for f in others[text])
+        for text in texts
+    }
+    assert {text: long[text] for text in texts if long[text] != moved[text]} == {}
 
 
 def test_real_trajectories_have_no_secret_and_no_person() -> None:
