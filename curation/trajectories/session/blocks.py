@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -86,44 +86,46 @@ class Block(NamedTuple):
         return next((error for error in found if error), "")
 
 
-def blocks_of(step: Step) -> Iterator[Block]:
-    """Yield the blocks in the order in which they happened: each call is followed by its results."""
+def blocks_of(step: Step) -> list[Block]:
+    """Return the blocks in the order in which they happened: each call is followed by its results.
+
+    A page makes those of thousands of steps, so lists are returned as they are.
+    """
+    blocks: list[Block] = []
     if reasoning := step.get("reasoning_content"):
-        yield Block("reasoning", [Text(reasoning)])
-    is_agent = step["source"] == "agent"
-    message = list(_texts_of(step["message"], "blocks" if is_agent else None, "text"))
-    results = list((step.get("observation") or {}).get("results") or ())
+        blocks.append(Block("reasoning", [Text(reasoning)]))
+    message = _texts_of(step["message"], "blocks" if step["source"] == "agent" else None, "text")
+    results = (step.get("observation") or {}).get("results") or ()
     calls = step.get("tool_calls") or ()
     if message or not (calls or results or reasoning):
-        yield Block("message", message or [Text("")])
+        blocks.append(Block("message", message or [Text("")]))
     for call in calls:
         fields = [Text(one, one.form, one.name) for one in arguments_of(call["function_name"], call["arguments"])]
-        yield Block("call", fields, call["function_name"])
-        for result in [one for one in results if one.get("source_call_id") == call["tool_call_id"]]:
-            results.remove(result)
-            yield from _observed(result)
+        blocks.append(Block("call", fields, call["function_name"]))
+        answered = call["tool_call_id"]
+        for result in results:
+            if result.get("source_call_id") == answered:
+                blocks += _observed(result)
+        results = [result for result in results if result.get("source_call_id") != answered]
     for result in results:
-        yield from _observed(result)
+        blocks += _observed(result)
+    return blocks
 
 
-def _observed(result: Json) -> Iterator[Block]:
-    texts = list(_texts_of(result.get("content") or "", None))
+def _observed(result: Json) -> list[Block]:
+    texts = _texts_of(result.get("content") or "", None)
     references = result.get("subagent_trajectory_ref") or ()
-    if texts or not references:
-        yield Block("output", texts, extra=result.get("extra") or {})
-    for reference in references:
-        yield Block("subagent", extra=reference)
+    output = [Block("output", texts, "", result.get("extra") or NOTHING)] if texts or not references else []
+    return [*output, *(Block("subagent", extra=reference) for reference in references)] if references else output
 
 
-def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> Iterator[Text]:
+def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> list[Text]:
     if isinstance(content, str):
-        if content:
-            yield Text(content, form, plain=plain)
-        return
-    for part in content:
-        if part["type"] == "text":
-            yield Text(part["text"], form, plain=plain)
-        elif part["type"] == "image":
-            yield Text(part["source"], "image")
-        else:
-            yield Text(as_json(part), "json")
+        return [Text(content, form, "", plain)] if content else []
+    return [_part(part, form, plain) for part in content]
+
+
+def _part(part: Json, form: Form | None, plain: Form) -> Text:
+    if part["type"] == "text":
+        return Text(part["text"], form, "", plain)
+    return Text(part["source"], "image") if part["type"] == "image" else Text(as_json(part), "json")

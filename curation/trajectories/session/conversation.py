@@ -109,21 +109,21 @@ class Conversation(Transcript[Exchange]):
         self.states = states
         self.first = first
         self.inner = subagents_of(recorded.document)
-        self.blocks: list[list[tuple[Block, range]]] = []
+        self.blocks: list[list[Block]] = []
+        self.first_turns: list[int] = []
         self.texts_of_turns: list[Text] = []
         self._shown: dict[int, tuple[Form, str]] = {}
         turns: list[Mapping[str, object]] = []
         for position, step in enumerate(self.steps):
-            placed = []
-            for block in blocks_of(step):
-                placed.append((block, range(len(turns), len(turns) + len(block.texts))))
-                turns += [{"step": position}] * len(block.texts)
-                self.texts_of_turns += block.texts
-            if not any(len(places) for _, places in placed):  # links name a step by its first turn
-                placed.append((Block("message", [Text("")]), range(len(turns), len(turns) + 1)))
-                turns.append({"step": position})
-                self.texts_of_turns.append(Text(""))
-            self.blocks.append(placed)
+            blocks = blocks_of(step)
+            texts = [text for block in blocks for text in block.texts]
+            if not texts:  # links name a step by its first turn
+                texts = [Text("")]
+                blocks.append(Block("message", texts))
+            self.blocks.append(blocks)
+            self.first_turns.append(len(turns))
+            self.texts_of_turns += texts
+            turns += [{"step": position}] * len(texts)
         super().__init__(turns, Source(pk, "step", *self.urls), at=at)
 
     def __len__(self) -> int:
@@ -140,11 +140,18 @@ class Conversation(Transcript[Exchange]):
         return Exchange(
             number=self.first + place,
             who=self.steps[place]["source"],
-            turns=" ".join(str(turn) for _, places in self.blocks[place] for turn in places),
-            blocks=tuple(self._view(block, places) for block, places in self.blocks[place]),
+            turns=" ".join(map(str, self.turns_of(place))),
+            blocks=tuple(self._view(block, places) for block, places in self._placed(place)),
             facts=_metrics(self.steps, place),
             state=self.states[place] if self.states else None,
         )
+
+    def _placed(self, position: int) -> Iterator[tuple[Block, range]]:
+        """Yield the blocks of a step, each with the turns of its texts."""
+        turn = self.first_turns[position]
+        for block in self.blocks[position]:
+            yield block, range(turn, turn + len(block.texts))
+            turn += len(block.texts)
 
     def _view(self, block: Block, places: range) -> BlockView:
         fields = tuple(
@@ -174,10 +181,10 @@ class Conversation(Transcript[Exchange]):
                 marks.append("loop")
             if step["source"] == "agent":
                 before = calls
-            blocks = [block for block, _ in self.blocks[position]]
+            blocks = self.blocks[position]
             error = next(filter(None, (block.error for block in blocks)), "")
             state = self.states[position] if self.states else None
-            turn = self.blocks[position][0][1].start
+            turn = self.first_turns[position]
             label, role = state.label if state else "", f"{self.number(position)} {step['source']}"
             yield Landmark(turn, role, self._line(blocks), tuple(marks), error, label)
 
@@ -211,8 +218,9 @@ class Conversation(Transcript[Exchange]):
         turns = self.turns_of(number - self.first) if 0 <= number - self.first < len(self) else ()
         return Position(turns[0]) if turns else None
 
-    def turns_of(self, position: int) -> list[int]:
-        return [turn for _, places in self.blocks[position] for turn in places]
+    def turns_of(self, position: int) -> range:
+        end = self.first_turns[position + 1] if position + 1 < len(self) else len(self.turns)
+        return range(self.first_turns[position], end)
 
     def done_and_seen(self, position: int) -> tuple[object, object]:
         """Return the action and observation of a step, by which steps are equal."""
@@ -249,7 +257,7 @@ class Conversation(Transcript[Exchange]):
         """Each text under its step and source."""
         parts = []
         for position, step in enumerate(self.steps):
-            for block, places in self.blocks[position]:
+            for block, places in self._placed(position):
                 for turn in places:
                     name = " ".join(filter(None, (block.kind, block.title, self.texts_of_turns[turn].name)))
                     parts.append(f"=== {self.number(position)} {step['source']}: {name} ===\n{self.raw_text(turn)}")

@@ -29,19 +29,12 @@ def states_of(recorded: Recorded, hidden: Collection[int] = ()) -> list[StepStat
     for position, step in enumerate(recorded.steps):
         mark = recorded.marks.get(str(position), {})
         label = Label(mark["label"]) if mark.get("label") and position not in hidden else None
-        is_agent = step["source"] == "agent"
-        states.append(
-            StepState(
-                number=position + 1,
-                learn=position in learned or not is_agent,
-                why_not=_why_not(step, is_cut=position >= end) if is_agent and position not in learned else "",
-                label=label.label if label else "",
-                label_tone=label.tone if label else "",
-                may_mark=is_agent,
-                is_end=position + 1 == end < len(recorded.steps),
-                is_cut=position >= end,
-            )
-        )
+        is_agent, is_cut = step["source"] == "agent", position >= end
+        is_end = position + 1 == end < len(recorded.steps)
+        is_context = is_agent and position not in learned
+        why_not = _why_not(step, is_cut=is_cut) if is_context else ""
+        name, tone = (label.label, label.tone) if label else ("", "")
+        states.append(StepState(position + 1, not is_context, why_not, name, tone, is_agent, is_end, is_cut))
     return states
 
 

@@ -260,8 +260,7 @@ class Transcript(ABC, Generic[Entry]):
     ) -> Excerpt[Entry]:
         """Return the entries of `start` to `end` that are in one of the spans, with gaps for the others."""
         parts = parts_of(start, end, spans, lambda place: self.entry(place, opened=opened))
-        size = sum(len(self.raw_text(turn)) for turn in range(len(self.turns)))
-        return Excerpt(parts, len(self), size, self.source)
+        return Excerpt(parts, len(self), sum(map(len, map(self.raw_text, range(len(self.turns))))), self.source)
 
     def turn(self, index: int, *, body: Piece | None = None, opened: bool = False) -> Turn:
         text = self.text(index)
