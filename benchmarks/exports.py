@@ -42,8 +42,8 @@ def measure_memory(turns: int) -> int:
     """One export with both formats, watched at every chunk: the loops' own sorting must not count."""
     from curation.projects.models import Project
 
-    start, most = _own_mb(), [0.0]
-    _export(Project.objects.get(slug="bench").pk, ["sft-messages", "dpo"], lambda: most.append(_own_mb()))
+    start, most = own_mb(), [0.0]
+    _export(Project.objects.get(slug="bench").pk, ["sft-messages", "dpo"], lambda: most.append(own_mb()))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"memory of an export: {max(most):.0f} MB of its own (at most {MEMORY_MB}), {start:.0f} MB of it before")
     print(f"  with the pages of the database file that SQLite maps: {peak:.0f} MB")
@@ -223,7 +223,7 @@ def _export(
     return rows / (ended - began), f"{rows:,} rows, {parts}, {size:,.0f} MB"
 
 
-def _own_mb() -> float:
+def own_mb() -> float:
     """Resident memory without files that are mapped, where the system tells them apart."""
     status = Path("/proc/self/status")
     if not status.exists():

@@ -5,14 +5,15 @@
 Measured in the database that the environment names (projects `bench-…` stay there): pull-request records, small turn
 rows (one turn each), long turn rows (20 turns of 2,000 characters), the growth of the database by the 300 turns of one
 session of 1.26 MB, and trajectories of 50 steps as ATIF, a fifth as many. Exits with 1 below 10,000 small rows a
-second, below 300 trajectories a second, where these take more than 1.3 times their bytes in the database, or the
-session more than 2 times its own (asked for, trajectories, "Sizes and figures").
+second, below 300 trajectories a second, where these take more than 1.3 times their bytes in the database or 300 MB of
+memory, or the session more than 2 times its own (asked for, trajectories, "Sizes and figures").
 """
 
 import json
 import random
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.db import connection
 
+from benchmarks.exports import MEMORY_MB, own_mb
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.runs.engine import dispatch
@@ -134,12 +136,24 @@ def growth() -> float:
 
 def measure_trajectories(count: int) -> list[str]:
     """Return the targets that are not reached."""
-    before = database_bytes()
+    before, memory, ended = database_bytes(), [own_mb()], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            memory.append(own_mb())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     rate = measure("trajectories", "ATIF", atif, count)
+    ended.set()
+    watcher.join()
+    more = max(memory) - memory[0]
+    print(f"{'':<12}{more:>9.0f} MB of memory more than the process had")
     share = (database_bytes() - before) / sum(map(len, _lines(atif, count)))
     print(f"{'':<12}{share:>9.2f} times their bytes in the database")
     slow = [f"trajectories come in slower than {TRAJECTORIES} a second"] if rate < TRAJECTORIES else []
-    return slow + ([f"they take more than {MOST_SPACE} times their bytes"] if share > MOST_SPACE else [])
+    large = [f"they take {more:.0f} MB of memory"] if more > MEMORY_MB else []
+    return slow + large + ([f"they take more than {MOST_SPACE} times their bytes"] if share > MOST_SPACE else [])
 
 
 def main(rows: int) -> None:

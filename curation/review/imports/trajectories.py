@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlencode
 
+import orjson
 from django.urls import reverse
 from pydantic import Field
 
@@ -97,7 +98,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         return Reading([session], account)
 
     def weight(self, entry: Reading) -> int:
-        return sum(len(str(step["message"])) for session in entry.sessions for step in session.steps)
+        return sum(len(orjson.dumps(session.steps)) for session in entry.sessions)
 
     def write(self, target: ImportTarget, entries: list[Reading]) -> dict[str, int]:
         target.account_for(entry.account for entry in entries)

@@ -84,7 +84,7 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
     )
     for sample in known.values():
         sample.created_at = created[sample.pk]  # `auto_now_add` overwrote it
-    texts = [SampleText(sample=sample, body=_body(row.body)) for sample, row in zip(samples, rows, strict=True)]
+    texts = [SampleText(sample_id=sample.pk, body=_body(row.body)) for sample, row in zip(samples, rows, strict=True)]
     SampleText.objects.bulk_create(texts, update_conflicts=True, unique_fields=["sample"], update_fields=["body"])
     return samples
 
@@ -96,7 +96,7 @@ def scanned_flags(findings: Iterable[Finding]) -> int:
 
 
 def _scanned_bits(found: Mapping[str, tuple[Finding, ...]], texts: Sequence[str]) -> int:
-    return scanned_flags(finding for text in texts for finding in found.get(text, ()))
+    return scanned_flags(finding for text in texts for finding in found.get(text, ())) if found else 0
 
 
 def preview_of(text: str) -> str:

@@ -55,11 +55,14 @@ def save_sessions(run: Run, source: str, sessions: Sequence[Session], *, unmarke
             new[found] = session
             images.append(of_it)
     rows = [_row(run, source, session, found) for found, session in new.items()]
-    texts = [_text(row, session, unmarked=unmarked) for row, session in zip(rows, new.values(), strict=True)]
+    texts = [_text(session, unmarked=unmarked) for session in new.values()]
     samples = upsert_samples([_sample(*made) for made in zip(rows, texts, new.values(), strict=True)])
+    # By their ids: rows that have each other are freed by the next collection of garbage, and their texts are long.
     for row, sample in zip(rows, samples, strict=True):
-        row.sample = sample
+        row.sample_id = sample.pk
     Trajectory.objects.bulk_create(rows)
+    for row, text in zip(rows, texts, strict=True):
+        text.trajectory_id = row.pk
     TrajectoryText.objects.bulk_create(texts)
     for row, of_row in zip(rows, images, strict=True):
         for image in of_row:
@@ -122,10 +125,9 @@ def main_reward(rewards: Mapping[str, float]) -> float | None:
     return named[0] if named else next(iter(rewards.values())) if len(rewards) == 1 else None
 
 
-def _text(row: Trajectory, session: Session, *, unmarked: bool) -> TrajectoryText:
+def _text(session: Session, *, unmarked: bool) -> TrajectoryText:
     trained = set(trained_positions(session, unmarked=unmarked))
     return TrajectoryText(
-        trajectory=row,
         steps=list(session.steps),
         document=document_of(session),
         metadata=session.metadata,

@@ -11,12 +11,13 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 def has_many_values(text: bytes) -> bool:
     """Whether it has more than `MOST_VALUES`. Text in a string that looks like a value does not count."""
-    return _signs(text) > MOST_VALUES and _signs(_STRING.sub(b"", text)) > MOST_VALUES
+    is_long = len(text) > MOST_VALUES and _signs(text) > MOST_VALUES
+    return is_long and _signs(_STRING.sub(b"", text)) > MOST_VALUES
 
 
 def refuse_many_values(text: str | bytes) -> None:
     """Raise `TooLarge` before such a text is parsed."""
-    if len(text) > MOST_VALUES and has_many_values(text.encode(errors="replace") if isinstance(text, str) else text):
+    if has_many_values(text.encode(errors="replace") if isinstance(text, str) else text):
         raise TooLarge(f"The JSON has more than {MOST_VALUES:,} values. Send it in parts, or as a file of rows.")
 
 

@@ -1,5 +1,6 @@
 """The import kind `trajectories`, from a file to samples, decisions, pairs and the same ATIF again."""
 
+import gc
 import io
 import json
 import tarfile
@@ -11,12 +12,15 @@ import pytest
 from backports import zstd
 from django.test import Client
 
+from curation.imports.row_kinds import MOST_WEIGHT
+from curation.imports.sources.rows import Position, SourceRow
 from curation.projects.models import Project, Role, Scope
+from curation.review.imports.trajectories import TrajectoryKind, TrajectoryOptions
 from curation.review.models import Decision
 from curation.runs.engine.sync_stage import Interrupted
 from curation.runs.launch import launch
 from curation.samples.models import Sample, Status
-from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.models import Pair, Trajectory, TrajectoryText
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_project, make_user
 from tests.imports.bringing import bad_rows, bring, end, start, upload
@@ -94,6 +98,29 @@ def test_the_trials_of_a_job_arrive_from_any_archive(project: Project, pack: Cal
     assert rows.filter(outcome="error").exists() and rows.filter(outcome="failed").exists()
     assert Sample.objects.of(project).count() == rows.count() == run.result["trajectories"]
     assert any(entry["becomes"] == "exception" for entry in run.result["account"])
+
+
+def test_the_texts_of_written_sessions_are_freed_at_once(project: Project) -> None:
+    """Rows that had each other stayed until garbage was collected, so memory grew with the file."""
+    gc.collect()
+    gc.disable()
+    try:
+        run = bring(project, "trajectories", [row(number, solved=True) for number in range(20)])
+        left = [one for one in gc.get_objects() if type(one) is TrajectoryText]
+    finally:
+        gc.enable()
+    assert (run.result["trajectories"], left) == (20, [])
+
+
+def test_a_chunk_has_few_sessions_with_long_outputs() -> None:
+    messages = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": "", "tool_calls": [_call("bash", {})]},
+    ]
+    messages.append({"role": "tool", "tool_call_id": "c1", "content": "x" * MOST_WEIGHT})
+    source = SourceRow(0, {"messages": messages}, Position())
+    kind = TrajectoryKind()
+    assert kind.weight(kind.parse(source, TrajectoryOptions())) >= MOST_WEIGHT
 
 
 def test_the_same_file_again_adds_nothing_and_another_run_does(project: Project) -> None:
