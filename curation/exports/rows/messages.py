@@ -18,6 +18,7 @@ from judging.messages import ToolCall, add_call_ids, content_of
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 ROLES["function"] = "tool"
 _PLAIN, _KEYS = ("user", "system"), ["role", "content"]
+_CALL_KEYS, _RESULT_KEYS = [*_KEYS, "tool_calls"], [*_KEYS, "tool_call_id"]
 THINKING = re.compile(r"\s*<(think|thinking)>(?P<text>.*?)</\1>\s*", re.DOTALL)
 Tool = dict[str, object]
 
@@ -56,7 +57,9 @@ def conversation(history: object, *, reasoning: bool = False, is_written: bool =
         raise BadHistory(SkipReason.BAD_MESSAGE)
     if _is_plain(history):
         return Conversation(history, True)
-    messages = [_read(message, reasoning, is_written) for message in history]
+    messages = [
+        message if is_written and _is_final(message) else _read(message, reasoning, is_written) for message in history
+    ]
     if not any(message["content"].strip() for message in messages):
         raise BadHistory(SkipReason.EMPTY_PROMPT)
     add_call_ids(cast(list[dict[str, Any]], messages))
@@ -142,6 +145,16 @@ def _is_plain(history: list[object]) -> bool:
         if role not in _PLAIN and (role != "assistant" or "<think" in content):
             return False
     return bool(history)
+
+
+def _is_final(message: Mapping[str, Any]) -> bool:
+    """Return whether a message that `write_messages` wrote has the form of the files already, as nearly all do."""
+    role, content, keys = message["role"], message["content"], [*message]
+    if type(content) is not str:
+        return False
+    if role != "assistant":
+        return keys == _KEYS or (keys == _RESULT_KEYS and role == "tool")
+    return "<think" not in content and (keys == _CALL_KEYS or (keys == _KEYS and bool(content.strip())))
 
 
 def _read(message: object, reasoning: bool, is_written: bool) -> Message:

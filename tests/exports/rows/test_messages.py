@@ -1,5 +1,8 @@
 """Messages of a history: the fast path for plain ones gives the result of the slow one."""
 
+from copy import deepcopy
+from typing import Any
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +16,9 @@ roles = st.sampled_from(["system", "user", "assistant", "developer", "function",
 histories = st.lists(st.fixed_dictionaries({"role": roles, "content": contents}))
 
 
-def read(history: list[dict[str, str]]) -> Conversation | SkipReason:
+def read(history: list[dict[str, Any]], **how: bool) -> Conversation | SkipReason:
     try:
-        return conversation(history)
+        return conversation(history, **how)
     except BadHistory as bad:
         return bad.reason
 
@@ -25,6 +28,28 @@ def read(history: list[dict[str, str]]) -> Conversation | SkipReason:
 def test_the_fast_path_for_plain_messages_gives_the_result_of_the_slow_one(history: list[dict[str, str]]) -> None:
     """An extra key sends every message to the slow path."""
     assert read(history) == read([{**message, "weight": "1"} for message in history])
+
+
+calls = st.just([{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}])
+written = st.fixed_dictionaries(
+    {"role": st.sampled_from(["system", "user", "assistant", "tool"]), "content": contents},
+    optional={
+        "tool_calls": calls,
+        "reasoning_content": st.just("x"),
+        "name": st.just("ada"),
+        "tool_call_id": st.just("c1"),
+    },
+)
+
+
+@given(history=st.lists(written), reasoning=st.booleans())
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_messages_of_a_session_are_taken_as_they_were_written(history: list[dict[str, Any]], reasoning: bool) -> None:
+    found, expected = [
+        read(deepcopy(given), reasoning=reasoning, is_written=True)
+        for given in (history, [{**message, "weight": "1"} for message in history])
+    ]
+    assert found == expected
 
 
 @given(history=histories)
