@@ -7,10 +7,11 @@ about together.
 import string
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from numpy import uint16
+    from numpy import int64, uint16
     from numpy.typing import NDArray
 
 DIGITS, CAPITALS, HEX = string.digits, string.ascii_uppercase, string.hexdigits
@@ -55,6 +56,7 @@ def likely(searches: Iterable[S], text: str) -> Sequence[S]:
 
 # Characters; looking for each anchor in a shorter text takes less time than its groups.
 _LONG = 1_000
+# The number of groups of three bytes, by 16 bits of them. The next one stands for all texts.
 _GROUPS = 1 << 16
 
 
@@ -71,37 +73,28 @@ class Searches(Generic[S]):
     def likely(self, text: str) -> Sequence[S]:
         if len(text) < _LONG:
             return likely(self._searches, text)
-        import numpy as np  # a third of the time of a command that scans nothing
+        import numpy as np  # here, so that commands that scan nothing start without it
 
         lower = text.lower()
-        noted = np.zeros(_GROUPS, dtype=bool)
-        noted[_groups_of(lower)] = True
+        noted = np.zeros(_GROUPS + 1, dtype=bool)
+        noted[_groups_of(lower)] = noted[_GROUPS] = True
         anchors, groups, starts = self._anchors
         found: set[int] = set()
         for number in np.flatnonzero(np.logical_and.reduceat(noted[groups], starts)).tolist():
-            place, anchor = anchors[number]
-            if place not in found and anchor in (lower if self._searches[place].lower else text):
+            place, search, anchor = anchors[number]
+            if place not in found and anchor in (lower if search.lower else text):
                 found.add(place)
-        found |= {place for place, anchor in self._short if anchor in (lower if self._searches[place].lower else text)}
         return [one for place, one in enumerate(self._searches) if place in found or one.needs(text)]
 
     @cached_property
-    def _short(self) -> list[tuple[int, str]]:
-        """The anchors without a group, each with the place of its search."""
-        return [(place, anchor) for place, anchor in self._all() if not len(_groups_of(anchor.lower()))]
-
-    @cached_property
-    def _anchors(self) -> "tuple[list[tuple[int, str]], NDArray[uint16], list[int]]":
-        """The other anchors, their groups one after the other, and where those of each begin."""
+    def _anchors(self) -> "tuple[list[tuple[int, S, str]], NDArray[int64], list[int]]":
+        """The anchors with their searches, the groups of all of them, and where those of each begin."""
         import numpy as np
 
-        anchors = [(place, anchor) for place, anchor in self._all() if len(_groups_of(anchor.lower()))]
-        groups = [_groups_of(anchor.lower()) for _, anchor in anchors]
-        starts = np.cumsum([0, *map(len, groups[:-1])]).tolist()
-        return anchors, np.concatenate(groups), starts
-
-    def _all(self) -> list[tuple[int, str]]:
-        return [(place, anchor) for place, one in enumerate(self._searches) for anchor in one.anchors]
+        anchors = [(place, one, anchor) for place, one in enumerate(self._searches) for anchor in one.anchors]
+        groups = [_groups_of(anchor.lower()).tolist() or [_GROUPS] for _, _, anchor in anchors]
+        starts = [0, *accumulate(map(len, groups[:-1]))]
+        return anchors, np.array([one for found in groups for one in found], dtype=np.int64), starts
 
 
 def _groups_of(text: str) -> "NDArray[uint16]":
@@ -109,7 +102,7 @@ def _groups_of(text: str) -> "NDArray[uint16]":
     import numpy as np
 
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8).astype(np.uint16)
-    groups: NDArray[uint16] = (data[:-2] << 10) ^ (data[1:-1] << 5) ^ data[2:]
+    groups: NDArray[uint16] = (data[:-2] << np.uint16(10)) ^ (data[1:-1] << np.uint16(5)) ^ data[2:]
     return groups
 
 
