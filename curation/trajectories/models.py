@@ -97,21 +97,10 @@ class Known(models.TextChoices):
 
 
 _REST_COLUMNS = (
-    *(
-        "pk",
-        "scenario_id",
-        "scenario__name",
-        "environment",
-        "task",
-        "agent",
-        "source",
-        "source_id",
-        "instance_id",
-        "repo",
-    ),
-    *("run_id", "sample_index", "model", "terminal", "panic_reason", "checker_passed", "outcome", "keep", "rewards"),
-    *("reward", "exception", "cost", "steps", "commands", "repeated_share", "longest_repeat", "axes", "replay"),
-    "sample_id",
+    *("pk", "scenario_id", "scenario__name", "environment", "task", "agent", "source", "source_id", "instance_id"),
+    *("repo", "run_id", "sample_index", "sample_id", "model", "terminal", "panic_reason", "checker_passed", "outcome"),
+    *("keep", "rewards", "reward", "exception", "cost", "steps", "commands", "repeated_share", "longest_repeat"),
+    *("axes", "replay"),
 )
 
 
