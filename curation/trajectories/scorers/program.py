@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import math
+import sys
 from collections.abc import Sequence
 
 import httpx
@@ -42,7 +42,7 @@ def program_scores(params: ScoreParams, subjects: Sequence[object], document: Js
     if not isinstance(found, list) or len(found) != len(subjects):
         raise ItemFailed(f"The scorer returned no list of {len(subjects)} scores: {json.dumps(found)[:200]}")
     for value in found:
-        if not isinstance(value, int | float) or not abs(value) < math.inf:
+        if not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
             raise ItemFailed(f"The scorer returned {json.dumps(value)[:100]}, which is no number.")
     return [float(value) for value in found]
 

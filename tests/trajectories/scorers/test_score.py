@@ -103,6 +103,7 @@ class TestPython:
             ("x = 1\n", "cannot import name 'score'"),
             ("def score(trajectory):\n    return 'good'\n", '"good", which is no number'),
             ("def score(trajectory):\n    return float('nan')\n", "which is no number"),
+            ("def score(trajectory):\n    return 10**400\n", "which is no number"),
             ("import os\ndef score(trajectory):\n    os._exit(0)\n", "ended the program"),
         ],
     )
