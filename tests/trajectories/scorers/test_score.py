@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from curation.llm.client.completion import Request
 from curation.projects.models import Project
+from curation.runs.engine.waiting import wake_due
+from curation.runs.engine.worker import drive
 from curation.runs.kinds import kind_of
 from curation.runs.launch import estimate
-from curation.runs.models import Item, Run
+from curation.runs.models import Item, Run, ServerOutage
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
+from tests.driving import end
 from tests.factories import called, make_bearer, make_imported, make_trajectory, make_user
 from tests.serving import serving, url_of
 from tests.trajectories.rolling import Operators, make_stage, run_to_end, start
@@ -176,6 +180,23 @@ class TestServer:
         make_imported(project)
         with serving(Endless) as server:
             assert "more than 1 MB" in failure(scored(project, url=url_of(server)))
+
+    def test_trajectories_wait_for_a_server_that_is_down(self, project: Project, settings: Settings) -> None:
+        settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = True
+        rows = [make_imported(project, task=task) for task in ("count", "sort")]
+        with serving(Scorer, given=[], answer=[0.5]) as server:
+            url, port = url_of(server), server.server_port
+        run = start(project, "score", name="style", url=url)
+        drive(run.pk)
+        assert set(Item.objects.filter(run=run).values_list("state", flat=True)) == {"waiting"}
+        assert ServerOutage.objects.get().server == url
+        with serving(Scorer, port=port, given=[], answer=[0.5]):
+            ServerOutage.objects.update(probe_at=timezone.now())
+            wake_due()
+            end(run)
+        for row in rows:
+            row.refresh_from_db()
+        assert [row.rewards for row in rows] == [{"style": 0.5}] * 2 and not ServerOutage.objects.exists()
 
     def test_a_private_address_is_refused_at_launch(self, project: Project, settings: Settings) -> None:
         make_imported(project)
