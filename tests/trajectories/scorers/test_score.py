@@ -216,6 +216,18 @@ class TestRubric:
         assert "- score (0 to 10): Is it brief?" in system and "awk a.csv" in user
         assert kind_of("score").conclude(run) == "1 trajectory got the reward style, 0.80 on average."
 
+    def test_an_average_says_which_trajectories_it_lacks(self, project: Project, operators: Operators) -> None:
+        make_imported(project)
+        make_imported(project, task="sort")
+
+        def says(request: Request) -> str:
+            return '{"score": 8, "reason": ""}' if "Task: sort" in str(request.messages[1]["content"]) else "Fine work."
+
+        operators.scripts["operator-a"] = says
+        run = scored(project, rubric="Is it brief?", model="operator-a")
+        assert kind_of("score").conclude(run).endswith("1 trajectory got none, and the average is without them.")
+        assert kind_of("score").results(run)[0].words == "1 of 2"
+
     def test_steps_are_shown_with_what_came_before(self, project: Project, operators: Operators) -> None:
         row = make_imported(project)
 
