@@ -102,7 +102,7 @@ def read_criteria(text: str) -> Criteria:
         return Criteria([Criterion("score", text.strip(), "numeric", 1.0, 0.0, _TEXT_MAX)])
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter: nested beyond the interpreter's depth
         raise Unscored(f"not TOML: {error}") from None
     given, scoring = document.get("criterion"), document.get("scoring", {})
     if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in [*given, scoring]):

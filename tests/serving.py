@@ -7,9 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler], **attributes: object) -> Iterator[ThreadingHTTPServer]:
+def serving(
+    handler: type[BaseHTTPRequestHandler], *, port: int = 0, **attributes: object
+) -> Iterator[ThreadingHTTPServer]:
     """A running server. The `attributes` are those of the handler's class."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), attributes))
+    server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (handler,), attributes))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -87,6 +87,10 @@ VERSIONED = {"decide_sample"}
 UNTRUSTED = {
     *("text", "preview", "prompt", "history", "turns", "messages", "reason", "comment", "note", "raw", "output"),
     *("transcript", "reference", "fixtures", "announcement", "checker", "answer", "expected", "completion", "title"),
+    *("steps", "tools", "tool_calls", "task", "exception", "panic_reason", "metadata", "data", "examples", "reading"),
+    *("spans", "reference_solution", "provider", "files", "env", "finding", "error", "message", "detail", "guidelines"),
+    *("doubt", "repo", "instance_id", "source", "source_id", "source_url", "file", "tier", "weaknesses", "notes"),
+    *("result", "sentence", "sent", "exclusion", "warnings", "targets", "key", "agent", "environment"),
 }
 # Reads a part of a file, at most so many bytes at a time.
 FILE = "read_export_file"

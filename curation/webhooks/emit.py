@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from django.db import transaction
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from curation.projects.models import Project
+from curation.web.clock import database_now
 from curation.web.prepared import Prepared
 from curation.webhooks.models import Delivery, Event, Webhook
 
@@ -30,7 +30,7 @@ def emit_each(project: Project, event: Event, data: Callable[[], Iterable[Mappin
         return 0
     if _first_hook.first(project=project.pk) is None:
         return 0
-    now = timezone.now()
+    now = database_now()
     wanted = [hook for hook in Webhook.objects.filter(project=project) if event.value in hook.events]
     if not wanted:
         return 0

@@ -24,7 +24,7 @@ _JOIN = 'until [ "$1" = -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; e
 @dataclass(frozen=True, slots=True)
 class Programs:
     bwrap: str
-    setpriv: str | None
+    chroot: str | None
     sh: str = "/bin/sh"
 
 
@@ -33,15 +33,17 @@ def find_programs() -> Programs:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise SandboxUnavailable("bubblewrap is not installed: `apt install bubblewrap` (or dnf, pacman).")
-    return Programs(bwrap=bwrap, setpriv=shutil.which("setpriv"))
+    return Programs(bwrap=bwrap, chroot=shutil.which("chroot"))
 
 
 def as_agent(programs: Programs, *, drop: bool) -> list[str]:
-    """The words that run the sandbox as another user of the host, if the server is root and `drop` is set."""
-    if not drop or programs.setpriv is None:
+    """The words that run the sandbox as another user of the host, if the server is root and `drop` is set.
+
+    `chroot` to the same root changes nothing but the user, and starts twice as fast as `setpriv`.
+    """
+    if not drop or programs.chroot is None:
         return []
-    user = str(HOST_UID)
-    return [programs.setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+    return [programs.chroot, f"--userspec=+{HOST_UID}:+{HOST_UID}", "--groups=", "/"]
 
 
 def joining(programs: Programs, entrances: Sequence[str]) -> list[str]:

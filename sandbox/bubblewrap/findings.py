@@ -49,7 +49,7 @@ def _user(host: Host) -> Finding:
     if Path("/proc/self").stat().st_uid:
         return Finding("user", True, "agents run as the worker's user, without any capability")
     detail = "agents run as root of this machine, without any capability and in their own namespaces"
-    return Finding("user", False, detail, f"Install setpriv (util-linux). {NAMESPACES}")
+    return Finding("user", False, detail, f"Install chroot (coreutils). {NAMESPACES}")
 
 
 def _bounds(host: Host) -> list[Finding]:

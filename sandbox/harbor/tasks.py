@@ -7,7 +7,7 @@ Harbor's lint reports those that it does not know.
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,8 @@ ENVIRONMENT, TESTS, SOLUTION, STEPS = "environment", "tests", "solution", "steps
 DOCKERFILE, COMPOSE = "Dockerfile", "docker-compose.yaml"
 SCHEMAS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 MAX_FILES, MAX_BYTES, MAX_PATH = 2000, 8 * 1024 * 1024, 400
+# Bytes, levels and values of a document: parsers of TOML and YAML take quadratic time, and aliases of YAML multiply.
+MAX_DOCUMENT, DEEPEST, MOST_VALUES = 64 * 1024, 64, 10_000
 PLAIN, PROGRAM = 0o644, 0o755
 # Besides control characters, what no file system of Harbor's hosts takes in a name.
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f\\<>:"|?*]')
@@ -238,17 +240,43 @@ def read_task(files: Files) -> Task:
     if CONFIG not in files:
         raise TaskRefused([*wrong, (CONFIG, "missing")])
     try:
-        config = Config.model_validate(tomllib.loads(files[CONFIG].data.decode()))
+        refuse_long(CONFIG, files[CONFIG])
+        document = tomllib.loads(files[CONFIG].data.decode())
+        refuse_large(CONFIG, document)
+        config = Config.model_validate(document)
     except ValidationError as error:
         wrong += [(CONFIG, f"{'.'.join(map(str, one['loc']))}: {_reason(one['msg'])}") for one in error.errors()]
         raise TaskRefused(wrong) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: nested beyond the interpreter's depth
         raise TaskRefused([*wrong, (CONFIG, f"is not TOML: {error}")]) from None
     task = Task(files, config)
     wrong += _missing(task)
     if wrong:
         raise TaskRefused(wrong)
     return task
+
+
+def refuse_long(path: str, file: TaskFile) -> None:
+    """Raise `TaskRefused` for a document that would take long to parse."""
+    if len(file.data) > MAX_DOCUMENT:
+        raise TaskRefused([(path, f"is longer than {MAX_DOCUMENT // 1024} KiB")])
+
+
+def refuse_large(path: str, document: object) -> None:
+    """Raise `TaskRefused` for a parsed document with too many levels or values, each counted where it is repeated."""
+    level, found = [document], 0
+    for _ in range(DEEPEST):
+        level = [inner for value in level for inner in _inside(value)]
+        found += len(level)
+        if not level:
+            return
+        if found > MOST_VALUES:
+            break
+    raise TaskRefused([(path, f"has more than {DEEPEST} levels or {MOST_VALUES:,} values")])
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
 
 
 def dump_toml(document: Mapping[str, Any]) -> str:

@@ -6,10 +6,10 @@ Dockerfile does not have, are refused by name: Harbor's own `harbor tasks migrat
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sandbox.harbor.tasks import (
     COMPOSE,
@@ -24,8 +24,11 @@ from sandbox.harbor.tasks import (
     TaskFile,
     TaskRefused,
     dump_toml,
+    refuse_large,
+    refuse_long,
 )
 
+M = TypeVar("M", bound=BaseModel)
 TASK = "task.yaml"
 _SOLUTIONS = ("solution.sh", "solution.yaml")
 _OWN = frozenset({TASK, COMPOSE, "run-tests.sh", *_SOLUTIONS})
@@ -37,7 +40,7 @@ mkdir -p /logs/verifier
 if [ $status -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
 # Keys of the one service that Terminal-Bench's own template has; Harbor's does the same.
-_TEMPLATE = frozenset({"build", "image", "container_name", "command", "volumes", "stdin_open", "tty"})
+_TEMPLATE = frozenset({"image", "container_name", "command", "volumes", "stdin_open", "tty"})
 _SPECIAL_KEY = re.compile(r"(C|M)-\w|Escape|Tab|Up|Down|Left|Right|BSpace")
 
 
@@ -59,14 +62,28 @@ class TaskYaml(BaseModel):
         return self.instruction or next(base, "")
 
 
+class Build(BaseModel):
+    context: str = "."
+    dockerfile: str = DOCKERFILE
+
+
+class Service(BaseModel):
+    """The one service of a Compose file. Keys without a counterpart are `model_extra`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    build: Build | str | None = None
+    environment: dict[str, str | int | float | bool | None] | list[str] | None = None
+    working_dir: str | None = None
+
+
+class Compose(BaseModel):
+    services: dict[str, Service | None] | None = None
+
+
 def harbor_files(files: Files) -> Files:
     """Return the files of the Harbor task. Raises `TaskRefused` for a part without a counterpart."""
-    try:
-        given = TaskYaml.model_validate(_yaml(files, TASK))
-    except ValidationError as error:
-        raise TaskRefused(
-            [(TASK, f"{'.'.join(map(str, one['loc']))}: {one['msg']}") for one in error.errors()]
-        ) from None
+    given = _document(files, TASK, TaskYaml)
     if not given.text.strip():
         raise TaskRefused([(TASK, "instruction: missing")])
     if "run-tests.sh" not in files:
@@ -97,33 +114,29 @@ def harbor_files(files: Files) -> Files:
 
 def _environment(files: Files) -> dict[str, TaskFile]:
     """The Dockerfile, with the variables and the folder that the Compose file sets."""
-    compose = _yaml(files, COMPOSE) if COMPOSE in files else {}
-    services = compose.get("services") or {"client": {}}
-    if not isinstance(services, Mapping) or len(services) != 1:
+    compose = _document(files, COMPOSE, Compose) if COMPOSE in files else Compose()
+    services = compose.services or {"client": None}
+    if len(services) != 1:
         raise TaskRefused([(COMPOSE, "has several services; migrate it by `harbor tasks migrate`")])
-    service = next(iter(services.values())) or {}
-    unknown = sorted(set(service) - _TEMPLATE - {"environment", "working_dir"})
+    service = next(iter(services.values())) or Service()
+    unknown = sorted(set(service.model_extra or ()) - _TEMPLATE)
     if unknown:
         raise TaskRefused([(COMPOSE, f"a Dockerfile has nothing like {', '.join(unknown)}")])
-    build = service.get("build") or {}
-    context, name = (
-        (build, DOCKERFILE)
-        if isinstance(build, str)
-        else (build.get("context", "."), build.get("dockerfile", DOCKERFILE))
-    )
-    if str(context).rstrip("/") not in (".", "") or name not in files:
+    build = Build(context=service.build) if isinstance(service.build, str) else service.build or Build()
+    name = build.dockerfile
+    if build.context.rstrip("/") not in (".", "") or name not in files:
         raise TaskRefused([(COMPOSE, f"{name} is not in the folder of the task, from which it must be built")])
     lines = [f'ENV {key}="{value}"' for key, value in _variables(service) if "T_BENCH_" not in value]
-    if service.get("working_dir"):
-        lines.append(f"WORKDIR {service['working_dir']}")
+    if service.working_dir:
+        lines.append(f"WORKDIR {service.working_dir}")
     text = files[name].data.rstrip(b"\n") + b"\n" + "".join(f"{line}\n" for line in lines).encode()
     return {f"{ENVIRONMENT}/{DOCKERFILE}": TaskFile(text)}
 
 
-def _variables(service: Mapping[str, Any]) -> list[tuple[str, str]]:
-    given = service.get("environment") or []
-    pairs = given.items() if isinstance(given, Mapping) else (str(one).partition("=")[::2] for one in given)
-    return [(str(key), str(value)) for key, value in pairs]
+def _variables(service: Service) -> list[tuple[str, str]]:
+    given = service.environment or []
+    pairs = given.items() if isinstance(given, Mapping) else (one.partition("=")[::2] for one in given)
+    return [(key, str(value)) for key, value in pairs]
 
 
 def _solution(files: Files) -> TaskFile | None:
@@ -139,11 +152,22 @@ def _solution(files: Files) -> TaskFile | None:
     return TaskFile.script("".join(f"{line}\n" for line in ["#!/bin/bash", *commands]))
 
 
+def _document(files: Files, path: str, kind: type[M]) -> M:
+    try:
+        return kind.model_validate(_yaml(files, path))
+    except ValidationError as error:
+        raise TaskRefused(
+            [(path, f"{'.'.join(map(str, one['loc']))}: {one['msg']}") for one in error.errors()]
+        ) from None
+
+
 def _yaml(files: Files, path: str, kind: type[Any] = dict) -> Any:
+    refuse_long(path, files[path])
     try:
         found = yaml.safe_load(files[path].data)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise TaskRefused([(path, f"is not YAML: {str(error).splitlines()[0]}")]) from None
     if not isinstance(found, kind):
         raise TaskRefused([(path, "is no table" if kind is dict else "is no list")])
+    refuse_large(path, found)
     return found

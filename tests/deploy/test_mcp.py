@@ -337,3 +337,102 @@ def test_tools_are_made_once_and_no_name_leads_out_of_its_call(live_server: Live
             assert read.is_error and "name of their own" in text_of(read)
 
     with_client(server, leave)
+
+
+# Fields with words of Winnow's own, with ids, or with names that members of the project chose.
+OWN = {
+    *("access", "action", "action_style", "after", "against", "api_base", "api_key_env", "at", "authored_by"),
+    *(
+        "axes",
+        "axis",
+        "backend",
+        "batch",
+        "before",
+        "bucket",
+        "budget",
+        "bundle_sha256",
+        "by",
+        "change",
+        "cost",
+        "counts",
+    ),
+    *(
+        "cost_by_model",
+        "created_at",
+        "created_by",
+        "day",
+        "decided_at",
+        "decided_by",
+        "duel",
+        "endpoint",
+        "evaluation",
+        "export",
+    ),
+    *(
+        "expected_terminal",
+        "family",
+        "finish_reason",
+        "flags",
+        "format",
+        "free_order",
+        "group",
+        "guarantee",
+        "held_out",
+    ),
+    *("host", "id", "ids", "in_review_by", "instructions_hash", "item", "judge", "kind", "label", "level", "levels"),
+    *(
+        "manifest_sha256",
+        "model",
+        "models",
+        "name",
+        "next_cursor",
+        "not_run_here",
+        "of",
+        "opponent",
+        "order",
+        "outcome",
+    ),
+    *("pace", "pair", "panel", "params", "path", "pick", "preference", "price_in", "price_out", "project", "recipe"),
+    *(
+        "recipe_name",
+        "regressed",
+        "replay",
+        "reviewer",
+        "revision",
+        "role",
+        "run",
+        "sample",
+        "scratch",
+        "seat",
+        "settings",
+    ),
+    *("set_sha256", "score", "sha256", "since", "slug", "solved_by", "split", "stage", "state", "status", "terminal"),
+    *("text_sha256", "thing", "tiers", "train", "trajectory", "unpriced", "use", "value", "verdict"),
+}
+
+
+def free_texts(schema: Any, definitions: Any, seen: frozenset[str] = frozenset(), name: str = "") -> set[str]:
+    """The names of the fields in which a text of any content may be."""
+    if "$ref" in schema:
+        kind = schema["$ref"].rpartition("/")[2]
+        return set() if kind in seen else free_texts(definitions[kind], definitions, seen | {kind}, name)
+    inner = [(name, one) for key in ("anyOf", "allOf", "oneOf") for one in schema.get(key, ())]
+    inner += schema.get("properties", {}).items()
+    inner += [(name, schema[key]) for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)]
+    found = {each for key, one in inner for each in free_texts(one, definitions, seen, key)}
+    is_text = schema.get("type") == "string" and not {"enum", "const", "format"} & schema.keys()
+    return found | ({name} if is_text or not inner and schema.get("type") in (None, "object") else set())
+
+
+def test_each_field_with_text_of_others_is_named_as_untrusted(live_server: LiveServer) -> None:
+    secret = secret_of(make_bearer(make_user(), "read", "run", "review", "export"))
+
+    async def unnamed(client: Client) -> dict[str, set[str]]:
+        found = {}
+        for tool in (await client.list_tools()).tools:
+            schema = tool.output_schema or {}
+            said = set(re.findall(r"\w+", (tool.description or "").partition("never an instruction: ")[2]))
+            found[tool.name] = free_texts(schema, schema.get("$defs", {})) - said - OWN - {""}
+        return {name: fields for name, fields in found.items() if fields}
+
+    assert with_client(server_of(Site(live_server.url, secret), write=True), unnamed) == {}

@@ -8,6 +8,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
+from curation.labels.models import Label, Question
 from curation.projects.models import Project
 from curation.review.models import Decision, Draft, Revision
 from curation.samples.models import Sample
@@ -120,6 +121,37 @@ def test_the_editor_keeps_its_text(tab: Page, user: User, sample: Sample) -> Non
     expect(dialog(tab)).to_be_hidden()
     expect(tab.locator("#refine-text")).to_have_count(0)
     assert Revision.objects.get().text == "A better answer"
+
+
+def test_an_answer_in_a_dialog_is_saved_after_the_sign_in(tab: Page, user: User, sample: Sample) -> None:
+    Question.objects.create(project=sample.project, name="why", title="Why", kind="text")
+    at(tab, sample)
+    tab.get_by_role("button", name="Answer").click()
+    tab.get_by_role("textbox", name="Why").fill("The tests fail")
+    Session.objects.all().delete()
+    tab.keyboard.press("Control+Enter")
+    expect(dialog(tab)).to_be_visible()
+    expect(tab.get_by_role("textbox", name="Why")).to_have_value("The tests fail")
+    sign_in_again(tab, user)
+    expect(tab.locator("#labels")).to_contain_text("The tests fail")
+    assert Label.objects.get().value == "The tests fail"
+
+
+def test_the_reason_for_many_samples_is_given_after_the_sign_in(tab: Page, user: User, sample: Sample) -> None:
+    tab.goto("/p/billing/samples/")
+    tab.wait_for_load_state("networkidle")
+    tab.locator("tbody [type=checkbox]").first.check()
+    tab.get_by_role("button", name="Reject").first.click()
+    reason = tab.get_by_label("Reason")
+    reason.fill("Not of this repository")
+    Session.objects.all().delete()
+    tab.keyboard.press("Control+Enter")
+    expect(dialog(tab)).to_be_visible()
+    expect(reason).to_have_value("Not of this repository")
+    sign_in_again(tab, user)
+    expect(dialog(tab)).to_be_hidden()
+    until(lambda: Decision.objects.exists())
+    assert Decision.objects.get().reason == "Not of this repository"
 
 
 def test_a_settings_form_is_sent_after_the_sign_in(tab: Page, user: User, project: Project) -> None:

@@ -86,6 +86,7 @@ def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:
         ('description = "a"\n[[criterion]]\nname = "criterion_1"\ndescription = "b"', "the same name"),
         ('description = "a"\n[scoring]\naggregation = "best"', "aggregation is one of"),
         ("description = a", "not TOML"),
+        ("description = " + "[" * 2000, "not TOML"),
         ('description = "a"\nweight = 1' + "0" * 400, "weight is a number"),
     ],
 )

@@ -25,6 +25,8 @@ from curation.runs.models import Item, ItemState, Run, WorkerSeen
 from curation.runs.workers import presence
 from curation.web.clock import database_now
 from curation.web.models import IdempotentResponse
+from curation.webhooks.emit import emit
+from curation.webhooks.models import Delivery, Event, Webhook
 from tests.factories import make_bearer, make_endpoint, make_project, make_run, make_sample
 from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
 from tests.runs.asking import register_asking
@@ -189,3 +191,12 @@ def test_a_request_in_progress_elsewhere_is_not_done_again(wrong: float, client:
         assert send() == 201
         IdempotentResponse.objects.update(status=0)
     assert send() == 409
+
+
+@WRONG
+def test_an_event_is_due_at_once(wrong: float) -> None:
+    project = make_project()
+    Webhook.objects.create(project=project, url="http://receiver/", events=[event.value for event in Event])
+    with machine(wrong):
+        emit(project, next(iter(Event)), {})
+    assert abs((Delivery.objects.get().due_at - database_now()).total_seconds()) < 30

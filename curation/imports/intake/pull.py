@@ -4,7 +4,6 @@ Each page is stored beside the exporters' batches, and then its cursor: a worker
 twice, and turns are told apart by their content. The settings `intake` name the sources, and how often each is read.
 """
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -42,6 +41,7 @@ from curation.web.outbound.addresses import IMPORTS, refuse_private
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
+from curation.web.text.json_size import parse_inner
 
 NAME = "pull"
 # Langfuse shows a call up to 15 minutes late: the schedule only reads older calls than this.
@@ -80,7 +80,7 @@ class PullParams(BaseModel):
 
 def _json_or_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_inner(text)
     except ValueError:
         return text
 

@@ -11,6 +11,7 @@ import orjson
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import Position, RowRefused
+from curation.web.text.json_size import parse_inner
 
 MB = 1024 * 1024
 
@@ -73,9 +74,12 @@ class Files:
 def _parsed(content: bytes) -> Any:
     """Return the value in JSON. Half surrogates and NaN, which only Python's own parser reads, are allowed."""
     try:
-        return orjson.loads(content)
+        return parse_inner(content)
     except orjson.JSONDecodeError:
-        return json.loads(content)
+        try:
+            return json.loads(content)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
 
 
 def beside(name: str, path: str) -> str:

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from curation.projects.settings.patch import Json, field_at
 from curation.web.problems import Invalid
 
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 64 * 1024  # a parser of TOML takes quadratic time
 # The keys of each table and the project's settings that they set.
 TABLES = {
     "judge": {
@@ -45,7 +45,7 @@ def settings_from_toml(text: str) -> tuple[dict[str, Json], list[str]]:
         raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have four short tables.")
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter: nested beyond the interpreter's depth
         raise _refusal(f"not a TOML file: {error}") from None
     patch: dict[str, Json] = {}
     unknown = []

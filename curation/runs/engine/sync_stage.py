@@ -3,15 +3,17 @@
 import gc
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 from django.db import InterfaceError, OperationalError, transaction
 
 from curation.runs.engine.claim import LeaseLost, claim, finish, give_up, release
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, Stage, SyncStage, Write
+from curation.runs.engine.waiting import PutOffForServer, wake_for_server
+from curation.runs.kinds import ItemFailed, ItemSkipped, Json, ServerPaused, Stage, SyncStage, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
@@ -77,6 +79,10 @@ def drive_sync(run: Run, stage: Stage, owner: str, *, alone: bool) -> None:
             with bind(item_id=items[0].pk):
                 try:
                     _end_item(worker, context, items[0], owner)
+                    if items[0].waiting_since is not None:
+                        _write(run, partial(wake_for_server, run.pk))
+                except ServerPaused as paused:
+                    _let_wait(run, items[0], paused)
                 except LeaseLost as error:
                     logger.info("item %s left: %s", items[0].pk, error)
                     release(run_id=run.pk, owner=owner)
@@ -90,14 +96,14 @@ def drive_sync(run: Run, stage: Stage, owner: str, *, alone: bool) -> None:
 
 
 def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) -> None:
-    """Raise errors that are not the item's fault: errors of the database, and `DiskFull`."""
+    """Raise errors that are not the item's fault: of the database or the run's server, and `DiskFull`."""
     try:
         finish(item=item, owner=owner, write=stage.work(context, item))
     except ItemFailed as failure:
         _give_up(item, ItemState.FAILED, str(failure), failure.write)
     except ItemSkipped as skipped:
         _give_up(item, ItemState.SKIPPED, str(skipped))
-    except (LeaseLost, Interrupted, OperationalError, InterfaceError, DiskFull):
+    except (ServerPaused, LeaseLost, Interrupted, OperationalError, InterfaceError, DiskFull):
         raise
     except Problem as problem:
         _give_up(item, ItemState.FAILED, problem.detail)
@@ -106,6 +112,19 @@ def _end_item(stage: SyncStage, context: ItemContext, item: Item, owner: str) ->
             raise known from error
         logger.exception("item %s of run %s", item.pk, item.run_id)
         _give_up(item, ItemState.FAILED, f"Internal error: {error!r}")
+
+
+def _let_wait(run: Run, item: Item, paused: ServerPaused) -> None:
+    if item.waited >= run.settings.runs.wait_minutes * 60:
+        _give_up(item, ItemState.FAILED, f"infrastructure: {paused}")
+    else:
+        _write(run, PutOffForServer(item, paused.server, paused.reason))
+
+
+def _write(run: Run, write: Callable[[], None]) -> None:
+    with transaction.atomic():
+        Run.objects.hold(run.pk)
+        write()
 
 
 def _give_up(item: Item, state: ItemState, reason: str, write: Write | None = None) -> None:

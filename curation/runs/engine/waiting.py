@@ -88,7 +88,7 @@ class PutOffForServer:
             },
         )
         if outage is None:
-            message = f"{self.server} is down: {storable(self.reason)}. The episodes wait until it answers again."
+            message = f"{self.server} is down: {storable(self.reason)}. Its items wait until it answers again."
             RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
 
 

@@ -75,13 +75,15 @@ class ScoreRun(Kind[ScoreParams]):
         if not run.result["scored"]:
             return ""
         mean, scored = number(run.result["mean"], 2), counted(run.result["scored"], "trajectory")
-        return f"{scored} got the reward {run.params['name']}, {mean} on average."
+        lack = run.items_total - run.result["scored"]
+        without = f" {counted(lack, 'trajectory')} got none, and the average is without them." if lack else ""
+        return f"{scored} got the reward {run.params['name']}, {mean} on average.{without}"
 
     def results(self, run: Run) -> Sequence[Fact]:
         if not run.result.get("scored"):
             return []
         url = f"{reverse('trajectory-list', args=[run.project.slug])}?reward={run.params['name']}"
         return [
-            Fact("Trajectories scored", f"{run.result['scored']:,}", url),
+            Fact("Trajectories scored", f"{run.result['scored']:,} of {run.items_total:,}", url),
             Fact(f"Mean of {run.params['name']}", number(run.result["mean"], 2)),
         ]

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-import math
+import sys
 from collections.abc import Sequence
 
 import httpx
 import orjson
 
 from curation.imports.layouts.session import Json
-from curation.runs.kinds import ItemFailed
+from curation.runs.kinds import ItemFailed, ServerPaused
 from curation.runs.workers.sandbox import backend
 from curation.trajectories.scorers.params import ScoreParams
 from curation.web.outbound.addresses import WEBHOOKS
@@ -35,14 +35,14 @@ NO_PYTHON = "The sandbox of this worker has no python3. Its operator builds one:
 
 
 def program_scores(params: ScoreParams, subjects: Sequence[object], document: Json, labels: Labels) -> list[float]:
-    """Return a score for each subject. Raises `ItemFailed`."""
+    """Return a score for each subject. Raises `ItemFailed`, and `ServerPaused` if the server takes no connection."""
     own = [] if params.subject == "trajectory" else list(subjects)
     given: Json = {"subject": params.subject, "subjects": own or [None], "trajectory": document}
     found = in_sandbox(params.python, given, labels) if params.python else by_server(params.url, given)
     if not isinstance(found, list) or len(found) != len(subjects):
         raise ItemFailed(f"The scorer returned no list of {len(subjects)} scores: {json.dumps(found)[:200]}")
     for value in found:
-        if not isinstance(value, int | float) or not abs(value) < math.inf:
+        if not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
             raise ItemFailed(f"The scorer returned {json.dumps(value)[:100]}, which is no number.")
     return [float(value) for value in found]
 
@@ -72,6 +72,8 @@ def by_server(url: str, given: Json) -> object:
         raise ItemFailed(refused.detail) from None
     except TimeoutError:
         raise ItemFailed(f"{url} did not answer within {SECONDS:g} s.") from None
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise ServerPaused(url, str(error) or "it takes no connection") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ItemFailed(f"{url} does not answer: {str(error) or type(error).__name__}") from None
     shown = body[:300].decode(errors="replace")

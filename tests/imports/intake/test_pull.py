@@ -341,6 +341,7 @@ def test_the_schedule_imports_as_the_settings_say(services: Services, project: P
     assert end(Run.objects.get(kind="import")).result["trajectories"] == 1
 
 
-def test_a_pull_with_wrong_options_is_refused(project: Project) -> None:
+@pytest.mark.parametrize("value", ["1", "[" * 3000 + "]" * 3000])
+def test_a_pull_with_wrong_options_is_refused(project: Project, value: str) -> None:
     with pytest.raises(Invalid, match="options.nosuch"):
-        start(project, "live", kind="trajectories", options={"nosuch": "1"})
+        start(project, "live", kind="trajectories", options={"nosuch": value})

@@ -46,6 +46,7 @@ def test_a_whole_file() -> None:
         ("[duel]\nmin_parsed = 50", r"\[duel\] min_parsed is 50: .* less than or equal to 1"),
         ("[duel]\nmode = 3", r"\[duel\] mode is 3"),
         ("[duel\n", "not a TOML file"),
+        ("[duel]\nfinal = " + "[" * 2000, "not a TOML file"),
         ("[train]\nlr = 1.0", "The file sets nothing"),
     ],
 )

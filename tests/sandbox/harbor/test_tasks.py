@@ -17,6 +17,10 @@ name = "second"
 [steps.verifier]
 environment_mode = "separate"
 """
+# A billion texts when each alias is followed.
+ALIASES = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    b"a%d: &a%d [%s]\n" % (level, level, b",".join([b"*a%d" % (level - 1)] * 10)) for level in range(1, 9)
+)
 
 
 def reasons(files: dict[str, TaskFile]) -> str:
@@ -167,9 +171,24 @@ class TestTerminalBench:
             ({"docker-compose.yaml": b"services: {client: {privileged: true}}"}, "nothing like privileged"),
             ({"task.yaml": b"difficulty: easy"}, "instruction: missing"),
             ({"task.yaml": b"a: [1"}, "is not YAML"),
+            ({"task.yaml": b"a: " + b"[" * 500}, "is not YAML"),
+            ({"task.yaml": b"#" * 70_000}, "longer than 64 KiB"),
+            ({"docker-compose.yaml": b"services: {client: [1]}"}, "services.client: Input should be"),
+            ({"docker-compose.yaml": b"services: {client: {build: [1]}}"}, "services.client.build"),
+            ({"docker-compose.yaml": b"services: {client: {environment: 3}}"}, "services.client.environment"),
+            (
+                {"docker-compose.yaml": ALIASES + b"services: {client: {environment: *a8}}"},
+                "more than 64 levels or 10,000",
+            ),
+            (
+                {"solution.yaml": b"- " + ALIASES.replace(b"\n", b"\n  ") + b"command: *a8", "solution.sh": None},
+                "10,000 values",
+            ),
+            ({"docker-compose.yaml": b"services: &a {client: *a}"}, "more than 64 levels"),
         ],
     )
-    def test_what_has_no_counterpart_is_refused_by_name(self, change: dict[str, bytes], reason: str) -> None:
-        files = self.FILES | {name: TaskFile(data) for name, data in change.items()}
+    def test_what_has_no_counterpart_is_refused_by_name(self, change: dict[str, bytes | None], reason: str) -> None:
+        files = {name: file for name, file in self.FILES.items() if name not in change}
+        files |= {name: TaskFile(data) for name, data in change.items() if data is not None}
         with pytest.raises(TaskRefused, match=reason):
             harbor_files(files)

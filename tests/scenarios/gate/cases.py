@@ -340,8 +340,10 @@ BAD = [
     Case(
         "the mark of a program",
         "touch done.flag",
-        ASKED + "[ -e done.flag ] && /usr/local/bin/todo list > /dev/null",
-        names="line",
+        ASKED + "[ -e done.flag ] && /usr/local/bin/ready",
+        {"/usr/local/bin/ready": "#!/bin/sh\ntest -e /home/agent/done.flag\n"},
+        {"/usr/local/bin/ready": 0o755},
+        names="which the agent may write",
     ),
     Case(
         "the sum of it",

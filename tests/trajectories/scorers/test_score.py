@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from curation.llm.client.completion import Request
 from curation.projects.models import Project
+from curation.runs.engine.waiting import wake_due
+from curation.runs.engine.worker import drive
 from curation.runs.kinds import kind_of
 from curation.runs.launch import estimate
-from curation.runs.models import Item, Run
+from curation.runs.models import Item, Run, ServerOutage
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
+from tests.driving import end
 from tests.factories import called, make_bearer, make_imported, make_trajectory, make_user
 from tests.serving import serving, url_of
 from tests.trajectories.rolling import Operators, make_stage, run_to_end, start
@@ -103,6 +107,7 @@ class TestPython:
             ("x = 1\n", "cannot import name 'score'"),
             ("def score(trajectory):\n    return 'good'\n", '"good", which is no number'),
             ("def score(trajectory):\n    return float('nan')\n", "which is no number"),
+            ("def score(trajectory):\n    return 10**400\n", "which is no number"),
             ("import os\ndef score(trajectory):\n    os._exit(0)\n", "ended the program"),
         ],
     )
@@ -176,6 +181,23 @@ class TestServer:
         with serving(Endless) as server:
             assert "more than 1 MB" in failure(scored(project, url=url_of(server)))
 
+    def test_trajectories_wait_for_a_server_that_is_down(self, project: Project, settings: Settings) -> None:
+        settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = True
+        rows = [make_imported(project, task=task) for task in ("count", "sort")]
+        with serving(Scorer, given=[], answer=[0.5]) as server:
+            url, port = url_of(server), server.server_port
+        run = start(project, "score", name="style", url=url)
+        drive(run.pk)
+        assert set(Item.objects.filter(run=run).values_list("state", flat=True)) == {"waiting"}
+        assert ServerOutage.objects.get().server == url
+        with serving(Scorer, port=port, given=[], answer=[0.5]):
+            ServerOutage.objects.update(probe_at=timezone.now())
+            wake_due()
+            end(run)
+        for row in rows:
+            row.refresh_from_db()
+        assert [row.rewards for row in rows] == [{"style": 0.5}] * 2 and not ServerOutage.objects.exists()
+
     def test_a_private_address_is_refused_at_launch(self, project: Project, settings: Settings) -> None:
         make_imported(project)
         settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = False
@@ -193,6 +215,18 @@ class TestRubric:
         system, user = (str(message["content"]) for message in operators.asked[0].messages)
         assert "- score (0 to 10): Is it brief?" in system and "awk a.csv" in user
         assert kind_of("score").conclude(run) == "1 trajectory got the reward style, 0.80 on average."
+
+    def test_an_average_says_which_trajectories_it_lacks(self, project: Project, operators: Operators) -> None:
+        make_imported(project)
+        make_imported(project, task="sort")
+
+        def says(request: Request) -> str:
+            return '{"score": 8, "reason": ""}' if "Task: sort" in str(request.messages[1]["content"]) else "Fine work."
+
+        operators.scripts["operator-a"] = says
+        run = scored(project, rubric="Is it brief?", model="operator-a")
+        assert kind_of("score").conclude(run).endswith("1 trajectory got none, and the average is without them.")
+        assert kind_of("score").results(run)[0].words == "1 of 2"
 
     def test_steps_are_shown_with_what_came_before(self, project: Project, operators: Operators) -> None:
         row = make_imported(project)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.messages.tools import read_tools
@@ -113,7 +111,4 @@ def _tools(details: Fields) -> list[Json]:
     given = details.get("tools")
     if not isinstance(given, str):
         return []
-    try:
-        return read_tools(orjson.loads(details.take("tools", "tools")), "details.tools")
-    except orjson.JSONDecodeError as error:
-        raise RowRefused("details.tools is no JSON") from error
+    return read_tools(details.take("tools", "tools"), "details.tools")

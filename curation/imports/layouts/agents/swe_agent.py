@@ -6,14 +6,13 @@ An agent that tries several times has its attempts in `attempts`, beside a copy 
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
+from curation.web.text.json_size import parse_inner
 
 NAME = "SWE-agent trajectory"
 AGENT = "SWE-agent"
@@ -123,7 +122,7 @@ def _object(value: Any) -> Json:
     """Return an object, which may be JSON text."""
     if isinstance(value, str):
         try:
-            value = orjson.loads(value)
-        except orjson.JSONDecodeError:
+            value = parse_inner(value)
+        except ValueError:
             return {}
     return value if isinstance(value, dict) else {}

@@ -14,6 +14,7 @@ from curation.imports.layouts.account import REPLACED, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
+from curation.web.text.json_size import parse_inner
 
 UNPARSED = "unparsed_arguments"
 # The keys under which formats have the arguments: OpenAI, Anthropic, LangChain, and others.
@@ -49,8 +50,8 @@ def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fie
         if not arguments.strip():
             return call
         try:
-            found = orjson.loads(arguments)
-        except orjson.JSONDecodeError:
+            found = parse_inner(arguments)
+        except ValueError:
             found = None
         else:
             # JSON text has such characters as escapes, so the row that contains it is clean.
@@ -100,7 +101,7 @@ def decoded(value: Any) -> Any:
     """Return the value in JSON text, as Parquet files store it, and any other value as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
-            return orjson.loads(value)
-        except orjson.JSONDecodeError:
+            return parse_inner(value)
+        except ValueError:
             return value
     return value

@@ -20,6 +20,7 @@ from curation.imports.layouts.messages.steps import CALL, Steps
 from curation.imports.layouts.messages.thinking import may_think, split_thinking
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
+from curation.web.text.json_size import parse_inner
 
 Entry = Mapping[str, Any]
 # Each role and what it is here. `call` is a turn of an agent whose text is the JSON of tool calls.
@@ -82,9 +83,9 @@ def listed(given: Any, path: str) -> list[Any]:
     """Return a list, which may be JSON text. Raises `RowRefused`."""
     if isinstance(given, str):
         try:
-            given = orjson.loads(given)
-        except orjson.JSONDecodeError:
-            raise RowRefused(f"column {path} is text that is not JSON") from None
+            given = parse_inner(given)
+        except ValueError as error:
+            raise RowRefused(f"column {path} is text that is not JSON: {error}") from None
     if not isinstance(given, list):
         raise RowRefused(f"column {path} is not a list of messages")
     return given

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from curation.imports.layouts.account import Account
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.session import Json, Session
 from curation.imports.sources.rows import RowRefused
+from curation.web.text.json_size import parse_inner
 
 # The field of an account for tools that are in no row.
 ATTACHED = "(tools of the import)"
@@ -27,9 +26,9 @@ def read_tools(given: Any, path: str) -> list[Json]:
         return []
     if isinstance(given, str):
         try:
-            given = orjson.loads(given)
-        except orjson.JSONDecodeError:
-            raise RowRefused(f"column {path} is text that is not JSON") from None
+            given = parse_inner(given)
+        except ValueError as error:
+            raise RowRefused(f"column {path} is text that is not JSON: {error}") from None
     tools = [decoded(tool) for tool in given] if isinstance(given, list) else [given]
     if any(not isinstance(tool, Mapping) or _NAMED.isdisjoint(tool) for tool in tools):
         raise RowRefused(f"column {path} is not a list of objects")

@@ -67,8 +67,9 @@ def test_every_field_and_file_has_an_account() -> None:
     assert folder.became["first/count-lines__solved1/agent/trajectory.json"] == "Harbor trial: trajectory"
 
 
-def test_a_damaged_trial_is_refused_by_its_name_and_others_are_read() -> None:
-    files = {"a/config.json": b"{}", "a/trial.log": b"", "a/result.json": b"{", "b.jsonl": b'{"messages": []}\n'}
+@pytest.mark.parametrize("result", [b"{", b"[" * 3000, b"[" + b"[]," * 600_000 + b"[]]"])
+def test_a_damaged_trial_is_refused_by_its_name_and_others_are_read(result: bytes) -> None:
+    files = {"a/config.json": b"{}", "a/trial.log": b"", "a/result.json": result, "b.jsonl": b'{"messages": []}\n'}
     found = documents(packed(files))
     assert found["a"].refused.startswith("a/result.json is not JSON")
     assert found["b.jsonl:1"].row

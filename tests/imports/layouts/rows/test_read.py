@@ -208,6 +208,8 @@ def test_every_layout_is_recognised_by_its_columns(name: str) -> None:
         ({"note": "Ask."}, "no layout of training data has the columns note"),
         ({}, "has the columns none"),
         ({"messages": "Ask."}, "column messages is text that is not JSON"),
+        ({"messages": f"[{'[],' * 600_000}[]]"}, "it has more than 1,000,000 values"),
+        ({"messages": [USER, AGENT], "tools": f"[{'[],' * 600_000}[]]"}, "it has more than 1,000,000 values"),
         ({"messages": {"a": 1}}, "column messages is not a list of messages"),
         ({"trajectory": [{"url": "x"}]}, "trajectory.0 has no role"),
         ({"messages": [USER, AGENT], "tools": "ls"}, "column tools is text that is not JSON"),
