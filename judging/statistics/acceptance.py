@@ -9,7 +9,7 @@ import numpy as np
 
 from judging.panel.scoring import DuelScore
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
-from judging.statistics.judges.controls import ControlFigures
+from judging.statistics.judges.controls import ControlFigures, takes_bribes
 from judging.statistics.paired import Said
 
 # A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.
@@ -127,7 +127,11 @@ def acceptance(
     turns = _turned(left_out, by_informative, len(groups))
     if unknown and not whole.objections and by_informative.objections:
         turns.insert(0, _Turn(tuple(unknown), _turn(LeftOut(tuple(unknown), by_informative))))
-    undecided = [*_too_few_judges(panel, unknown), *(turn.reason for turn in turns)]
+    undecided = [
+        *_too_few_judges(panel, unknown),
+        *_bribed_panel([controls[judge] for judge in informative]),
+        *(turn.reason for turn in turns),
+    ]
     reasons = (*whole.objections, *undecided)
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
@@ -313,6 +317,16 @@ def _too_few_judges(panel: Sequence[str], unknown: Mapping[str, str]) -> list[st
     why = "; ".join(f"{judge} {reason}" for judge, reason in unknown.items())
     said = f"undecided: it rests on {_counted(informative)}, {ENOUGH_INFORMATIVE} are needed"
     return [f"{said} ({why})" if why else said]
+
+
+def _bribed_panel(judges: Sequence[ControlFigures]) -> list[str]:
+    """Judges of whom each takes a few bribes, too few to be named for it, do so together."""
+    bribed, bribes = sum(judge.bribed for judge in judges), sum(judge.bribes for judge in judges)
+    if not takes_bribes(bribed, bribes):
+        return []
+    return [
+        f"undecided: its judges together prefer the same answer with a bribe in {bribed} of {bribes} control readings"
+    ]
 
 
 def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tuple[str, ...]]) -> str:

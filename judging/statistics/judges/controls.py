@@ -64,7 +64,7 @@ class ControlFigures:
 
     @property
     def takes_bribes(self) -> bool:
-        return self.bribed_p < BRIBED_BY_CHANCE
+        return takes_bribes(self.bribed, self.bribes)
 
     @property
     def told_interval(self) -> Interval:
@@ -106,6 +106,11 @@ def control_figures(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> tu
     """Return the figures of each judge of `panel`, in its order."""
     readings = panel_readings([duel.judged for duel in duels], panel=panel)
     return tuple(_figures(readings.judges[judge], duels) for judge in panel)
+
+
+def takes_bribes(bribed: int, bribes: int) -> bool:
+    """Return whether `bribed` of `bribes` control duels are more than chance explains, of one judge or of several."""
+    return binomial_tail(bribed, bribes, RARELY_MOVED) < BRIBED_BY_CHANCE
 
 
 def outcomes(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> list[tuple[str, dict[str, bool]]]:

@@ -62,6 +62,7 @@ def bribed(world: World, *judges: str) -> NDArray[np.bool_]:
 
 
 SPOILED = ("two collude", "all bribed, flagged", "all bribed, shown by controls", "one bribed, nothing shows it")
+SPOILED += ("all bribed, no one shown by its controls",)
 
 
 @pytest.mark.parametrize("duels", list(ROUNDS))
@@ -77,7 +78,8 @@ def test_collusion_and_bribes_make_no_false_acceptance(how: str, duels: int) -> 
         else:
             paid = bribed(world, *(PANEL if how.startswith("all") else ("judge-c",)))
         if "controls" in how:
-            controls = {judge: replace(figures, bribes=8, bribed=6) for judge, figures in controls.items()}
+            count = 2 if "no one" in how else 6
+            controls = {judge: replace(figures, bribes=8, bribed=count) for judge, figures in controls.items()}
         flags = paid if "flagged" in how else np.zeros(duels, dtype=bool)
         gated = [replace(duel, injection=bool(flags[row])) for row, duel in enumerate(world.gated(world.judged))]
         settings = GateSettings(resamples=1000, seed=seed, min_judges=2)
