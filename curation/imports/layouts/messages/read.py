@@ -16,6 +16,7 @@ from curation.imports.layouts.messages.calls import calls_in_text, decoded, read
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
 from curation.imports.layouts.messages.items import ITEMS, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
+from curation.imports.layouts.messages.metrics import FACTS, add_facts
 from curation.imports.layouts.messages.steps import CALL, Steps
 from curation.imports.layouts.messages.thinking import may_think, split_thinking
 from curation.imports.layouts.session import Json, Step
@@ -136,9 +137,16 @@ class _Reader:
                 return
             _ADD[role](self, entry, path, mark)
         if not _KNOWN.issuperset(entry):
-            for key in entry.keys() - _KNOWN:
-                if entry[key] not in EMPTY:
-                    self._fields.became(f"{path}.{key}", IGNORED)
+            self._account_for_rest(entry, path)
+
+    def _account_for_rest(self, entry: Entry, path: str) -> None:
+        """Add the time and usage of a message to its step, and account for its other fields."""
+        became: dict[str, str] = {}
+        if self.steps.steps and not FACTS.isdisjoint(entry):
+            became = add_facts(self.steps.steps[-1], entry)
+        for key in entry.keys() - _KNOWN:
+            if entry[key] not in EMPTY:
+                self._fields.became(f"{path}.{key}", became.get(key, IGNORED))
 
     def _add_plain(self, word: Any, text: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return

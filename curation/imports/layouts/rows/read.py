@@ -5,11 +5,12 @@ conversation before them, with an ending for each side.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
@@ -131,13 +132,13 @@ def _read(columns: Columns, metadata: Json) -> Session:
     return Session(
         layout=found.layout,
         steps=_numbered(found.steps, 1),
-        agent=around.agent | ({"tool_definitions": tools} if tools else {}),
+        agent=model_of(found.steps) | around.agent | ({"tool_definitions": tools} if tools else {}),
         learned=found.learned,
         endings=[Ending(one.side, _numbered(one.steps, len(found.steps) + 1)) for one in endings],
         label=label,
         origin=around.origin,
         verdict=around.verdict,
-        usage=around.usage,
+        usage=replace(usage_of(found.steps), **around.usage.known()),
         metadata=around.metadata | metadata,
     )
 

@@ -28,7 +28,10 @@ _SOLVED = (
 )
 _REWARDS = ("reward", "rewards", "final_reward", "score", "scores")
 _OUTPUTS = ("verifier_output", "eval_logs", "test_output")
-_COSTS = ("cost_usd", "total_cost", "instance_cost")
+_COSTS = ("cost_usd", "total_cost", "total_cost_usd", "instance_cost", "agent_cost")
+_INPUTS = ("total_input_tokens", "input_tokens", "total_prompt_tokens", "prompt_tokens", "tokens_sent")
+_ANSWERED = ("total_output_tokens", "output_tokens", "total_completion_tokens", "completion_tokens", "tokens_received")
+_SECONDS = ("duration_seconds", "total_time", "elapsed_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,14 @@ def read_surroundings(fields: Fields) -> Surroundings:
     )
     agent = {"model_name": left.name(_MODELS, "model"), "name": left.name(_AGENTS, "agent")}
     verdict = left.verdict()
-    cost = left.number(_COSTS, "cost")
+    usage = Usage(
+        input_tokens=left.count(_INPUTS),
+        output_tokens=left.count(_ANSWERED),
+        cost_usd=left.number(_COSTS, "cost"),
+        seconds=left.number(_SECONDS, "usage.seconds"),
+    )
     return Surroundings(
-        {key: value for key, value in agent.items() if value}, origin, verdict, Usage(cost_usd=cost), left.metadata()
+        {key: value for key, value in agent.items() if value}, origin, verdict, usage, left.metadata()
     )
 
 
@@ -120,8 +128,12 @@ class _Left:
         found = self.find(columns, _is_number)
         return float(self.take(found[0], becomes)) if found else None
 
+    def count(self, columns: Sequence[str]) -> int | None:
+        found = self.number(columns, "usage")
+        return None if found is None else int(found)
+
     def attempt(self) -> int | None:
-        found = self.find(("attempt",), lambda value: _is_number(value) and isinstance(value, int))
+        found = self.find(("attempt", "trial"), lambda value: _is_number(value) and isinstance(value, int))
         return int(self.take(found[0], "attempt")) if found else None
 
     def metadata(self) -> Json:
