@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from curation.imports.layouts.account import REPLACED
 from curation.imports.layouts.agents import (
     agent_logs,
     atif,
     chat_logs,
+    claude_code,
+    codex,
     harbor,
     inspect_log,
     openhands,
@@ -25,6 +27,7 @@ from curation.imports.layouts.agents import (
     swe_bench,
     traces,
 )
+from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.images import Beside
@@ -188,7 +191,15 @@ class Folder:
         name = files.root + files.main
         with self.open(name) as file:
             head = _values(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
-        if agent_logs.fits_lines(head):
+        if any(map(claude_code.is_line, head)):
+            inner = (part for part in files.names if part != files.main and part.endswith(LINES))
+            main, *subagents = (
+                self._session_lines(files, part, claude_code.NAME) for part in (files.main, *sorted(inner))
+            )
+            yield self._read(name, claude_code.read, main, subagents)
+        elif any(map(codex.is_line, head)):
+            yield self._read(name, codex.read, self._session_lines(files, files.main, codex.NAME))
+        elif agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
             files.became[files.main] = Kind.EVENTS
@@ -214,6 +225,15 @@ class Folder:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self.rows(name, _decoded(split_lines(file, files.after, self.longest)))
+
+    def _session_lines(self, files: Files, name: str, becomes: str) -> list[Json]:
+        """Return the lines of one session that are objects. The place of characters that were replaced is kept."""
+        files.became[name] = becomes
+        with self.open(files.root + name) as file:
+            lines = _all_values(split_lines(file, START, self.longest), files.root + name, self.longest)
+        cleaned, replaced = clean(lines, "lines")
+        files.replaced.extend(replaced)
+        return cast(list[Json], cleaned)
 
     def _traces(self, file: BinaryIO, name: str) -> Iterator[Document]:
         """Read a file of spans: all together, or of a long file those of each trace, by where they are."""

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session, Step
+from curation.imports.layouts.session import Json, Origin, Session
 from curation.imports.sources.rows import RowRefused
 
 NAME = "ATIF"

@@ -95,7 +95,8 @@ def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
     """Return the seconds between the first step and the last one."""
-    times = [datetime.fromisoformat(step["timestamp"].replace("Z", "+00:00")) for step in steps if step.get("timestamp")]
+    stamps = [step["timestamp"].replace("Z", "+00:00") for step in steps if step.get("timestamp")]
+    times = [datetime.fromisoformat(stamp) for stamp in stamps]
     if len(times) < 2 or len({time.tzinfo is None for time in times}) > 1:
         return None
     return (max(times) - min(times)).total_seconds()

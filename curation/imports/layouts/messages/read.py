@@ -14,7 +14,7 @@ import orjson
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.messages.calls import calls_in_text, decoded, read_call
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
-from curation.imports.layouts.messages.items import ITEMS, add_channel, add_item, add_message
+from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
 from curation.imports.layouts.messages.metrics import FACTS, add_facts
 from curation.imports.layouts.messages.steps import CALL, Steps
@@ -41,12 +41,14 @@ _PARTIAL_MARKS = ("train_detail", "training_detail")
 _UNKNOWN_MARKS = ("loss_weight", "trainable", "masked", "is_masked", "learn")
 _MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS, *_UNKNOWN_MARKS))
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts")
+_ITEMS = ITEMS | HOSTED.keys() | UNSEEN
 _CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
 _WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
 _KNOWN = frozenset(
     (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
     + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
+    + ("output", "outputs", "results", "result", "queries", "code", "operation")
     + ("channel", "recipient", "content_type", "system_prompt", "arguments", "input", "output", "action", "summary")
 )
 
@@ -128,7 +130,7 @@ class _Reader:
         mark = read_mark(entry, path)
         word = self._word(entry)
         kind = entry.get("type")
-        if word is None and isinstance(kind, str) and kind in ITEMS:
+        if word is None and isinstance(kind, str) and kind in _ITEMS:
             add_item(self.steps, entry, path, self._fields, mark)
         else:
             role = self._role(kind if word is None else word, path)

@@ -68,9 +68,7 @@ def read_surroundings(fields: Fields) -> Surroundings:
         cost_usd=left.number(_COSTS, "cost"),
         seconds=left.number(_SECONDS, "usage.seconds"),
     )
-    return Surroundings(
-        {key: value for key, value in agent.items() if value}, origin, verdict, usage, left.metadata()
-    )
+    return Surroundings({key: value for key, value in agent.items() if value}, origin, verdict, usage, left.metadata())
 
 
 def name_of(row: Mapping[str, Any], column: str) -> str:
