@@ -34,6 +34,7 @@ from curation.imports.layouts.images import Beside
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.session import Json, Origin, Outcome, Session
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
@@ -274,6 +275,10 @@ class Folder:
             yield self._log(files)
             return
         layout = recognise(value)
+        if layout is None and (inside := rows_in(value)):
+            files.became[files.main] = "rows"
+            yield from self.rows(name, (SourceRow(at, one, START) for at, one in enumerate(inside)))
+            return
         files.became[files.main] = layout.name if layout else "row"
         options: dict[str, Any] = (
             {"find": lambda path: files.object(beside(files.main, path), atif.NAME)} if atif.fits(value) else {}

@@ -7,7 +7,7 @@ from typing import Any
 from curation.imports.layouts.session import Json, Step, Usage
 
 # The fields of messages, in the forms of OpenAI, Anthropic, LangChain, AutoGen, Cline, Gemini CLI and others.
-TIMES = ("timestamp", "created_at", "createdAt", "ts", "time")
+TIMES = ("timestamp", "created_at", "createdAt", "created", "create_time", "ts", "time")
 MODEL = "model"
 COSTS = ("cost", "cost_usd", "costUSD")
 USED = ("usage", "usage_metadata", "token_usage", "models_usage", "metrics", "tokens")

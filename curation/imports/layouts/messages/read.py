@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
-from curation.imports.layouts.messages.calls import calls_in_text, decoded, read_call
+from curation.imports.layouts.messages.calls import calls_after_text, calls_in_text, decoded, read_call, results_in_text
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
@@ -156,9 +156,9 @@ class _Reader:
         if not (isinstance(word, str) and isinstance(text, str)):
             return False
         role = self._roles.get(word)
-        if role == "agent" and not may_think(text):
+        if role == "agent" and not may_think(text) and "<tool_call>" not in text:
             self.steps.add_agent(text)
-        elif role in ("system", "user") and text:
+        elif role in ("system", "user") and text and not text.startswith("<tool_response>"):
             self.steps.add(role, text)
         else:
             return False
@@ -188,7 +188,8 @@ class _Reader:
     def _add_said(self, source: str, given: Any, entry: Entry, path: str, mark: bool | None) -> None:
         _refuse_trained(mark, path)
         if isinstance(given, str):
-            self.steps.add(source, given, extra=_name(entry))
+            if not self._add_results(given):
+                self.steps.add(source, given, extra=_name(entry))
         else:
             content = read_content(given, path, self._fields)
             if content.calls or content.thoughts:
@@ -198,6 +199,13 @@ class _Reader:
             if content.results and not content.parts:
                 return
             self.steps.add(source, content.message(), extra=_name(entry))
+
+    def _add_results(self, text: str) -> bool:
+        """Add the results of calls that are written as text. Return False for any other text."""
+        results = results_in_text(text) if "<tool_response>" in text and self.steps.is_waiting else []
+        for result in results:
+            self.steps.add_result(Result(result))
+        return bool(results)
 
     def _add_agent(self, entry: Entry, path: str, mark: bool | None) -> None:
         if entry.get("channel") is not None or entry.get("recipient") is not None:
@@ -214,6 +222,8 @@ class _Reader:
             thoughts.append(thought)
         reasoning = "\n\n".join(dict.fromkeys(filter(None, thoughts)))
         calls = self._calls(entry, content, path)
+        if not calls and isinstance(message, str) and "<tool_call>" in message:
+            message, calls = calls_after_text(message, path, self._fields)
         if entry.get("type") == "message" and isinstance(message, str) and not calls:  # an item of Responses
             add_message(self.steps, message, mark)
         else:
@@ -236,6 +246,8 @@ class _Reader:
     def _add_tool(self, entry: Entry, path: str, mark: bool | None) -> None:
         _refuse_trained(mark, path)
         given = self._given(entry)
+        if isinstance(given, str) and self._add_results(given):
+            return
         parts = given if isinstance(given, list) else []
         if any(
             isinstance(part, Mapping) and part.get("type", "tool") not in ("text", "image", "image_url")
