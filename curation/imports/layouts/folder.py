@@ -16,15 +16,18 @@ from typing import Any, BinaryIO, cast
 from curation.imports.layouts.account import REPLACED
 from curation.imports.layouts.agents import (
     agent_logs,
+    aider,
     atif,
     chat_logs,
     claude_code,
+    cline,
     codex,
     harbor,
     inspect_log,
     openhands,
     swe_agent,
     swe_bench,
+    terminal_bench,
     traces,
 )
 from curation.imports.layouts.clean import clean
@@ -153,6 +156,22 @@ class Folder:
         files.became.update(dict.fromkeys(files.names, "ignored: the trials have it"))
         return iter(())
 
+    def _terminal_bench(self, files: Files) -> Iterator[Document]:
+        """Read a trial with the metadata of its run above it, and the logs of its agent by their own layouts."""
+        above = (f"{folder}{terminal_bench.RUN}" for folder in folders_above(files.root))
+        run = next((name for name in above if name in self._known), "")
+        outer = Files("", [run], self.open, self.longest)
+        logs = [files.root + name for name in files.names if name.startswith(terminal_bench.LOGS)]
+        inner = Folder(logs, self.open, self.longest)
+        logged = [one for _, found in inner.documents() if found.reading for one in found.reading.sessions]
+        told = {name: word for name, word in inner.told().items() if not word.startswith("row")}
+        files.became.update((name.removeprefix(files.root), word) for name, word in told.items())
+        about = (outer.object(run, Kind.RUN) or {}) if run else {}
+        yield Document(files.root.rstrip("/") or ".", terminal_bench.read(files, about, logged))
+
+    def _task(self, files: Files) -> Iterator[Document]:
+        yield Document(files.root + cline.MAIN, cline.read(files))
+
     def _events(self, files: Files) -> Iterator[Document]:
         events = [files.json(name, Kind.EVENTS) for name in sorted(files.names, key=lambda name: number_of(name) or 0)]
         folder = PurePosixPath(files.root).parent
@@ -186,6 +205,11 @@ class Folder:
             yield from self._lines(files)
         elif files.main.lower().endswith(_DOCUMENTS):
             yield from self._json(files)
+        elif is_history(files.main) or len(self.names) == 1:
+            text = files.text(files.main, aider.NAME)
+            if not aider.fits(text):
+                raise RowRefused(f"{files.main} is no history of Aider")
+            yield self._read(files.root + files.main, aider.read, text)
 
     def _lines(self, files: Files) -> Iterator[Document]:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
@@ -367,11 +391,19 @@ class Folder:
 _READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
     Kind.TRIAL: Folder._trial,
     Kind.JOB: Folder._job,
+    Kind.RUN: Folder._job,
+    Kind.TERMINAL_BENCH: Folder._terminal_bench,
+    Kind.TASK: Folder._task,
     Kind.EVENTS: Folder._events,
     Kind.COMPLETIONS: Folder._completions,
     Kind.INSPECT: Folder._inspect,
     Kind.FILE: Folder._file,
 }
+
+
+def is_history(name: str) -> bool:
+    """Whether a file may be a history of Aider, by its name."""
+    return "aider" in name.rpartition("/")[2].lower()
 
 
 def _report(files: Files, name: str) -> object:
