@@ -34,6 +34,7 @@ from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.images import Beside
+from curation.imports.layouts.messages.autogen import is_event
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.repositories import repo_of
@@ -435,8 +436,10 @@ def _all_values(raws: Iterable[Raw], name: str, longest: int) -> list[Json]:
 
 
 def _is_message(value: Json) -> bool:
-    return bool({"role", "from"} & value.keys()) and bool(
-        {"content", "value", "text", "parts", "tool_calls"} & value.keys()
+    return (
+        is_event(value)
+        or bool({"role", "from"} & value.keys())
+        and bool({"content", "value", "text", "parts", "tool_calls"} & value.keys())
     )
 
 

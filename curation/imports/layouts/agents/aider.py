@@ -68,7 +68,8 @@ def _session(messages: Sequence[Json], told: str, fields: Fields, time: str = ""
 
 def _chat(chat: str, time: str) -> Iterator[Json]:
     """Yield the messages of one chat. What the program says of tokens is the usage of the answer before it."""
-    said: Json = {"role": "", "content": "", "timestamp": time}
+    said: Json = {"role": "", "content": ""}
+    first: Json = {"timestamp": time}
     for line in chat.splitlines(keepends=True):
         if line.startswith(">"):
             if said["role"] == "assistant":
@@ -78,7 +79,7 @@ def _chat(chat: str, time: str) -> Iterator[Json]:
         if role != said["role"] and line.strip():
             if said["content"].strip():
                 yield said | {"content": said["content"].strip()}
-            said = {"role": role, "content": ""}
+            said, first = {"role": role, "content": "", **first}, {}
         said["content"] += line[5:].rstrip() + "\n" if role == "user" else line
     if said["content"].strip():
         yield said | {"content": said["content"].strip()}

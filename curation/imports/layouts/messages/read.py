@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.messages.autogen import is_event, plain
 from curation.imports.layouts.messages.calls import calls_after_text, calls_in_text, decoded, read_call, results_in_text
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
@@ -29,6 +30,7 @@ ROLES = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "gpt", "model", "agent", "bot", "chatgpt", "chatbot"), "agent"),
     **dict.fromkeys(("function_call", "tool_call"), "call"),
+    **{"tool-call": "agent", "tool-response": "tool"},  # of smolagents
     **dict.fromkeys(("tool", "function", "function_response", "observation", "tool_response", "ipython"), "tool"),
 }
 # The keys by which formats mark the messages that a trainer learns from. A false `loss` means context.
@@ -125,6 +127,8 @@ class _Reader:
             raise RowRefused(f"{path} is not an object")
         if len(entry) == 2 and self._add_plain(entry.get("role"), entry.get("content")):
             return
+        if is_event(entry):
+            entry = plain(entry)
         if not _WRAPPED.isdisjoint(entry):
             entry = unwrapped(entry)
         mark = read_mark(entry, path)

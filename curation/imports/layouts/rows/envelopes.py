@@ -32,6 +32,8 @@ def unfold(applied: Applied) -> None:
     answer = next((name for name in _ANSWERS if answers_in(row.get(name))), "")
     if request:
         _lift(applied, request, answer)
+    elif acted := next((name for name, value in row.items() if _are_acts(value)), ""):
+        _act(applied, acted)
     elif isinstance(row.get("input"), str) and answer == "output":  # of the Responses API
         row["input"] = [{"role": "user", "content": row["input"]}]
     elif answer and "input" not in row and "role" not in row[answer]:
@@ -69,6 +71,37 @@ def _move(applied: Applied, path: str, messages: list[Any]) -> None:
     applied.row.pop(path)
     applied.row["messages"] = messages
     applied.names["messages"] = path
+
+
+def _are_acts(value: Any) -> bool:
+    """Whether these are steps of a thought, an action and an observation, as of R2E-Gym and ReAct."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, Mapping) for one in value):
+        return False
+    return all("action" in one and not {"thought", "observation"}.isdisjoint(one) for one in value)
+
+
+def _act(applied: Applied, column: str) -> None:
+    """Read steps of actions as messages, after the task of the row."""
+    row = applied.row
+    messages: list[Json] = []
+    task = next((name for name in ("problem_statement", *TASK) if isinstance(row.get(name), str)), "")
+    if task:
+        messages.append({"role": "user", "content": row.pop(task)})
+        applied.account.count(task, "user message")
+    for act in row[column]:
+        thought, action, given = str(act.get("thought") or ""), act["action"], act.get("action_input")
+        rest = {key: one for key, one in act.items() if key not in ("thought", "action", "action_input", "observation")}
+        if isinstance(action, str) and "<function=" in action:
+            said: Json = {"role": "function_call", "content": f"{thought}\n{action}".strip()}
+        else:
+            called = {"name": action, "arguments": given} if given is not None else {"name": "act", "arguments": action}
+            if isinstance(called["arguments"], str):
+                called["arguments"] = {"input": called["arguments"]}
+            said = {"role": "assistant", "content": thought, "tool_calls": [called] if action else []}
+        messages.append(rest | said)
+        if act.get("observation"):
+            messages.append({"role": "tool", "content": act["observation"]})
+    _move(applied, column, messages)
 
 
 def answers_in(value: Any) -> list[Any]:

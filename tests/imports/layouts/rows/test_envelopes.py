@@ -93,3 +93,36 @@ def test_calls_and_results_that_are_written_as_text_are_calls_and_results() -> N
 def test_calls_alone_are_an_answer() -> None:
     session, _ = read_row({"query": "List.", "answers": '[{"name": "ls", "arguments": {"path": "."}}]'})
     assert session.steps[-1]["tool_calls"][0]["arguments"] == {"path": "."}
+
+
+def test_steps_of_actions_are_calls_with_their_observations() -> None:
+    acts = [
+        {
+            "thought": "Look.",
+            "action": "<function=ls>\n<parameter=path>.</parameter>\n</function>",
+            "observation": "a.py",
+        },
+        {"thought": "Search.", "action": "search", "action_input": "bug", "observation": "line 3"},
+    ]
+    session, account = read_row({"trajectory_steps": acts, "problem_statement": "Fix.", "reward": 1.0})
+    assert said(session) == [("user", "Fix."), ("agent", "Look."), ("agent", "Search.")]
+    calls = [(call["function_name"], call["arguments"]) for step in session.steps[1:] for call in step["tool_calls"]]
+    assert calls == [("ls", {"path": "."}), ("search", {"input": "bug"})]
+    assert [step["observation"]["results"][0]["content"] for step in session.steps[1:]] == ["a.py", "line 3"]
+    assert {"field": "problem_statement", "rows": 1, "becomes": "user message"} in account.entries()
+
+
+def test_events_of_autogen_are_messages() -> None:
+    call = {"id": "c", "name": "ls", "arguments": "{}"}
+    result = {"call_id": "c", "name": "ls", "content": "a.py", "is_error": False}
+    events = [
+        {"source": "user", "type": "TextMessage", "content": "List."},
+        {"source": "coder", "type": "ToolCallRequestEvent", "content": [call], "models_usage": USAGE},
+        {"source": "coder", "type": "ToolCallExecutionEvent", "content": [result]},
+        {"source": "critic", "type": "TextMessage", "content": "Fine."},
+    ]
+    session, _ = read_row({"messages": events})
+    assert said(session) == [("user", "List."), ("agent", ""), ("agent", "Fine.")]
+    assert session.steps[1]["metrics"] == USAGE
+    assert session.steps[1]["observation"]["results"] == [{"source_call_id": "c", "content": "a.py"}]
+    assert session.steps[2]["extra"] == {"name": "critic"}

@@ -1,0 +1,26 @@
+"""Messages and events of AutoGen as plain ones: `source` names the agent or the user, `type` the kind."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_CALLS, _RESULTS, _THOUGHT = "ToolCallRequestEvent", "ToolCallExecutionEvent", "ThoughtEvent"
+_TEXTS = ("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "ToolCallSummaryMessage")
+KINDS = frozenset((_CALLS, _RESULTS, _THOUGHT, *_TEXTS))
+_USERS = ("user", "user_proxy", "userproxy", "human", "admin")
+
+
+def is_event(entry: object) -> bool:
+    return isinstance(entry, Mapping) and entry.get("type") in KINDS and "source" in entry and "content" in entry
+
+
+def plain(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of an event, with its other fields. Results are parts, as Anthropic has them."""
+    kind, source, content = entry["type"], str(entry["source"]), entry["content"]
+    found = {name: value for name, value in entry.items() if name not in ("type", "source", "content")}
+    found |= {"role": "user" if source.lower() in _USERS else "assistant", "name": source}
+    if kind == _CALLS:
+        return found | {"content": "", "tool_calls": content}
+    if kind == _RESULTS:
+        parts = [{**one, "type": "tool_result"} if isinstance(one, Mapping) else one for one in content]
+        return found | {"role": "tool", "content": parts}
+    return found | ({"content": "", "reasoning_content": content} if kind == _THOUGHT else {"content": content})
