@@ -58,7 +58,8 @@ def read(lines: Sequence[Json], subagents: Iterable[Sequence[Json]] = ()) -> Rea
     for inner in subagents:
         for key, chain in _chains(inner).items():
             chains.setdefault(key or f"subagent-{len(chains)}", []).extend(chain)
-    main = _session(chains.pop("", None) or chains.pop(next(iter(chains), ""), []), fields)
+    # A file of a subagent alone has no other lines.
+    main = _session(chains.pop("" if "" in chains else next(iter(chains), ""), []), fields)
     if not main.steps:
         raise RowRefused("the log has no messages of a user or an assistant")
     inner_sessions = [
@@ -159,14 +160,14 @@ def _without_rewound(lines: Sequence[Json], fields: Fields) -> list[Json]:
     prompts: dict[str, str] = {}
     gone: set[str] = set()
     for line in lines:
-        parent = line.get("parentUuid")
+        parent = str(line.get("parentUuid") or "")
         if parent and _is_prompt(line):
             if parent in prompts:
                 gone.add(prompts[parent])
             prompts[parent] = str(line.get("uuid"))
     kept = []
     for line in lines if gone else ():
-        if line.get("uuid") in gone or line.get("parentUuid") in gone:
+        if not gone.isdisjoint((str(line.get("uuid")), str(line.get("parentUuid")))):
             gone.add(str(line.get("uuid")))
             fields.became(f"{line.get('type')}.uuid", "ignored: a person took this message back")
         else:
@@ -185,21 +186,21 @@ def _is_prompt(line: Json) -> bool:
 
 def _refer(main: Session, lines: Sequence[Json], inner: Sequence[Session]) -> None:
     """Name each subagent at the result of the call that started it."""
-    by_agent = {}
+    by_agent: dict[str, str] = {}
     for line in lines:
         told = line.get("toolUseResult") or line.get("tool_use_result")
         if isinstance(told, dict) and told.get("agentId"):
             content = line["message"].get("content") if isinstance(line.get("message"), dict) else ()
-            answered = (part.get("tool_use_id") for part in content or () if isinstance(part, dict))
-            by_agent |= dict.fromkeys(filter(None, answered), str(told["agentId"]))
+            answered = (str(part.get("tool_use_id")) for part in content or () if isinstance(part, dict))
+            by_agent |= dict.fromkeys(answered, str(told["agentId"]))
     ids = {session.document["trajectory_id"]: session for session in inner}
-    asked = {session.steps[0]["message"]: name for name, session in ids.items() if session.steps[0]["source"] == "user"}
+    asked = {str(session.steps[0]["message"]): name for name, session in ids.items()}
     for step in main.steps:
         calls = {call["tool_call_id"]: call for call in step.get("tool_calls", ())}
         for result in (step.get("observation") or {"results": ()})["results"]:
             identifier = result.get("source_call_id")
             prompt = (calls.get(identifier) or {"arguments": {}})["arguments"].get("prompt")
-            named = by_agent.get(identifier) or (identifier if identifier in ids else asked.get(prompt))
+            named = by_agent.get(identifier) or (identifier if identifier in ids else asked.get(str(prompt)))
             if named in ids:
                 result["subagent_trajectory_ref"] = [{"trajectory_id": named}]
 

@@ -37,7 +37,7 @@ def is_line(line: Mapping[str, Any]) -> bool:
         return isinstance(line.get("thread_id"), str)
     if kind is None:
         return {"id", "timestamp", "instructions"} <= line.keys()
-    return kind in _PAYLOADS and isinstance(line.get("payload"), dict)
+    return str(kind) in _PAYLOADS and isinstance(line.get("payload"), dict)
 
 
 def read(lines: Iterable[Json]) -> Reading:
@@ -136,7 +136,8 @@ class _Log:
             self._use(line.get("usage"), line.get("usage"))
             return "usage"
         if kind == "turn.failed":
-            self.exception = str((line.get("error") or {}).get("message") or kind)
+            error = line.get("error")
+            self.exception = str(error.get("message") if isinstance(error, dict) else error or kind)
             return "exception"
         if kind != "item.completed" or not isinstance(item, dict):
             return _NO_TURN
@@ -173,7 +174,7 @@ _UNREAD = frozenset(("encrypted_content", "internal_chat_message_metadata_passth
 
 def _item_of(item: Json) -> Iterator[Json]:
     """Yield the items of the Responses API that one of `codex exec` is. Raises `RowRefused` for an unknown one."""
-    kind = item.get("type", item.get("item_type"))
+    kind = str(item.get("type", item.get("item_type")))
     if kind in ("agent_message", "assistant_message"):
         yield {"type": "message", "role": "assistant", "content": item.get("text") or ""}
     elif kind == "reasoning":

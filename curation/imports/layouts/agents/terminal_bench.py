@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
@@ -124,10 +125,9 @@ def _recorded(files: Files, started: Json) -> Iterator[Json]:
     """Yield a call for the keys that an agent typed until the terminal answered, and what it then showed."""
     if RECORDING not in files.names or _INSTALLED in files.text(KEYS, f"{NAME}: keys"):
         return
-    lines = files.text(RECORDING, f"{NAME}: recording").splitlines()
-    header, *events = [orjson.loads(line) for line in lines if line.strip()] or [{}]
+    header, *events = list(_values(files.text(RECORDING, f"{NAME}: recording"))) or [{}]
     turns: list[tuple[float, str, str]] = []
-    for time, kind, text in (event[:3] for event in events if isinstance(event, list)):
+    for time, kind, text in (event for event in events if isinstance(event, list) and len(event) == 3):
         if kind == "i" and (not turns or turns[-1][2]):
             turns.append((time, text, ""))
         elif turns:
@@ -145,6 +145,15 @@ def _recorded(files: Files, started: Json) -> Iterator[Json]:
             message["timestamp"] = datetime.fromtimestamp(began + time, UTC).isoformat()
         yield message
         yield {"role": "tool", "tool_call_id": f"call_{number}", "content": _shown(shown)}
+
+
+def _values(text: str) -> Iterator[Any]:
+    """Yield the values in the lines of a recording, which may be cut off."""
+    for line in filter(str.strip, text.splitlines()):
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return
 
 
 def _shown(text: str) -> str:

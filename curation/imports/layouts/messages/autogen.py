@@ -10,7 +10,9 @@ _USERS = ("user", "user_proxy", "userproxy", "human", "admin")
 
 
 def is_event(entry: object) -> bool:
-    return isinstance(entry, Mapping) and entry.get("type") in KINDS and "source" in entry and "content" in entry
+    if not isinstance(entry, Mapping) or not {"source", "content"} <= entry.keys():
+        return False
+    return isinstance(entry.get("type"), str) and entry["type"] in KINDS
 
 
 def plain(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -21,6 +23,7 @@ def plain(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     if kind == _CALLS:
         return found | {"content": "", "tool_calls": content}
     if kind == _RESULTS:
-        parts = [{**one, "type": "tool_result"} if isinstance(one, Mapping) else one for one in content]
+        results = content if isinstance(content, list) else [content]
+        parts = [{**one, "type": "tool_result"} if isinstance(one, Mapping) else one for one in results]
         return found | {"role": "tool", "content": parts}
     return found | ({"content": "", "reasoning_content": content} if kind == _THOUGHT else {"content": content})

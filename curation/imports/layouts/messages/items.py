@@ -80,7 +80,7 @@ def _result_of(item: Entry, identifier: str, path: str, fields: Fields) -> Resul
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) and value.get("type") in TEXTS | IMAGES
+    return isinstance(value, Mapping) and str(value.get("type")) in TEXTS | IMAGES
 
 
 def add_channel(steps: Steps, message: Entry, path: str, fields: Fields, mark: bool | None) -> None:

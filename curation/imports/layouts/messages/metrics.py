@@ -52,15 +52,15 @@ def time_of(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    while value > _LAST_SECOND:
-        value /= 1000
-    return datetime.fromtimestamp(value, UTC).isoformat() if value > _FIRST_SECOND else None
+    for _ in range(3):
+        value = value / 1000 if value > _LAST_SECOND else value
+    return datetime.fromtimestamp(value, UTC).isoformat() if _FIRST_SECOND < value <= _LAST_SECOND else None
 
 
 def metrics_of(entry: Mapping[str, Any]) -> Json:
     """Return the tokens and the price of a message by ATIF's names."""
     used: Mapping[str, Any] = next((entry[name] for name in USED if isinstance(entry.get(name), Mapping)), {})
-    details = next((used[name] for name in _DETAILS if isinstance(used.get(name), Mapping)), {})
+    details: Mapping[str, Any] = next((used[name] for name in _DETAILS if isinstance(used.get(name), Mapping)), {})
     found: Json = {name: _first(used, names, int) for name, names in _TOKENS.items()}
     if found["prompt_tokens"] is not None:
         found["prompt_tokens"] += sum(_first(used, (name,), int) or 0 for name in _BESIDE_INPUT)

@@ -8,7 +8,7 @@ from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.rows.asked import HISTORIES, SAID, TASK
 from curation.imports.layouts.rows.columns import decoded_messages, is_message
-from curation.imports.layouts.rows.mapping import CONVERSATIONS, Applied, RowMapping
+from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
@@ -152,7 +152,7 @@ def _find(applied: Applied) -> None:
     paths = [
         path
         for path, found in _lists(applied.row, "", 0)
-        if any(map(_is_answer, found)) and not (asks and path.lower() in HISTORIES)
+        if any(map(_is_answer, found)) and len(path) <= LONGEST_PATH and not (asks and path.lower() in HISTORIES)
     ]
     if len(paths) > 1:
         raise RowRefused(f"there are several lists of messages: {', '.join(paths[:6])}. Map one of them")
