@@ -36,7 +36,7 @@ def unfold(applied: Applied) -> None:
         _act(applied, acted)
     elif isinstance(row.get("input"), str) and answer == "output":  # of the Responses API
         row["input"] = [{"role": "user", "content": row["input"]}]
-    elif answer and "input" not in row and "role" not in row[answer]:
+    elif answer and "role" not in row[answer] and not _asks(row, *HISTORIES):
         said = answers_in(row[answer])
         if len(said) == 1:
             raise RowRefused(f"{answer} is an answer without its request: its messages are in another file")
@@ -148,7 +148,7 @@ def _is_row(value: Json) -> bool:
 
 def _find(applied: Applied) -> None:
     """Find the one list of messages in a row, as a person would map it."""
-    asks = not {name.lower() for name in applied.row}.isdisjoint((*TASK, *SAID))
+    asks = _asks(applied.row)
     paths = [
         path
         for path, found in _lists(applied.row, "", 0)
@@ -161,6 +161,11 @@ def _find(applied: Applied) -> None:
         applied.row.clear()
         applied.row.update(found.row)
         applied.names.update(found.names)
+
+
+def _asks(row: Json, *more: str) -> bool:
+    """Whether a column has what was asked: an answer or a history beside it is no whole conversation."""
+    return not {name.lower() for name in row}.isdisjoint((*TASK, *SAID, *more))
 
 
 def _is_answer(message: Mapping[str, Any]) -> bool:

@@ -54,6 +54,11 @@ def test_an_answer_without_its_request_is_refused_with_the_reason() -> None:
         read_row({"custom_id": "a", "response": {"body": {"choices": [{"message": AGENT}]}}})
 
 
+def test_an_answer_beside_its_question_needs_no_request() -> None:
+    session, _ = read_row({"question": "Hi.", "response": [AGENT]})
+    assert said(session) == BOTH
+
+
 def test_several_lists_of_messages_are_refused_with_their_paths() -> None:
     with pytest.raises(RowRefused, match="several lists of messages: first, second"):
         read_row({"first": [USER, AGENT], "second": [USER, AGENT]})
