@@ -6,7 +6,7 @@ from itertools import islice
 
 from django.conf import settings
 
-from curation.imports.layouts.folder import Document, Folder
+from curation.imports.layouts.folder import Document, Folder, is_history
 from curation.imports.layouts.groups import Group, Kind
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.open import Opened, open_file
@@ -40,7 +40,12 @@ class DocumentReader:
     @property
     def is_readable(self) -> bool:
         """Whether any file may have rows, by the names alone."""
-        return any(group.kind is not Kind.FILE or group.main.lower().endswith(_READ) for group in self._folder.groups)
+        names = (group.main.lower() for group in self._folder.groups if group.kind is Kind.FILE)
+        return (
+            any(name.endswith(_READ) or is_history(name) for name in names)
+            or any(group.kind is not Kind.FILE for group in self._folder.groups)
+            or not (self._files.is_archive or self._rows)  # a text that is no rows
+        )
 
     def has_agent_files(self) -> bool:
         """Return whether files belong together as an agent's do, by their names alone."""

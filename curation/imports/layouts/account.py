@@ -9,7 +9,7 @@ NO_PLACE = "ignored: only a trajectory has a place for it"
 # What only a trajectory has a place for.
 OF_RUNS = frozenset(
     ("metadata", "reward", "outcome", "model", "agent", "id", "task", "group", "attempt", "cost", "verifier output")
-    + ("exception",)
+    + ("exception", "timestamp", "usage")
 )
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"

@@ -11,26 +11,34 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from curation.imports.layouts.account import REPLACED
 from curation.imports.layouts.agents import (
     agent_logs,
+    aider,
     atif,
     chat_logs,
+    claude_code,
+    cline,
+    codex,
     harbor,
     inspect_log,
     openhands,
     swe_agent,
     swe_bench,
+    terminal_bench,
     traces,
 )
+from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
 from curation.imports.layouts.images import Beside
+from curation.imports.layouts.messages.autogen import is_event
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.repositories import repo_of
+from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.session import Json, Origin, Outcome, Session
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
@@ -149,6 +157,22 @@ class Folder:
         files.became.update(dict.fromkeys(files.names, "ignored: the trials have it"))
         return iter(())
 
+    def _terminal_bench(self, files: Files) -> Iterator[Document]:
+        """Read a trial with the metadata of its run above it, and the logs of its agent by their own layouts."""
+        above = (f"{folder}{terminal_bench.RUN}" for folder in folders_above(files.root))
+        run = next((name for name in above if name in self._known), "")
+        outer = Files("", [run], self.open, self.longest)
+        logs = [files.root + name for name in files.names if name.startswith(terminal_bench.LOGS)]
+        inner = Folder(logs, self.open, self.longest)
+        logged = [one for _, found in inner.documents() if found.reading for one in found.reading.sessions]
+        told = {name: word for name, word in inner.told().items() if not word.startswith("row")}
+        files.became.update((name.removeprefix(files.root), word) for name, word in told.items())
+        about = (outer.object(run, Kind.RUN) or {}) if run else {}
+        yield Document(files.root.rstrip("/") or ".", terminal_bench.read(files, about, logged))
+
+    def _task(self, files: Files) -> Iterator[Document]:
+        yield Document(files.root + cline.MAIN, cline.read(files))
+
     def _events(self, files: Files) -> Iterator[Document]:
         events = [files.json(name, Kind.EVENTS) for name in sorted(files.names, key=lambda name: number_of(name) or 0)]
         folder = PurePosixPath(files.root).parent
@@ -182,13 +206,26 @@ class Folder:
             yield from self._lines(files)
         elif files.main.lower().endswith(_DOCUMENTS):
             yield from self._json(files)
+        elif is_history(files.main) or len(self.names) == 1:
+            text = files.text(files.main, aider.NAME)
+            if not aider.fits(text):
+                raise RowRefused(f"{files.main} is no history of Aider")
+            yield self._read(files.root + files.main, aider.read, text)
 
     def _lines(self, files: Files) -> Iterator[Document]:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
         name = files.root + files.main
         with self.open(name) as file:
             head = _values(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
-        if agent_logs.fits_lines(head):
+        if any(map(claude_code.is_line, head)):
+            inner = (part for part in files.names if part != files.main and part.endswith(LINES))
+            main, *subagents = (
+                self._session_lines(files, part, claude_code.NAME) for part in (files.main, *sorted(inner))
+            )
+            yield self._read(name, claude_code.read, main, subagents)
+        elif any(map(codex.is_line, head)):
+            yield self._read(name, codex.read, self._session_lines(files, files.main, codex.NAME))
+        elif agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
             files.became[files.main] = Kind.EVENTS
@@ -214,6 +251,15 @@ class Folder:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self.rows(name, _decoded(split_lines(file, files.after, self.longest)))
+
+    def _session_lines(self, files: Files, name: str, becomes: str) -> list[Json]:
+        """Return the lines of one session that are objects. The place of characters that were replaced is kept."""
+        files.became[name] = becomes
+        with self.open(files.root + name) as file:
+            lines = _all_values(split_lines(file, START, self.longest), files.root + name, self.longest)
+        cleaned, replaced = clean(lines, "lines")
+        files.replaced.extend(replaced)
+        return cast(list[Json], cleaned)
 
     def _traces(self, file: BinaryIO, name: str) -> Iterator[Document]:
         """Read a file of spans: all together, or of a long file those of each trace, by where they are."""
@@ -254,6 +300,10 @@ class Folder:
             yield self._log(files)
             return
         layout = recognise(value)
+        if layout is None and (inside := rows_in(value)):
+            files.became[files.main] = "rows"
+            yield from self.rows(name, (SourceRow(at, one, START) for at, one in enumerate(inside)))
+            return
         files.became[files.main] = layout.name if layout else "row"
         options: dict[str, Any] = (
             {"find": lambda path: files.object(beside(files.main, path), atif.NAME)} if atif.fits(value) else {}
@@ -342,11 +392,19 @@ class Folder:
 _READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
     Kind.TRIAL: Folder._trial,
     Kind.JOB: Folder._job,
+    Kind.RUN: Folder._job,
+    Kind.TERMINAL_BENCH: Folder._terminal_bench,
+    Kind.TASK: Folder._task,
     Kind.EVENTS: Folder._events,
     Kind.COMPLETIONS: Folder._completions,
     Kind.INSPECT: Folder._inspect,
     Kind.FILE: Folder._file,
 }
+
+
+def is_history(name: str) -> bool:
+    """Whether a file may be a history of Aider, by its name."""
+    return "aider" in name.rpartition("/")[2].lower()
 
 
 def _report(files: Files, name: str) -> object:
@@ -378,8 +436,10 @@ def _all_values(raws: Iterable[Raw], name: str, longest: int) -> list[Json]:
 
 
 def _is_message(value: Json) -> bool:
-    return bool({"role", "from"} & value.keys()) and bool(
-        {"content", "value", "text", "parts", "tool_calls"} & value.keys()
+    return (
+        is_event(value)
+        or bool({"role", "from"} & value.keys())
+        and bool({"content", "value", "text", "parts", "tool_calls"} & value.keys())
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from curation.imports.layouts.agents import harbor
+from curation.imports.layouts.agents import cline, harbor, terminal_bench
 
 LINES = (".jsonl", ".ndjson")
 _NUMBERED = re.compile(r"(?:event-)?(\d+)\D[^/]*")
@@ -19,6 +19,9 @@ _PART = re.compile(r"(?P<root>(?:[^/]+/)*)(?P<session>[^/]+?)\.(?:cont-\d+|summa
 class Kind(StrEnum):
     TRIAL = "Harbor trial"
     JOB = "Harbor job"
+    TERMINAL_BENCH = "Terminal-Bench trial"
+    RUN = "Terminal-Bench run"
+    TASK = "Cline task"
     EVENTS = "OpenHands events"
     COMPLETIONS = "OpenHands completions"
     INSPECT = "Inspect log"
@@ -77,6 +80,10 @@ def _kind(folder: str, inside: Collection[str]) -> Kind | None:
         return Kind.TRIAL
     if harbor.is_job(inside):
         return Kind.JOB
+    if terminal_bench.is_trial(inside):
+        return Kind.TERMINAL_BENCH
+    if terminal_bench.is_run(inside):
+        return Kind.RUN
     parts = folder.split("/")
     if parts[-2:-1] == ["events"] and all(number_of(name) is not None for name in inside):
         return Kind.EVENTS
@@ -92,8 +99,10 @@ def _group_of(name: str, kinds: dict[str, Kind], entries: dict[str, set[str]]) -
     above = list(folders_above(name))
     for folder in reversed(above):
         kind = kinds.get(folder)
-        if kind and (kind is not Kind.JOB or folder == above[0]):
+        if kind and (kind not in (Kind.JOB, Kind.RUN) or folder == above[0]):
             return kind, folder, ""
+    if name[len(above[0]) :] in (cline.MAIN, *cline.BESIDE) and cline.MAIN in entries[above[0]]:
+        return Kind.TASK, above[0], ""
     for pattern, ending in ((_SESSION, ".jsonl"), (_PART, ".json")):
         owned = pattern.match(name)
         if owned and owned["session"] + ending in entries[owned["root"]]:

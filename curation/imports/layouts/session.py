@@ -5,7 +5,7 @@ The result of a tool is an observation of the step that called it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -66,6 +66,9 @@ class Usage:
     cached_tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+
+    def known(self) -> Json:
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

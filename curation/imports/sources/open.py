@@ -51,6 +51,8 @@ FOREIGN = {
     b"<html": "a web page",
     b"<?xml": "XML",
 }
+# Texts that are no rows, but a layout reads.
+HISTORY = re.compile(rb"\s*(?:# aider chat started at|TO LLM \d{4}-)")
 SHOWN_BEGINNING = 40
 ARROW_STREAM, ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -168,6 +170,11 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
         if damage:
             raise SourceError(f"The archive is damaged: {damage}.")
         return Opened(digest, None, tar_files(file))
+    file.seek(0)
+    if HISTORY.match(file.read(4096)):
+        return Opened(
+            digest, None, one_file(name, file), "It is a history of Aider, not rows: import it as trajectories."
+        )
     return Opened(digest, _text_reader(file, name, damage), one_file(name, file))
 
 

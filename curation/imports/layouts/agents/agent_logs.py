@@ -1,7 +1,4 @@
-"""Logs of coding agents, by the package `atif-make`: Claude Code, Codex, Copilot and Cursor, and HAR files.
-
-Each file is one session. A session of Claude Code has its subagents in a folder of its name.
-"""
+"""Logs of coding agents, by the package `atif-make`: Copilot and Cursor, and HAR files. Each file is one session."""
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +10,7 @@ import orjson
 
 from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.agents import atif
-from curation.imports.layouts.clean import clean, clean_text
+from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
@@ -21,17 +18,12 @@ from curation.imports.sources.rows import RowRefused
 NAME = "log of a coding agent"
 # As many lines at the beginning of a file may say nothing about its program.
 HEAD = 60
-_CODEX = frozenset(("session_meta", "response_item", "turn_context", "event_msg"))
-_CLAUDE = frozenset(("user", "assistant"))
+_CURSOR = frozenset(("user", "assistant"))
 _COPILOT = ("session.", "assistant.", "user.message")
 # The lines that atif-make reads, by their type, and what of a line it reads.
 _LINES = {
     **dict.fromkeys(("user", "assistant", "user.message", "assistant.message", "tool.execution_complete"), "steps"),
-    **dict.fromkeys(("response_item", "item.completed"), "steps"),
     "lines that are no JSON": "ignored",
-    **dict.fromkeys(("system", "session_meta", "turn_context", "thread.started"), "agent"),
-    **dict.fromkeys(("result", "turn.completed", "event_msg/token_count"), "usage"),
-    "response_item/web_search_call": "ignored: it has neither a query nor a result",
 }
 _PARTS = frozenset(
     ("type", "subtype", "role", "message", "timestamp", "payload", "item", "usage", "total_cost_usd", "model", "tools")
@@ -52,18 +44,10 @@ def fits(document: Mapping[str, Any]) -> bool:
 
 def _is_line(line: Mapping[str, Any]) -> bool:
     kind, message = line.get("type"), line.get("message")
-    if kind in _CODEX:
-        return isinstance(line.get("payload"), dict)
-    if kind in _CLAUDE and isinstance(line.get("sessionId"), str):
-        return True
-    if kind == "system" and line.get("subtype") == "init":
-        return isinstance(line.get("session_id"), str)
-    if kind == "thread.started":
-        return isinstance(line.get("thread_id"), str)
     if isinstance(kind, str) and kind.startswith(_COPILOT):
         return True
     # Cursor has the role beside the message.
-    if line.get("role") not in _CLAUDE or not isinstance(message, dict) or "role" in message:
+    if line.get("role") not in _CURSOR or not isinstance(message, dict) or "role" in message:
         return False
     return isinstance(message.get("content"), list)
 
@@ -83,9 +67,6 @@ def read(path: Path) -> Reading:
         raise RowRefused(f"atif-make cannot read it: {error}"[:300]) from None
     document, replaced = clean(_with_images(trajectory), "")
     document.pop("notes", None)  # the name of the file on this disk
-    if instructions := _instructions(path):
-        first = {"source": "system", "message": clean_text(instructions)}
-        document["steps"] = [step | {"step_id": number} for number, step in enumerate([first, *document["steps"]], 1)]
     reading = atif.read(document)
     account = Account()
     for name, becomes in _became(path).items():
@@ -116,22 +97,12 @@ def _replaced(value: Any, images: Mapping[str, str]) -> Any:
     return [_replaced(inner, images) for inner in value] if isinstance(value, list) else value
 
 
-def _instructions(path: Path) -> str:
-    """Return the system prompt that the first line of Codex has, and atif-make leaves out."""
-    payload = next(_lines(path), {}).get("payload")
-    given = payload.get("base_instructions") if isinstance(payload, dict) else None
-    return str(given.get("text") or "") if isinstance(given, dict) else ""
-
-
 def _became(path: Path) -> dict[str, str]:
     """Return what becomes of the lines of each type, and of what they have beside their message."""
     found: dict[str, str] = {}
     for line in _lines(path):
         kind = str(line.get("type", line.get("role", "")))
-        payload = line.get("payload")
-        inner = payload.get("type") if isinstance(payload, dict) else None
-        name = f"{kind}/{inner}" if inner else kind
-        found.setdefault(name, _LINES.get(name) or _LINES.get(kind, "ignored: it is no turn"))
+        found.setdefault(kind, _LINES.get(kind, "ignored: it is no turn"))
         for part in line.keys() - _PARTS:
             found.setdefault(f"{kind}.{part}", "ignored")
     return found

@@ -14,8 +14,9 @@ from atif.content import AudioSource, ImageSource
 from pydantic import BaseModel, ValidationError
 
 from curation.imports.layouts.account import Fields
+from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session, Step, Usage
+from curation.imports.layouts.session import Json, Origin, Session
 from curation.imports.sources.rows import RowRefused
 
 NAME = "ATIF"
@@ -188,17 +189,6 @@ def _reviewed(document: Mapping[str, Any]) -> dict[int, bool]:
 def _review_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
     said = (part.get("extra") or {}).get(REVIEW)
     return said if isinstance(said, Mapping) else {}
-
-
-def usage_of(steps: list[Step], totals: Mapping[str, Any]) -> Usage:
-    """Return what a run used, from its totals, or else from its steps."""
-    metrics = [step.get("metrics") or {} for step in steps]
-
-    def total(name: str) -> Any:
-        each = [one[name] for one in metrics if one.get(name) is not None]
-        return totals.get(f"total_{name}", sum(each) if each else None)
-
-    return Usage(total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"))
 
 
 def _is_valid(document: Json) -> bool:

@@ -5,14 +5,15 @@ of the Responses API have their whole response in place of a message.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.messages.read import Messages, read_messages
+from curation.imports.layouts.messages.metrics import add_facts, usage_of
+from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, Verdict
 from curation.imports.sources.rows import RowRefused
 
 NAME = "mini-swe-agent trajectory"
@@ -30,8 +31,8 @@ def read(document: Mapping[str, Any]) -> Reading:
     fields = Fields(document)
     entries = _entries(fields.take("messages", "steps"), fields)
     messages = read_messages([entry for entry, _ in entries], "messages", fields)
-    extras = [extra for _, extra in entries]
-    _add_extras(messages, extras)
+    for position, (_, extra) in zip(messages.positions, entries, strict=True):
+        add_facts(messages.steps[position], _facts(extra))
     info = _Info(fields)
     instance = str(fields.take("instance_id", "instance_id") or "")
     stats = info.take("model_stats", "usage") or {}
@@ -39,6 +40,9 @@ def read(document: Mapping[str, Any]) -> Reading:
     agent: Json = {"name": AGENT, "version": str(info.take("mini_version", "agent") or "unknown")}
     metadata = fields.rest()
     verdict = _verdict(info)
+    totals = {"total_cost_usd": stats["instance_cost"]} if "instance_cost" in stats else {}
+    times = [extra["timestamp"] for _, extra in entries if isinstance(extra.get("timestamp"), int | float)]
+    seconds = max(times) - min(times) if len(times) > 1 else None
     session = Session(
         layout=NAME,
         steps=messages.steps,
@@ -46,7 +50,7 @@ def read(document: Mapping[str, Any]) -> Reading:
         learned=messages.learned,
         origin=Origin(instance, instance, instance, repo_of(instance), instance),
         verdict=verdict,
-        usage=_usage(extras, stats),
+        usage=replace(usage_of(messages.steps, totals), seconds=seconds),
         metadata=metadata | info.rest(),
     )
     return Reading([session], fields.account())
@@ -99,37 +103,11 @@ def _entries(given: Any, fields: Fields) -> list[tuple[Json, Json]]:
 _EXTRAS = {"timestamp": "steps", "cost": "usage", "response": "usage", "exit_status": "exit_status"}
 
 
-def _add_extras(messages: Messages, extras: list[Json]) -> None:
-    """Add the time, cost and tokens of the messages to their steps."""
-    for position, extra in zip(messages.positions, extras, strict=True):
-        step = messages.steps[position]
-        if isinstance(extra.get("timestamp"), int | float) and "timestamp" not in step:
-            step["timestamp"] = datetime.fromtimestamp(extra["timestamp"], UTC).isoformat()
-        if step["source"] == "agent" and (metrics := _metrics(extra)):
-            step["metrics"] = metrics
-
-
-def _metrics(extra: Json) -> Json:
+def _facts(extra: Json) -> Json:
+    """Return the time, cost and tokens of a message as other layouts have them."""
     response = extra.get("response")
-    used = (response.get("usage") if isinstance(response, dict) else None) or {}
-    found = {
-        "prompt_tokens": used.get("prompt_tokens", used.get("input_tokens")),
-        "completion_tokens": used.get("completion_tokens", used.get("output_tokens")),
-        "cached_tokens": (used.get("prompt_tokens_details") or {}).get("cached_tokens"),
-        "cost_usd": extra.get("cost"),
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _usage(extras: list[Json], stats: Mapping[str, Any]) -> Usage:
-    each = [_metrics(extra) for extra in extras]
-    totals = [
-        sum(found) if (found := [one[name] for one in each if name in one]) else None
-        for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")
-    ]
-    times = [extra["timestamp"] for extra in extras if isinstance(extra.get("timestamp"), int | float)]
-    seconds = max(times) - min(times) if len(times) > 1 else None
-    return Usage(totals[0], totals[1], totals[2], stats.get("instance_cost", totals[3]), seconds)
+    used = response.get("usage") if isinstance(response, dict) else None
+    return {"timestamp": extra.get("timestamp"), "cost": extra.get("cost"), "usage": used}
 
 
 def _verdict(info: _Info) -> Verdict:

@@ -21,6 +21,9 @@ UNPARSED = "unparsed_arguments"
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 _ELEMENT = re.compile(r"<function=(?P<name>[^<>\n]+)>(?P<parameters>.*?)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_OPENS = "<tool_call>"
+_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+_RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
 _BETWEEN_WORDS = re.compile(r"(?P<text>.*?)\n?<tool_call>(?P<calls>.*)</tool_call>\s*", re.DOTALL)
 
 
@@ -80,6 +83,33 @@ def calls_in_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]
             f"{path} is a turn of tool calls, but its text is no JSON of a call: map its role if it is text"
         )
     return found["text"] if found else "", [read_call(call, path, fields) for call in calls]
+
+
+def calls_after_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
+    """Return the text before calls that an assistant wrote as text, between `<tool_call>` and `</tool_call>`, and the
+    calls. Text with other tags, or with words after them, is returned as it is."""
+    before, tag, rest = text.partition(_OPENS)
+    written = [decoded(one.strip()) for one in _CALL.findall(tag + rest)]
+    is_whole = bool(written) and not _CALL.sub("", tag + rest).strip()
+    if not is_whole or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in written):
+        return text, []
+    return before.rstrip(), [read_call(one, path, fields) for one in written]
+
+
+def results_in_text(text: str) -> list[str]:
+    """Return the results between `<tool_response>` and `</tool_response>`, if the text has nothing else."""
+    found = _RESPONSE.findall(text)
+    if not found or _RESPONSE.sub("", text).strip():
+        return []
+    return [_result_of(one.strip()) for one in found]
+
+
+def _result_of(text: str) -> str:
+    """Return the content of a result that names its function, or the text itself."""
+    value = decoded(text)
+    if not isinstance(value, dict) or value.keys() != {"name", "content"}:
+        return text
+    return value["content"] if isinstance(value["content"], str) else orjson.dumps(value["content"]).decode()
 
 
 def _elements(text: str, before: str, path: str, fields: Fields) -> tuple[str, list[Json]]:

@@ -124,6 +124,8 @@ def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: F
             content.thoughts.append(text)
         else:
             content.parts.append(_text(text))
+    elif isinstance(given.get("image"), str):  # of Qwen-Agent
+        content.parts.append(read_image(given, path))
     elif isinstance(call := given.get("function_call"), Mapping):
         content.calls.append(read_call(call, path, fields))
     elif isinstance(answer := given.get("function_response"), Mapping):

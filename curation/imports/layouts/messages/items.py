@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curation.imports.layouts.account import Fields
+import orjson
+
+from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.messages.calls import make_call
-from curation.imports.layouts.messages.content import Result, read_content, read_result, thought_of
+from curation.imports.layouts.messages.content import IMAGES, TEXTS, Result, read_content, read_result, thought_of
 from curation.imports.layouts.messages.steps import CALL, MESSAGE, REASONING, Steps
 from curation.imports.layouts.messages.thinking import split_thinking
 from curation.imports.sources.rows import RowRefused
@@ -14,23 +16,47 @@ Entry = Mapping[str, Any]
 ITEMS = frozenset(
     ("reasoning", "function_call", "custom_tool_call", "local_shell_call")
     + ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+    + ("tool_search_output", "computer_call_output", "shell_call_output", "apply_patch_call_output")
 )
+# Calls of tools that the service runs itself, which may have their result in the same item, by their arguments.
+HOSTED = {
+    "web_search_call": ("action",),
+    "file_search_call": ("queries",),
+    "code_interpreter_call": ("code", "container_id"),
+    "computer_call": ("action",),
+    "image_generation_call": (),
+    "mcp_call": (),
+    "tool_search_call": (),
+    "shell_call": ("action",),
+    "apply_patch_call": ("operation",),
+}
+# Items that the service alone reads, or that are no part of what was said.
+UNSEEN = frozenset(
+    ("ghost_snapshot", "compaction", "context_compaction", "compaction_summary", "item_reference", "mcp_list_tools")
+    + ("mcp_approval_request", "mcp_approval_response")
+)
+_RESULTS = ("output", "outputs", "results", "result", "tools", "error")
 # Recipients that are no tools.
 _EVERYBODY = frozenset(("all", "assistant", "user"))
 
 
 def add_item(steps: Steps, item: Entry, path: str, fields: Fields, mark: bool | None) -> None:
-    """Add an item of the Responses API whose type is one of `ITEMS`."""
+    """Add an item of the Responses API whose type is one of `ITEMS`, `HOSTED` or `UNSEEN`."""
     kind = item["type"]
+    if kind in UNSEEN:
+        fields.became(f"{path}.{kind}", IGNORED)
+        return
     if kind == "reasoning":
         steps.add_part(REASONING, thought_of(item, path), mark=mark)
         return
     identifier = item.get("call_id") or item.get("id") or ""
     if kind.endswith("_output"):
-        content = read_result(item.get("output") or "", f"{path}.output", fields)
-        steps.add_result(Result(content, str(identifier)))
+        steps.add_result(_result_of(item, str(identifier), path, fields))
         return
     name, arguments = item.get("name"), item.get("arguments")
+    if kind in HOSTED:
+        name = name or kind.removesuffix("_call")
+        arguments = arguments or {key: item[key] for key in HOSTED[kind] if item.get(key) is not None}
     if kind == "custom_tool_call":  # a tool that takes text, not an object
         arguments = {"input": item.get("input")}
     elif kind == "local_shell_call":
@@ -38,6 +64,23 @@ def add_item(steps: Steps, item: Entry, path: str, fields: Fields, mark: bool | 
     if not isinstance(name, str) or not name:
         raise RowRefused(f"{path} is a tool call that names no function")
     steps.add_part(CALL, calls=[make_call(name, arguments, identifier, path, fields)], mark=mark)
+    if kind in HOSTED and any(item.get(key) for key in _RESULTS):
+        steps.add_result(_result_of(item, str(identifier), path, fields))
+
+
+def _result_of(item: Entry, identifier: str, path: str, fields: Fields) -> Result:
+    given = next((item[key] for key in _RESULTS if item.get(key) is not None), "")
+    if isinstance(given, Mapping) and given.get("type") == "computer_screenshot":
+        given = [{**given, "type": "input_image"}]
+    elif item["type"] == "image_generation_call":
+        given = [{"type": "input_image", "image_url": f"data:image/png;base64,{given}"}]
+    elif isinstance(given, list) and not all(map(_is_part, given)):
+        given = orjson.dumps(given).decode()
+    return Result(read_result(given, f"{path}.output", fields), identifier)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Mapping) and str(value.get("type")) in TEXTS | IMAGES
 
 
 def add_channel(steps: Steps, message: Entry, path: str, fields: Fields, mark: bool | None) -> None:

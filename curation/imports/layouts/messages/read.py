@@ -12,10 +12,12 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
-from curation.imports.layouts.messages.calls import calls_in_text, decoded, read_call
+from curation.imports.layouts.messages.autogen import is_event, plain
+from curation.imports.layouts.messages.calls import calls_after_text, calls_in_text, decoded, read_call, results_in_text
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
-from curation.imports.layouts.messages.items import ITEMS, add_channel, add_item, add_message
+from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
+from curation.imports.layouts.messages.metrics import FACTS, add_facts
 from curation.imports.layouts.messages.steps import CALL, Steps
 from curation.imports.layouts.messages.thinking import may_think, split_thinking
 from curation.imports.layouts.session import Json, Step
@@ -29,6 +31,7 @@ ROLES = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "gpt", "model", "agent", "bot", "chatgpt", "chatbot"), "agent"),
     **dict.fromkeys(("function_call", "tool_call"), "call"),
+    **{"tool-call": "agent", "tool-response": "tool"},  # of smolagents
     **dict.fromkeys(("tool", "function", "function_response", "observation", "tool_response", "ipython"), "tool"),
 }
 # The keys by which formats mark the messages that a trainer learns from. A false `loss` means context.
@@ -41,12 +44,14 @@ _PARTIAL_MARKS = ("train_detail", "training_detail")
 _UNKNOWN_MARKS = ("loss_weight", "trainable", "masked", "is_masked", "learn")
 _MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS, *_UNKNOWN_MARKS))
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts")
+_ITEMS = ITEMS | HOSTED.keys() | UNSEEN
 _CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
 _WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
 _KNOWN = frozenset(
     (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
     + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
+    + ("output", "outputs", "results", "result", "queries", "code", "operation")
     + ("channel", "recipient", "content_type", "system_prompt", "arguments", "input", "output", "action", "summary")
 )
 
@@ -123,12 +128,14 @@ class _Reader:
             raise RowRefused(f"{path} is not an object")
         if len(entry) == 2 and self._add_plain(entry.get("role"), entry.get("content")):
             return
+        if is_event(entry):
+            entry = plain(entry)
         if not _WRAPPED.isdisjoint(entry):
             entry = unwrapped(entry)
         mark = read_mark(entry, path)
         word = self._word(entry)
         kind = entry.get("type")
-        if word is None and isinstance(kind, str) and kind in ITEMS:
+        if word is None and isinstance(kind, str) and kind in _ITEMS:
             add_item(self.steps, entry, path, self._fields, mark)
         else:
             role = self._role(kind if word is None else word, path)
@@ -137,9 +144,16 @@ class _Reader:
                 return
             _ADD[role](self, entry, path, mark)
         if not _KNOWN.issuperset(entry):
-            for key in entry.keys() - _KNOWN:
-                if entry[key] not in EMPTY:
-                    self._fields.became(f"{path}.{key}", IGNORED)
+            self._account_for_rest(entry, path)
+
+    def _account_for_rest(self, entry: Entry, path: str) -> None:
+        """Add the time and usage of a message to its step, and account for its other fields."""
+        became: dict[str, str] = {}
+        if self.steps.steps and not FACTS.isdisjoint(entry):
+            became = add_facts(self.steps.steps[-1], entry)
+        for key in entry.keys() - _KNOWN:
+            if entry[key] not in EMPTY:
+                self._fields.became(f"{path}.{key}", became.get(key, IGNORED))
 
     def _add_plain(self, word: Any, text: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
@@ -147,9 +161,9 @@ class _Reader:
         if not (isinstance(word, str) and isinstance(text, str)):
             return False
         role = self._roles.get(word)
-        if role == "agent" and not may_think(text):
+        if role == "agent" and not may_think(text) and "<tool_call>" not in text:
             self.steps.add_agent(text)
-        elif role in ("system", "user") and text:
+        elif role in ("system", "user") and text and not text.startswith("<tool_response>"):
             self.steps.add(role, text)
         else:
             return False
@@ -179,7 +193,8 @@ class _Reader:
     def _add_said(self, source: str, given: Any, entry: Entry, path: str, mark: bool | None) -> None:
         _refuse_trained(mark, path)
         if isinstance(given, str):
-            self.steps.add(source, given, extra=_name(entry))
+            if not self._add_results(given):
+                self.steps.add(source, given, extra=_name(entry))
         else:
             content = read_content(given, path, self._fields)
             if content.calls or content.thoughts:
@@ -189,6 +204,13 @@ class _Reader:
             if content.results and not content.parts:
                 return
             self.steps.add(source, content.message(), extra=_name(entry))
+
+    def _add_results(self, text: str) -> bool:
+        """Add the results of calls that are written as text. Return False for any other text."""
+        results = results_in_text(text) if "<tool_response>" in text and self.steps.is_waiting else []
+        for result in results:
+            self.steps.add_result(Result(result))
+        return bool(results)
 
     def _add_agent(self, entry: Entry, path: str, mark: bool | None) -> None:
         if entry.get("channel") is not None or entry.get("recipient") is not None:
@@ -205,6 +227,8 @@ class _Reader:
             thoughts.append(thought)
         reasoning = "\n\n".join(dict.fromkeys(filter(None, thoughts)))
         calls = self._calls(entry, content, path)
+        if not calls and isinstance(message, str) and "<tool_call>" in message:
+            message, calls = calls_after_text(message, path, self._fields)
         if entry.get("type") == "message" and isinstance(message, str) and not calls:  # an item of Responses
             add_message(self.steps, message, mark)
         else:
@@ -227,6 +251,8 @@ class _Reader:
     def _add_tool(self, entry: Entry, path: str, mark: bool | None) -> None:
         _refuse_trained(mark, path)
         given = self._given(entry)
+        if isinstance(given, str) and self._add_results(given):
+            return
         parts = given if isinstance(given, list) else []
         if any(
             isinstance(part, Mapping) and part.get("type", "tool") not in ("text", "image", "image_url")

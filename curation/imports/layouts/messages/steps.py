@@ -101,6 +101,11 @@ class Steps:
             observed["extra"] = result.extra
         step.setdefault("observation", {"results": []})["results"].append(observed)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call has no result yet."""
+        return bool(self._waiting)
+
     def has_call(self, identifier: object) -> bool:
         return isinstance(identifier, str) and identifier in self._callers
 

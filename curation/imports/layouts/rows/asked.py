@@ -11,13 +11,13 @@ from curation.imports.sources.rows import RowRefused
 
 _SYSTEM = ("system", "system_prompt", "systeminstruction", "system_instruction")
 # The columns of a task, in the order in which a person reads them.
-_TASK = (
+TASK = (
     *("instruction", "context", "passage", "question", "problem", "problem_statement", "query", "text", "input"),
     *("choices", "options"),
 )
 # What a person said last, in rows of chats without a task; only the first of these.
-_SAID = ("message", "user_message", "user_input", "user_prompt", "utterance", "request", "user", "human")
-_HISTORIES = (
+SAID = ("message", "user_message", "user_input", "user_prompt", "utterance", "request", "user", "human")
+HISTORIES = (
     *("history", "chat_history", "conversation_history", "message_history", "dialogue_history", "dialog_history"),
     *("previous_messages", "past_messages", "context_messages"),
 )
@@ -33,10 +33,10 @@ def read_prompt(columns: Columns) -> Messages:
 
 def read_task(columns: Columns) -> Messages:
     """Return the task from its columns, or what a person said last in a chat."""
-    if names := columns.present(_TASK):
+    if names := columns.present(TASK):
         asked = "\n".join(flat(columns.take(name, "user message")) for name in names)
         return columns.messages([_user(asked)], names[0])
-    for name in columns.present(_SAID)[:1]:
+    for name in columns.present(SAID)[:1]:
         given = columns.take(name, "user message")
         return columns.messages([given if is_message(given) else _user(flat(given))], name)
     return columns.messages([], "")
@@ -44,7 +44,7 @@ def read_task(columns: Columns) -> Messages:
 
 def read_history(columns: Columns) -> Messages:
     """Return what was said before the prompt or task: messages, or pairs of question and answer as of Alpaca."""
-    for name in columns.present(_HISTORIES):
+    for name in columns.present(HISTORIES):
         given = columns.get(name)
         if isinstance(given, list):
             columns.take(name, "steps")

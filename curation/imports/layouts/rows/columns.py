@@ -44,6 +44,8 @@ class Columns:
             return self.messages([given], path)
         if isinstance(given, list) and given and all(map(is_message, given)):
             return self.messages(given, path)
+        if calls := _calls(given):
+            return self.messages([{"role": "assistant", "content": "", "tool_calls": calls}], path)
         return self.messages([{"role": "assistant", "content": flat(given)}], path)
 
     def ignore_rest(self, inner: Mapping[str, Any], known: Iterable[str], path: str) -> None:
@@ -51,6 +53,14 @@ class Columns:
         for name in inner.keys() - set(known):
             if inner[name] not in EMPTY:
                 self.fields.became(f"{path}.{name}", IGNORED)
+
+
+def _calls(given: Any) -> list[Any]:
+    """Return the calls of a column that has nothing else, which may be JSON text."""
+    found = decoded(given)
+    calls = found if isinstance(found, list) else []
+    is_call = all(isinstance(one, Mapping) and {"name", "arguments"} == one.keys() for one in calls)
+    return calls if is_call else []
 
 
 def is_message(value: Any) -> bool:

@@ -15,6 +15,7 @@ from curation.imports.layouts.session import Json, Outcome
 from curation.imports.sources.rows import RowRefused
 
 REWARD = "reward."
+LONGEST_PATH = 300
 OUTCOME_WORDS = {
     **{outcome.value: outcome for outcome in Outcome},
     **dict.fromkeys(("success", "succeeded", "resolved", "passed"), Outcome.SOLVED),
@@ -51,7 +52,7 @@ class RowMapping(BaseModel):
 
     model_config = ConfigDict(extra="forbid", from_attributes=True)
 
-    messages: str = Field("", max_length=300, description="The path to the list of messages.")
+    messages: str = Field("", max_length=LONGEST_PATH, description="The path to the list of messages.")
     columns: dict[str, str] = Field(
         default_factory=dict,
         description="The meaning of columns by their paths: one of "

@@ -5,16 +5,18 @@ conversation before them, with an ending for each side.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.cells import truth_as_text
 from curation.imports.layouts.rows.columns import Columns, is_message
+from curation.imports.layouts.rows.envelopes import unfold
 from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
@@ -51,7 +53,7 @@ _OWN, _JUDGED = ("score", "source", "reviewers", "scenario"), ("score", "metrics
 def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[Session, Account]:
     """Return the session of a row, and the account of its fields. Raises `RowRefused`."""
     cleaned, replaced = clean(dict(row), "")
-    applied = mapping.apply(cleaned) if mapping else Applied(cleaned)
+    applied = _applied(cleaned, mapping)
     filled = with_images(applied.row)
     fields = Fields(filled, names=applied.names)
     if filled is not applied.row:
@@ -64,12 +66,25 @@ def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple
     return session, account
 
 
+def _applied(row: Json, mapping: RowMapping | None) -> Applied:
+    applied = mapping.apply(row) if mapping else Applied(row)
+    if mapping is None or not mapping.reads_messages:
+        unfold(applied)
+    return applied
+
+
 def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) -> bool:
     """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
     if (mapping and mapping.messages) or any(row.get(name) not in EMPTY for name in _CONVERSATIONS):
         return True
-    columns = Columns(Fields(row), None)
+    columns = Columns(Fields(_applied(dict(row), mapping).row), None)
+    if all(_is_said(columns.get(name)) for name in ("prompt", "completion")):
+        return True
     return _conversation_column(columns) != "" or _is_response(columns)
+
+
+def _is_said(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(is_message, value))
 
 
 def trained_positions(session: Session, *, unmarked: bool = False) -> list[int]:
@@ -131,13 +146,13 @@ def _read(columns: Columns, metadata: Json) -> Session:
     return Session(
         layout=found.layout,
         steps=_numbered(found.steps, 1),
-        agent=around.agent | ({"tool_definitions": tools} if tools else {}),
+        agent=model_of(found.steps) | around.agent | ({"tool_definitions": tools} if tools else {}),
         learned=found.learned,
         endings=[Ending(one.side, _numbered(one.steps, len(found.steps) + 1)) for one in endings],
         label=label,
         origin=around.origin,
         verdict=around.verdict,
-        usage=around.usage,
+        usage=replace(usage_of(found.steps), **around.usage.known()),
         metadata=around.metadata | metadata,
     )
 
@@ -217,6 +232,8 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
         found.complete(read_steps(columns))
         return []
     names = columns.present(_ANSWERS)
+    if _is_said(columns.get("completion")):  # beside it, other columns are what the answer should be
+        names = ["completion"]
     becomes = "answer" if len(names) == 1 else "chosen"
     read = [columns.answer(columns.take(name, becomes), name) for name in names]
     if len(read) == 1:

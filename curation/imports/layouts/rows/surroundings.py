@@ -16,7 +16,7 @@ LONGEST_NAME = 200
 LONGEST_METADATA = 2_000
 _TOO_LONG = f"ignored: a text of more than {LONGEST_METADATA:,} characters, unless it is mapped to metadata"
 _NESTED = "ignored: a list or an object, unless it is mapped to metadata"
-_IDS = ("traj_id", "trajectory_id", "id", "uuid")
+_IDS = ("traj_id", "trajectory_id", "id", "uuid", "custom_id")
 _TASKS = ("task_id", "task_name", "task")
 _GROUPS = ("group", "group_id")
 _MODELS = ("model", "model_name", "model_name_or_path")
@@ -27,8 +27,13 @@ _SOLVED = (
     *("is_resolved", "is_solved", "is_success", "is_correct", "task_success"),
 )
 _REWARDS = ("reward", "rewards", "final_reward", "score", "scores")
+# Objects in which rows have the result of their verifier.
+_RESULTS = ("reward_info", "result", "test_result", "report", "evaluation", "eval", "eval_result", "info", "metadata")
 _OUTPUTS = ("verifier_output", "eval_logs", "test_output")
-_COSTS = ("cost_usd", "total_cost", "instance_cost")
+_COSTS = ("cost_usd", "total_cost", "total_cost_usd", "instance_cost", "agent_cost")
+_INPUTS = ("total_input_tokens", "input_tokens", "total_prompt_tokens", "prompt_tokens", "tokens_sent")
+_ANSWERED = ("total_output_tokens", "output_tokens", "total_completion_tokens", "completion_tokens", "tokens_received")
+_SECONDS = ("duration_seconds", "total_time", "elapsed_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +64,13 @@ def read_surroundings(fields: Fields) -> Surroundings:
     )
     agent = {"model_name": left.name(_MODELS, "model"), "name": left.name(_AGENTS, "agent")}
     verdict = left.verdict()
-    cost = left.number(_COSTS, "cost")
-    return Surroundings(
-        {key: value for key, value in agent.items() if value}, origin, verdict, Usage(cost_usd=cost), left.metadata()
+    usage = Usage(
+        input_tokens=left.count(_INPUTS),
+        output_tokens=left.count(_ANSWERED),
+        cost_usd=left.number(_COSTS, "cost"),
+        seconds=left.number(_SECONDS, "usage.seconds"),
     )
+    return Surroundings({key: value for key, value in agent.items() if value}, origin, verdict, usage, left.metadata())
 
 
 def name_of(row: Mapping[str, Any], column: str) -> str:
@@ -120,8 +128,12 @@ class _Left:
         found = self.find(columns, _is_number)
         return float(self.take(found[0], becomes)) if found else None
 
+    def count(self, columns: Sequence[str]) -> int | None:
+        found = self.number(columns, "usage")
+        return None if found is None else int(found)
+
     def attempt(self) -> int | None:
-        found = self.find(("attempt",), lambda value: _is_number(value) and isinstance(value, int))
+        found = self.find(("attempt", "trial"), lambda value: _is_number(value) and isinstance(value, int))
         return int(self.take(found[0], "attempt")) if found else None
 
     def metadata(self) -> Json:
@@ -146,6 +158,9 @@ class _Left:
             if all(map(_is_number, self._values[column].values())):
                 named = self.take(column, ", ".join(f"reward.{name}" for name in self._values[column]))
                 rewards |= {str(name): float(number) for name, number in named.items()}
+        rewards |= self._nested(rewards)
+        if outcome is Outcome.UNKNOWN and (told := next(filter(rewards.__contains__, _SOLVED), "")):
+            outcome = Outcome.SOLVED if rewards[told] else Outcome.FAILED
         # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
         whole = rewards.get("reward", rewards.get("final_reward"))
         if outcome is Outcome.UNKNOWN and whole in (0.0, 1.0):
@@ -153,6 +168,20 @@ class _Left:
         outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
         output = self.take(outputs[0], "verifier output") if outputs else ""
         return Verdict(outcome, rewards, output, self._exception())
+
+    def _nested(self, known: Mapping[str, float]) -> dict[str, float]:
+        """Return the rewards in objects, of a row that has none beside them. The objects are read no further."""
+        found: dict[str, float] = {}
+        for column in () if known else self.find(_RESULTS, lambda value: isinstance(value, Mapping)):
+            for name, value in self._values[column].items():
+                if name in _SOLVED and _truth(value) is not None:
+                    found[name] = float(bool(_truth(value)))
+                elif name in _REWARDS and _is_number(value):
+                    found[name] = float(value)
+                else:
+                    continue
+                self._fields.became(f"{column}.{name}", f"reward.{name}")
+        return found
 
     def _outcome(self) -> Outcome:
         found = outcome_of(self._values.get("outcome"))

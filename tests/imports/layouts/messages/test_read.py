@@ -178,7 +178,7 @@ def test_a_session_is_the_same_steps_in_every_format(name: str) -> None:
         ({"role": "assistant", "tool_calls": [{"id": "c"}]}, r"messages\.1\.tool_calls\.0 .* names no function"),
         ({"role": "assistant", "tool_calls": [1]}, r"messages\.1\.tool_calls is not a list of objects"),
         ({"from": "function_call", "value": '{"name": "ls", "argu'}, r"messages\.1 is a turn of tool calls"),
-        ({"type": "web_search_call", "id": "w"}, r"messages\.1 has the role 'web_search_call'"),
+        ({"type": "mystery_call", "id": "w"}, r"messages\.1 has the role 'mystery_call'"),
         ({"content": "x"}, r"messages\.1 has no role"),
         ({"role": "assistant", "channel": "aside", "content": ""}, r"messages\.1 has the channel 'aside'"),
         ({"role": "assistant", "content": "x", "train": "yes"}, r"messages\.1 has a mark of training that is neither"),

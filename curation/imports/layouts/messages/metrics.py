@@ -1,0 +1,108 @@
+"""The time, model, tokens and price of a message, as a step has them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from curation.imports.layouts.session import Json, Step, Usage
+
+# The fields of messages, in the forms of OpenAI, Anthropic, LangChain, AutoGen, Cline, Gemini CLI and others.
+TIMES = ("timestamp", "created_at", "createdAt", "created", "create_time", "ts", "time")
+MODEL = "model"
+COSTS = ("cost", "cost_usd", "costUSD")
+USED = ("usage", "usage_metadata", "token_usage", "models_usage", "metrics", "tokens")
+FACTS = frozenset((*TIMES, MODEL, *COSTS, *USED))
+_TOKENS = {
+    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input"),
+    "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output"),
+    "cached_tokens": ("cached_tokens", "cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cached"),
+}
+_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+# Anthropic counts what it reads from its cache, or writes to it, apart from the input.
+_BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
+# Numbers below are no seconds since 1970, and above no seconds but milliseconds or less.
+_FIRST_SECOND, _LAST_SECOND = 1e8, 1e11
+
+
+def add_facts(step: Step, entry: Mapping[str, Any]) -> dict[str, str]:
+    """Add the facts of a message to its step, unless this has them, and return what became of each field."""
+    became: dict[str, str] = {}
+    name = next((name for name in TIMES if time_of(entry.get(name))), "")
+    if name and "timestamp" not in step:
+        step["timestamp"] = time_of(entry[name])
+        became[name] = "timestamp"
+    if step["source"] != "agent":
+        return became
+    if isinstance(entry.get(MODEL), str) and entry[MODEL] and "model_name" not in step:
+        step["model_name"] = entry[MODEL]
+        became[MODEL] = "agent"
+    if "metrics" not in step and (metrics := metrics_of(entry)):
+        step["metrics"] = metrics
+        became |= {name: "usage" for name in (*USED, *COSTS) if entry.get(name) is not None}
+    return became
+
+
+def time_of(value: Any) -> str | None:
+    """Return a time of ISO 8601, or one in seconds, milliseconds or less since 1970, as ISO 8601; None for others."""
+    if isinstance(value, str):
+        try:
+            datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError:
+            return None
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    for _ in range(3):
+        value = value / 1000 if value > _LAST_SECOND else value
+    return datetime.fromtimestamp(value, UTC).isoformat() if _FIRST_SECOND < value <= _LAST_SECOND else None
+
+
+def metrics_of(entry: Mapping[str, Any]) -> Json:
+    """Return the tokens and the price of a message by ATIF's names."""
+    used: Mapping[str, Any] = next((entry[name] for name in USED if isinstance(entry.get(name), Mapping)), {})
+    details: Mapping[str, Any] = next((used[name] for name in _DETAILS if isinstance(used.get(name), Mapping)), {})
+    found: Json = {name: _first(used, names, int) for name, names in _TOKENS.items()}
+    if found["prompt_tokens"] is not None:
+        found["prompt_tokens"] += sum(_first(used, (name,), int) or 0 for name in _BESIDE_INPUT)
+    if found["cached_tokens"] is None:
+        found["cached_tokens"] = _first(details, ("cached_tokens", "cache_read"), int)
+    found["cost_usd"] = _first(entry, COSTS, float)
+    if found["cost_usd"] is None:
+        found["cost_usd"] = _first(used, COSTS, float)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _first(values: Mapping[str, Any], names: Sequence[str], kind: type) -> Any:
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, int | kind) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> Usage:
+    """Return the usage of a run: of its totals in ATIF's names, or else of its steps."""
+    metrics = [step.get("metrics") or {} for step in steps]
+
+    def total(name: str) -> Any:
+        each = [one[name] for one in metrics if one.get(name) is not None]
+        return (totals or {}).get(f"total_{name}", sum(each) if each else None)
+
+    return Usage(
+        total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"), _seconds(steps)
+    )
+
+
+def _seconds(steps: Sequence[Step]) -> float | None:
+    """Return the seconds between the first step and the last one."""
+    stamps = [step["timestamp"].replace("Z", "+00:00") for step in steps if step.get("timestamp")]
+    times = [datetime.fromisoformat(stamp) for stamp in stamps]
+    if len(times) < 2 or len({time.tzinfo is None for time in times}) > 1:
+        return None
+    return (max(times) - min(times)).total_seconds()
+
+
+def model_of(steps: Sequence[Step]) -> Json:
+    """Return the model of the last answer that names one, as a field of an agent."""
+    models = [step["model_name"] for step in steps if step.get("model_name")]
+    return {"model_name": models[-1]} if models else {}

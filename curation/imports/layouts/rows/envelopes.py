@@ -1,0 +1,187 @@
+"""Conversations inside of a row: in the request and the answer of a logged call, or under a name of its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from curation.imports.layouts.account import EMPTY
+from curation.imports.layouts.messages.calls import decoded
+from curation.imports.layouts.messages.read import ROLES
+from curation.imports.layouts.rows.asked import HISTORIES, SAID, TASK
+from curation.imports.layouts.rows.columns import decoded_messages, is_message
+from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping
+from curation.imports.layouts.session import Json
+from curation.imports.sources.rows import RowRefused
+
+# Objects with a request: of batches of OpenAI and Anthropic, of proxies and of LangSmith.
+_REQUESTS = ("request", "params", "body", "inputs", "request_body")
+# Objects with the answer to it.
+_ANSWERS = ("response", "result", "outputs", "output", "response_body", "choices")
+_QUESTIONS = ("messages", "contents", "input")
+# Rows with one of these columns are known without a list of messages.
+_OF_ROWS = frozenset(("prompt", "completion", "completions", "chosen", "rejected", "preferred_output", "king"))
+_DEEPEST = 4
+
+
+def unfold(applied: Applied) -> None:
+    """Move a conversation that is inside of a row to its column `messages`. Raises `RowRefused` for a row with several,
+    and for an answer without its request."""
+    row = applied.row
+    if any(row.get(name) not in EMPTY for name in (*CONVERSATIONS, "contents")) or not _OF_ROWS.isdisjoint(row):
+        return
+    request = next((name for name in _REQUESTS if _has_question(row.get(name))), "")
+    answer = next((name for name in _ANSWERS if answers_in(row.get(name))), "")
+    if request:
+        _lift(applied, request, answer)
+    elif acted := next((name for name, value in row.items() if _are_acts(value)), ""):
+        _act(applied, acted)
+    elif isinstance(row.get("input"), str) and answer == "output":  # of the Responses API
+        row["input"] = [{"role": "user", "content": row["input"]}]
+    elif answer and "role" not in row[answer] and not _asks(row, *HISTORIES):
+        said = answers_in(row[answer])
+        if len(said) == 1:
+            raise RowRefused(f"{answer} is an answer without its request: its messages are in another file")
+        _move(applied, answer, said)
+    else:
+        _find(applied)
+
+
+def _has_question(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(isinstance(value.get(name), list) for name in _QUESTIONS)
+
+
+def _lift(applied: Applied, request: str, answer: str) -> None:
+    """Make the fields of a request columns, with the answer after its messages."""
+    row = applied.row
+    for name, value in row.pop(request).items():
+        row.setdefault(name, value)
+        applied.names[name] = f"{request}.{name}"
+    question = next(name for name in _QUESTIONS if isinstance(row.get(name), list))
+    asked = row.pop(question)
+    if len(asked) == 1 and isinstance(asked[0], list):  # LangSmith has a list for each prompt of a batch
+        [asked] = asked
+    said = answers_in(row.pop(answer)) if answer else []
+    # A graph's output has the whole conversation.
+    row["messages"] = said if len(said) > len(asked) else [*asked, *said]
+    applied.names["messages"] = applied.names.pop(question)
+    if answer:
+        applied.account.count(answer, "steps")
+
+
+def _move(applied: Applied, path: str, messages: list[Any]) -> None:
+    applied.row.pop(path)
+    applied.row["messages"] = messages
+    applied.names["messages"] = path
+
+
+def _are_acts(value: Any) -> bool:
+    """Whether these are steps of a thought, an action and an observation, as of R2E-Gym and ReAct."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, Mapping) for one in value):
+        return False
+    return all("action" in one and not {"thought", "observation"}.isdisjoint(one) for one in value)
+
+
+def _act(applied: Applied, column: str) -> None:
+    """Read steps of actions as messages, after the task of the row."""
+    row = applied.row
+    messages: list[Json] = []
+    task = next((name for name in ("problem_statement", *TASK) if isinstance(row.get(name), str)), "")
+    if task:
+        messages.append({"role": "user", "content": row.pop(task)})
+        applied.account.count(task, "user message")
+    for act in row[column]:
+        thought, action, given = str(act.get("thought") or ""), act["action"], act.get("action_input")
+        rest = {key: one for key, one in act.items() if key not in ("thought", "action", "action_input", "observation")}
+        if isinstance(action, str) and "<function=" in action:
+            said: Json = {"role": "function_call", "content": f"{thought}\n{action}".strip()}
+        else:
+            called = {"name": action, "arguments": given} if given is not None else {"name": "act", "arguments": action}
+            if isinstance(called["arguments"], str):
+                called["arguments"] = {"input": called["arguments"]}
+            said = {"role": "assistant", "content": thought, "tool_calls": [called] if action else []}
+        messages.append(rest | said)
+        if act.get("observation"):
+            messages.append({"role": "tool", "content": act["observation"]})
+    _move(applied, column, messages)
+
+
+def answers_in(value: Any) -> list[Any]:
+    """Return the messages in an answer of a service or a chain, with the usage and the model beside them."""
+    if isinstance(value, list) and value and all(map(is_message, value)):
+        return value
+    if isinstance(value, list) and value and isinstance(value[0], Mapping) and "message" in value[0]:
+        value = {"choices": value}
+    if not isinstance(value, Mapping):
+        return []
+    for name in ("body", "message"):
+        if isinstance(value.get(name), Mapping):
+            return answers_in(value[name])
+    facts = {name: value[name] for name in ("usage", "model") if value.get(name)}
+    if isinstance(choices := value.get("choices"), list) and choices and isinstance(choices[0], Mapping):
+        message = choices[0].get("message")
+        return [{**message, **facts}] if isinstance(message, Mapping) else []
+    generations = value.get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    if isinstance(generations, Mapping) and isinstance(generations.get("message"), Mapping):
+        return [generations["message"]]
+    for name in ("messages", "output"):
+        if isinstance(found := value.get(name), list) and found and all(map(is_message, found)):
+            return list(found)
+    return [dict(value)] if value.get("role") in ("assistant", "model") else []
+
+
+def rows_in(document: Mapping[str, Any]) -> list[Json]:
+    """Return the rows of a document that has no conversation of its own, but one list of objects with conversations.
+    Each has the document's other fields too."""
+    lists = {name: value for name, value in document.items() if isinstance(value, list) and value}
+    found = {name: value for name, value in lists.items() if all(isinstance(one, dict) for one in value)}
+    names = [name for name, value in found.items() if any(_is_row(one) for one in value[:3])]
+    if len(names) != 1 or any(map(is_message, document[names[0]])):
+        return []
+    around = {name: value for name, value in document.items() if name != names[0]}
+    return [{**around, **one} for one in document[names[0]]]
+
+
+def _is_row(value: Json) -> bool:
+    return any(isinstance(value.get(name), list) for name in (*CONVERSATIONS, "traj"))
+
+
+def _find(applied: Applied) -> None:
+    """Find the one list of messages in a row, as a person would map it."""
+    asks = _asks(applied.row)
+    paths = [
+        path
+        for path, found in _lists(applied.row, "", 0)
+        if any(map(_is_answer, found)) and len(path) <= LONGEST_PATH and not (asks and path.lower() in HISTORIES)
+    ]
+    if len(paths) > 1:
+        raise RowRefused(f"there are several lists of messages: {', '.join(paths[:6])}. Map one of them")
+    if paths:
+        found = RowMapping(messages=paths[0]).apply(applied.row)
+        applied.row.clear()
+        applied.row.update(found.row)
+        applied.names.update(found.names)
+
+
+def _asks(row: Json, *more: str) -> bool:
+    """Whether a column has what was asked: an answer or a history beside it is no whole conversation."""
+    return not {name.lower() for name in row}.isdisjoint((*TASK, *SAID, *more))
+
+
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    word = message.get("role", message.get("from", message.get("type")))
+    return isinstance(word, str) and ROLES.get(word.lower()) in ("agent", "call")
+
+
+def _lists(row: Json, path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
+    for name, value in row.items():
+        found = decoded_messages(value) if isinstance(value, str) else value
+        place = f"{path}{name}"
+        if isinstance(found, list) and len(found) > 1 and all(map(_has_said, found)):
+            yield place, found
+        elif isinstance(inner := decoded(found), dict) and depth < _DEEPEST:
+            yield from _lists(inner, f"{place}.", depth + 1)
+
+
+def _has_said(value: Any) -> bool:
+    return is_message(value) and not {"content", "value", "parts", "tool_calls"}.isdisjoint(value)

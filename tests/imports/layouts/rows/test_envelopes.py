@@ -1,0 +1,133 @@
+import json
+from typing import Any
+
+import pytest
+
+from curation.imports.layouts.rows.read import has_conversation, read_row
+from curation.imports.layouts.session import Outcome
+from curation.imports.sources.rows import RowRefused
+from tests.imports.layouts.golden import documents, packed, said
+
+USER, AGENT = {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}
+BOTH = [("user", "Hi."), ("agent", "Hello.")]
+USAGE = {"prompt_tokens": 3, "completion_tokens": 1}
+LANGCHAIN = {"lc": 1, "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": "Hello."}}
+ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "a column of its own": ({"traj": [USER, AGENT], "task_id": 3}, "traj"),
+    "a path": ({"episode": {"log": {"dialog": [USER, AGENT]}}}, "episode.log.dialog"),
+    "JSON text": ({"dump": json.dumps([USER, AGENT])}, "dump"),
+    "a batch of OpenAI": ({"custom_id": "a", "body": {"messages": [USER, AGENT]}}, "body.messages"),
+    "a batch of Anthropic": ({"custom_id": "a", "params": {"messages": [USER, AGENT]}}, "params.messages"),
+    "a logged call": (
+        {"request": {"messages": [USER]}, "response": {"choices": [{"message": AGENT}], "usage": USAGE}},
+        "request.messages",
+    ),
+    "a run of LangSmith": (
+        {"inputs": {"messages": [[USER]]}, "outputs": {"generations": [[{"message": LANGCHAIN}]]}},
+        "inputs.messages",
+    ),
+    "a graph of LangSmith": (
+        {"inputs": {"messages": [USER]}, "outputs": {"messages": [USER, AGENT]}},
+        "inputs.messages",
+    ),
+    "a response of OpenAI": ({"input": "Hi.", "output": [{"type": "message", **AGENT}]}, "input"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_conversation_inside_of_a_row_is_found(name: str) -> None:
+    row, path = ROWS[name]
+    session, account = read_row(row)
+    assert said(session) == BOTH
+    assert path in {entry["field"] for entry in account.entries() if entry["becomes"] == "steps"}
+    assert has_conversation(row)
+
+
+def test_an_answer_of_a_logged_call_has_its_usage() -> None:
+    session, _ = read_row(ROWS["a logged call"][0])
+    assert session.steps[1]["metrics"] == USAGE
+    assert (session.usage.input_tokens, session.usage.output_tokens) == (3, 1)
+
+
+def test_an_answer_without_its_request_is_refused_with_the_reason() -> None:
+    with pytest.raises(RowRefused, match="response is an answer without its request"):
+        read_row({"custom_id": "a", "response": {"body": {"choices": [{"message": AGENT}]}}})
+
+
+def test_an_answer_beside_its_question_needs_no_request() -> None:
+    session, _ = read_row({"question": "Hi.", "response": [AGENT]})
+    assert said(session) == BOTH
+
+
+def test_several_lists_of_messages_are_refused_with_their_paths() -> None:
+    with pytest.raises(RowRefused, match="several lists of messages: first, second"):
+        read_row({"first": [USER, AGENT], "second": [USER, AGENT]})
+
+
+def test_a_rollout_is_one_conversation_whose_reference_answer_is_metadata() -> None:
+    row = {"prompt": [USER], "completion": [AGENT], "answer": "Hello!", "reward": 1.0, "example_id": 3}
+    session, _ = read_row(row)
+    assert (said(session), session.metadata["answer"]) == (BOTH, "Hello!")
+    assert session.verdict.outcome is Outcome.SOLVED
+
+
+def test_the_reward_may_be_in_an_object() -> None:
+    session, account = read_row({"messages": [USER, AGENT], "reward_info": {"reward": 0.0, "db": {}}})
+    assert (session.verdict.outcome, dict(session.verdict.rewards)) == (Outcome.FAILED, {"reward": 0.0})
+    assert {"field": "reward_info.reward", "rows": 1, "becomes": "reward.reward"} in account.entries()
+
+
+def test_runs_in_a_list_of_a_document_are_rows() -> None:
+    run = {"messages": [USER, AGENT], "task_id": "t"}
+    results = {"info": {"seed": 1}, "simulations": [{**run, "trial": 0}, {**run, "trial": 1}]}
+    found = documents(packed({"results.json": json.dumps(results, indent=1).encode()}))
+    assert [document.row.value["trial"] for document in found.values() if document.row] == [0, 1]
+
+
+def test_calls_and_results_that_are_written_as_text_are_calls_and_results() -> None:
+    calls = '<tool_call>\n{"name": "ls", "arguments": {"path": "."}}\n</tool_call>'
+    more = '<tool_call>{"name": "pwd", "arguments": {}}</tool_call>'
+    results = '<tool_response>\n{"name": "ls", "content": "a.py"}\n</tool_response>\n<tool_response>/x</tool_response>'
+    said_by = [("human", "Go."), ("gpt", f"I look.\n{calls}\n{more}"), ("tool", results), ("gpt", "Use <tool_call>.")]
+    session, _ = read_row({"conversations": [{"from": word, "value": text} for word, text in said_by]})
+    assert said(session) == [("user", "Go."), ("agent", "I look."), ("agent", "Use <tool_call>.")]
+    assert [call["function_name"] for call in session.steps[1]["tool_calls"]] == ["ls", "pwd"]
+    assert [one["content"] for one in session.steps[1]["observation"]["results"]] == ["a.py", "/x"]
+
+
+def test_calls_alone_are_an_answer() -> None:
+    session, _ = read_row({"query": "List.", "answers": '[{"name": "ls", "arguments": {"path": "."}}]'})
+    assert session.steps[-1]["tool_calls"][0]["arguments"] == {"path": "."}
+
+
+def test_steps_of_actions_are_calls_with_their_observations() -> None:
+    acts = [
+        {
+            "thought": "Look.",
+            "action": "<function=ls>\n<parameter=path>.</parameter>\n</function>",
+            "observation": "a.py",
+        },
+        {"thought": "Search.", "action": "search", "action_input": "bug", "observation": "line 3"},
+    ]
+    session, account = read_row({"trajectory_steps": acts, "problem_statement": "Fix.", "reward": 1.0})
+    assert said(session) == [("user", "Fix."), ("agent", "Look."), ("agent", "Search.")]
+    calls = [(call["function_name"], call["arguments"]) for step in session.steps[1:] for call in step["tool_calls"]]
+    assert calls == [("ls", {"path": "."}), ("search", {"input": "bug"})]
+    assert [step["observation"]["results"][0]["content"] for step in session.steps[1:]] == ["a.py", "line 3"]
+    assert {"field": "problem_statement", "rows": 1, "becomes": "user message"} in account.entries()
+
+
+def test_events_of_autogen_are_messages() -> None:
+    call = {"id": "c", "name": "ls", "arguments": "{}"}
+    result = {"call_id": "c", "name": "ls", "content": "a.py", "is_error": False}
+    events = [
+        {"source": "user", "type": "TextMessage", "content": "List."},
+        {"source": "coder", "type": "ToolCallRequestEvent", "content": [call], "models_usage": USAGE},
+        {"source": "coder", "type": "ToolCallExecutionEvent", "content": [result]},
+        {"source": "critic", "type": "TextMessage", "content": "Fine."},
+    ]
+    session, _ = read_row({"messages": events})
+    assert said(session) == [("user", "List."), ("agent", ""), ("agent", "Fine.")]
+    assert session.steps[1]["metrics"] == USAGE
+    assert session.steps[1]["observation"]["results"] == [{"source_call_id": "c", "content": "a.py"}]
+    assert session.steps[2]["extra"] == {"name": "critic"}
