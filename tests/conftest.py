@@ -23,6 +23,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from curation.llm.client import defaults
+from tests.browser import RUNNING
 from tests.browser import browser as browser
 from tests.model_server import ModelServer
 from tests.parts import PARTS, missing
@@ -118,8 +119,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown() -> None:
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """A query that a test's time limit cut off leaves a connection that fails every later test: close it."""
+    RUNNING.goes_on = nextitem is not None and nextitem.get_closest_marker("browser") is not None
     held = connection.connection if connection.vendor == "postgresql" else None
     if held is not None and held.info.transaction_status == TransactionStatus.ACTIVE:
         connection.close()

@@ -18,7 +18,7 @@ import pytest
 from tests.product import ROOT, Product
 
 # The first of them waits for the demo that the product starts as.
-pytestmark = [pytest.mark.long, pytest.mark.embedded, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.product, pytest.mark.timeout(600)]
 SHELL = ("", "sh")
 # `test_harbor_tutorial.py` runs that one from its first command to its last.
 DOCUMENTS = [
@@ -131,7 +131,8 @@ def reviewers(product: Product) -> None:
     product.manage("shell", "-c", USERS)
 
 
-@pytest.mark.parametrize("document", sorted({block.document for block in blocks() if commands(block)}))
+# `test_examples.py` runs those of the README.
+@pytest.mark.parametrize("document", sorted({block.document for block in blocks() if commands(block)} - {"README.md"}))
 def test_the_commands_of_a_document_run_as_printed(
     product: Product, reviewers: None, document: str, tmp_path: Path
 ) -> None:

@@ -132,6 +132,7 @@ def occupied(port: int) -> Iterator[int]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_pages_answer_while_the_project_is_made(tmp_path: Path, port: int) -> None:
     process = demo(environment(tmp_path, port))
     try:

@@ -1,0 +1,14 @@
+"""Cases of which the tests run some and `make soak` all."""
+
+from collections.abc import Iterable
+
+import pytest
+from _pytest.mark import ParameterSet
+
+
+def one_of(count: int, cases: Iterable[object], *, marks: tuple[pytest.MarkDecorator, ...] = ()) -> list[ParameterSet]:
+    """One of so many cases, beginning with the first, is a test of each run; the others are slow."""
+    return [
+        pytest.param(case, marks=marks if number % count == 0 else (*marks, pytest.mark.slow))
+        for number, case in enumerate(cases)
+    ]
