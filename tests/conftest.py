@@ -1,7 +1,8 @@
 import functools
+import gc
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -92,6 +93,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         _has(statements, collection_path) for statements in (OF_ONE_DATABASE, LOCKS_ROWS)
     )
     return None if has_some else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays: each collection of garbage would look through all of it again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
