@@ -26,6 +26,8 @@ class Running:
     def start(self) -> "Browser":
         from playwright.sync_api import expect, sync_playwright  # noqa: PLC0415 - most processes of tests need none
 
+        if self._browser is not None and not self._browser.is_connected():
+            self.stop()
         if self._browser is None:
             expect.set_options(timeout=SHOWN_WITHIN_MS)
             # Playwright runs an event loop in this thread, which Django would take for asynchronous code.

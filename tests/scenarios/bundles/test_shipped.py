@@ -55,16 +55,23 @@ MUTANTS = {
 SOME = NAMES[::7]
 SLOW = pytest.mark.slow
 # Sessions of Docker are slow, and the same as bubblewrap's by the tests of the sandbox.
-IN_ROOMS = {"bubblewrap": (pytest.mark.bubblewrap,), "docker": (pytest.mark.docker, SLOW)}
+IN_ROOMS = {"bubblewrap": pytest.mark.bubblewrap, "docker": pytest.mark.docker}
+QUICK = {"bubblewrap": SOME, "docker": SOME[:1]}
 EACH = [
-    pytest.param(rooms, name, marks=marks if name in SOME else (*marks, SLOW))
-    for rooms, marks in IN_ROOMS.items()
+    pytest.param(rooms, name, marks=mark if name in QUICK[rooms] else (mark, SLOW))
+    for rooms, mark in IN_ROOMS.items()
     for name in NAMES
 ]
 each_bundle = pytest.mark.parametrize(("rooms", "name"), EACH, indirect=["rooms"])
 
 
-@pytest.fixture(scope="session", params=[pytest.param(rooms, marks=marks) for rooms, marks in IN_ROOMS.items()])
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+        pytest.param("docker", marks=(pytest.mark.docker, SLOW)),
+    ],
+)
 def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
     return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
 
