@@ -10,10 +10,9 @@ import pytest
 
 from curation.dashboard.demo.builder import SHIPPED
 from tests.model_server import ModelServer
-from tests.parts import PARTS, missing
 from tests.product import Product
 
-pytestmark = [pytest.mark.long, pytest.mark.product]
+pytestmark = [pytest.mark.slow, pytest.mark.bubblewrap]
 # A shard of model calls lasts two minutes: what waits for one does not end within this.
 SECONDS = 60.0
 SILENT = ("silent-a", "silent-b")
@@ -69,8 +68,6 @@ class Desk:
 
 @pytest.fixture
 def desk(product: Product, model_server: ModelServer) -> Iterator[Desk]:
-    if reason := PARTS["bubblewrap"]():
-        missing(reason)
     for name in SILENT:
         model_server.behave(name, hang=1.0)
     made = Desk(product, model_server)
