@@ -123,7 +123,7 @@ def _on_servers(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         in_database = item.get_closest_marker("django_db") is not None or bool(fixtures & {"db", "transactional_db"})
         locks = in_database and _has(LOCKS_ROWS, item.path) and first[item.path] < FIRST_TESTS
         if on_server or locks or (in_database and _has(OF_ONE_DATABASE, item.path)):
-            first[item.path] += 1
+            first[item.path] += item.get_closest_marker("slow") is None
             yield item
 
 

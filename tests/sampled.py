@@ -6,9 +6,6 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
-def one_of(count: int, cases: Iterable[object], *, marks: tuple[pytest.MarkDecorator, ...] = ()) -> list[ParameterSet]:
+def one_of(count: int, cases: Iterable[object]) -> list[ParameterSet]:
     """One of so many cases, beginning with the first, is a test of each run; the others are slow."""
-    return [
-        pytest.param(case, marks=marks if number % count == 0 else (*marks, pytest.mark.slow))
-        for number, case in enumerate(cases)
-    ]
+    return [pytest.param(case, marks=[pytest.mark.slow] if number % count else []) for number, case in enumerate(cases)]
