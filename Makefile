@@ -61,8 +61,9 @@ $(VENV)/.consumers: requirements/consumers.txt $(VENV)/.dev
 demo: install ## Run Winnow with a sample project (PORT, WINNOW_DATA, RESET=1, WINNOW_DEMO_MODEL, WINNOW_DEMO_API_BASE)
 	@exec $(BIN)/python manage.py demo $(if $(filter-out 0,$(RESET)),--reset)
 
-test: install-dev ## Run the tests, in parallel (PYTEST_ARGS="-k lease -x")
-	@exec $(PYTEST) $(PYTEST_ARGS)
+# The rest needs servers, Docker or a browser: `.ci/run` has all.
+test: install-dev ## Run the tests that need no server and no browser, in parallel (PYTEST_ARGS="-k lease -x")
+	@exec $(PYTEST) -m "not (slow or postgres or redis or docker or browser or product)" $(PYTEST_ARGS)
 
 check: install-dev ## Lint, types, imports, migrations, deployment settings, file lengths
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec .ci/check
@@ -74,6 +75,7 @@ harbor: install-dev ## Install Harbor for the tests that run it (470 MB; needs P
 	@exec .ci/harbor
 
 soak: consumers harbor ## The long tests: kills, restarted servers, images, compose, trainers, Harbor, the newest LiteLLM
+	@$(BIN)/python -m benchmarks --small
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	@exec .ci/newest-litellm
 

@@ -1,6 +1,8 @@
 import functools
+import gc
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -23,6 +25,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from curation.llm.client import defaults
+from tests.browser import RUNNING
 from tests.browser import browser as browser
 from tests.model_server import ModelServer
 from tests.parts import PARTS, missing
@@ -38,8 +41,16 @@ hypothesis_settings.load_profile("busy")
 # Long tests start processes with a database of their own.
 SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
 SERVER_FIXTURES = frozenset({"live_server", "product", "postgres"})
+# A file of tests without these words and statements has nothing for servers.
+OF_SERVERS = re.compile(
+    rf"mark\.({'|'.join(SERVER_MARKS)})\b|\b({'|'.join(SERVER_FIXTURES)})\b|\b(Backend|Opener|Session|DockerBackend)\b"
+)
 # Code whose behaviour differs between databases. The rest is Django's own statements, which one database tests.
-OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|select_for_update|as_postgresql|Prepared\(")
+OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|as_postgresql|Prepared\(")
+# SQLite knows no locks of rows. The first tests of a module, its usual way, show that PostgreSQL takes those
+# statements; how it waits for them is shown by tests of its own.
+LOCKS_ROWS = re.compile(r"select_for_update")
+FIRST_TESTS = 2
 
 
 @functools.cache
@@ -70,38 +81,62 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--on-servers",
         action="store_true",
-        help="Only tests that use Redis, Docker or a browser, or folders with statements for one database.",
+        help="Only tests that use Redis, Docker or a browser, or modules with statements for one database.",
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Reading a file of tests takes less time than importing it, as each process does."""
+    if not config.getoption("--on-servers") or not collection_path.name.startswith("test_"):
+        return None
+    has_some = OF_SERVERS.search(collection_path.read_text()) or any(
+        _has(statements, collection_path) for statements in (OF_ONE_DATABASE, LOCKS_ROWS)
+    )
+    return None if has_some else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays: each collection of garbage would look through all of it again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests start first, then those in a browser, so that with several processes none is left to the end."""
     if config.getoption("--on-servers"):
-        config.hook.pytest_deselected(items=[item for item in items if not _on_servers(item)])
-        items[:] = filter(_on_servers, items)
+        kept = set(_on_servers(items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("long", "browser")])
 
 
-def _on_servers(item: pytest.Item) -> bool:
-    fixtures = getattr(item, "fixturenames", ())
-    if any(map(item.get_closest_marker, SERVER_MARKS)) or not SERVER_FIXTURES.isdisjoint(fixtures):
-        return True
-    in_database = item.get_closest_marker("django_db") is not None or not {"db", "transactional_db"}.isdisjoint(
-        fixtures
-    )
-    return in_database and _is_of_one_database(item.path)
+def _on_servers(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    first: Counter[Path] = Counter()
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        on_server = any(map(item.get_closest_marker, SERVER_MARKS)) or bool(fixtures & SERVER_FIXTURES)
+        in_database = item.get_closest_marker("django_db") is not None or bool(fixtures & {"db", "transactional_db"})
+        locks = in_database and _has(LOCKS_ROWS, item.path) and first[item.path] < FIRST_TESTS
+        if on_server or locks or (in_database and _has(OF_ONE_DATABASE, item.path)):
+            first[item.path] += item.get_closest_marker("slow") is None
+            yield item
 
 
 @functools.cache
-def _is_of_one_database(test: Path) -> bool:
-    """Whether these tests, or the module that they mirror, have statements for one database; without such a module,
-    whether one has that they import from the folder that they mirror."""
+def _has(statements: re.Pattern[str], test: Path) -> bool:
+    """Whether these tests, or the module that they mirror, have such statements; without such a module, whether one
+    has that they import from the folder that they mirror."""
     below = test.parent.relative_to(ROOT / "tests")
     folders, name = (ROOT / "curation" / below, ROOT / below), f"{test.stem.removeprefix('test_')}.py"
     mirrored = [folder / name for folder in folders if (folder / name).exists()]
     text = test.read_text()
     imported = [file for folder in folders for file in folder.glob("*.py") if _imports(text, file)]
-    return any(OF_ONE_DATABASE.search(file.read_text()) for file in [test, *(mirrored or imported)])
+    return any(statements.search(file.read_text()) for file in [test, *(mirrored or imported)])
 
 
 def _imports(text: str, file: Path) -> bool:
@@ -118,8 +153,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown() -> None:
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """A query that a test's time limit cut off leaves a connection that fails every later test: close it."""
+    RUNNING.goes_on = nextitem is not None and nextitem.get_closest_marker("browser") is not None
     held = connection.connection if connection.vendor == "postgresql" else None
     if held is not None and held.info.transaction_status == TransactionStatus.ACTIVE:
         connection.close()

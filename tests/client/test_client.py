@@ -30,7 +30,7 @@ from tests.factories import make_duel, make_sample
 from winnow_client import command, transport
 from winnow_client.records import record
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.portable]
 ROOT = Path(__file__).resolve().parents[2]
 
 

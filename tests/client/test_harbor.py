@@ -18,7 +18,7 @@ from tests.sandbox.harbor.scripted_harbor import run_trial
 from winnow_client import command
 from winnow_client.harbor import JobPlugin, finished_trials, push
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.portable]
 AGENT = {"name": "terminus-2", "model_name": "openai/small"}
 
 

@@ -40,9 +40,9 @@ def namesakes(tmp_path: Path) -> None:
         (("token", "list"), {"PORT": "80a"}, "PORT is '80a'; it must be a whole number"),
         (("serve",), {"WINNOW_DATA": "/dev/null/data"}, "WINNOW_DATA is '/dev/null/data', which cannot be created"),
         (("run", "duel", "--project", "demo"), {}, "no such table"),
-        (("worker",), {}, "`winnow serve` or `manage.py migrate` prepares it"),
-        (("backup", "winnow.tar"), {}, "There is no database in"),
-        (("docs", "/dev/null/docs"), {}, "/dev/null/docs"),
+        pytest.param(("worker",), {}, "`winnow serve` or `manage.py migrate` prepares it", marks=pytest.mark.slow),
+        pytest.param(("backup", "winnow.tar"), {}, "There is no database in", marks=pytest.mark.slow),
+        pytest.param(("docs", "/dev/null/docs"), {}, "/dev/null/docs", marks=pytest.mark.slow),
     ],
 )
 def test_what_a_person_can_mend_is_one_line(
@@ -63,6 +63,7 @@ def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr and "PORT is '80a'" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_empty_database_is_not_backed_up(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/winnow.sqlite3").touch()

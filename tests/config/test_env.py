@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from storages.backends.s3 import S3Storage
 
 from config import env
+from tests.sampled import one_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -127,24 +128,28 @@ class TestReaders:
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"PORT": "eighty"}, "PORT"),
-        ({"DEBUG": "maybe"}, "DEBUG"),
-        ({"SANDBOX": "jail"}, "SANDBOX"),
-        ({"DATABASE_URL": "oracle://db"}, "DATABASE_URL"),
-        ({"CELERY_BROKER_URL": "kafka://b"}, "CELERY_BROKER_URL"),
-        ({"SECRET_KEY": "short"}, "SECRET_KEY"),
-        ({"BIND": "192.0.2.1", "SECRET_KEY": ""}, "SECRET_KEY"),
-        ({"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
-        ({"FILES_URL": "s3://"}, "FILES_URL"),
-        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER"),
-        ({"OIDC_ISSUER": "https://login.example.org"}, "OIDC_CLIENT_ID"),
-        ({"OIDC_ROLES": "staff=owner@acme"}, "OIDC_ROLES"),
-        ({"API_REQUESTS_PER_MINUTE": "1"}, "API_REQUESTS_PER_MINUTE"),
-    ],
+    "given",
+    one_of(
+        4,
+        [
+            ({"PORT": "eighty"}, "PORT"),
+            ({"DEBUG": "maybe"}, "DEBUG"),
+            ({"SANDBOX": "jail"}, "SANDBOX"),
+            ({"DATABASE_URL": "oracle://db"}, "DATABASE_URL"),
+            ({"CELERY_BROKER_URL": "kafka://b"}, "CELERY_BROKER_URL"),
+            ({"SECRET_KEY": "short"}, "SECRET_KEY"),
+            ({"BIND": "192.0.2.1", "SECRET_KEY": ""}, "SECRET_KEY"),
+            ({"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
+            ({"FILES_URL": "s3://"}, "FILES_URL"),
+            ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER"),
+            ({"OIDC_ISSUER": "https://login.example.org"}, "OIDC_CLIENT_ID"),
+            ({"OIDC_ROLES": "staff=owner@acme"}, "OIDC_ROLES"),
+            ({"API_REQUESTS_PER_MINUTE": "1"}, "API_REQUESTS_PER_MINUTE"),
+        ],
+    ),
 )
-def test_the_product_does_not_start_on_nonsense(variables: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_the_product_does_not_start_on_nonsense(given: tuple[dict[str, str], str], tmp_path: Path) -> None:
+    variables, said = given
     started = subprocess.run(
         [sys.executable, "-c", "import config.settings"],
         cwd=ROOT,

@@ -18,6 +18,7 @@ from django.test import Client
 
 from curation.projects.models import Project
 from tests.factories import make_bearer, make_project, make_user
+from tests.sampled import one_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -91,7 +92,7 @@ def a_second(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     connection.close()
 
 
-@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("stopped", one_of(2, [False, True]))
 def test_a_writer_waits_no_longer_than_the_limit_and_blocks_nobody_afterwards(a_second: None, stopped: bool) -> None:
     project = make_project()
     with another_process_writes(stopped=stopped) as holder:

@@ -73,6 +73,7 @@ def _attributes(span: Any) -> dict[str, str]:
     return {row.key: row.value.string_value or str(row.value.int_value) for row in span.attributes}
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.embedded
 @pytest.mark.timeout(300)

@@ -301,8 +301,12 @@ def test_a_list_as_an_argument_means_any_of_its_values(live_server: LiveServer) 
     ("values", "said"),
     [
         ({"WINNOW_TOKEN": "wn_secret\r"}, "a character that no token has"),
-        ({"WINNOW_TOKEN": ""}, "There is no API token"),
-        ({"WINNOW_TOKEN": "wn_secret", "WINNOW_URL": "127.0.0.1:8000"}, "must begin with http"),
+        pytest.param({"WINNOW_TOKEN": ""}, "There is no API token", marks=pytest.mark.slow),
+        pytest.param(
+            {"WINNOW_TOKEN": "wn_secret", "WINNOW_URL": "127.0.0.1:8000"},
+            "must begin with http",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_token_or_an_address_that_cannot_work_is_refused_at_the_start(

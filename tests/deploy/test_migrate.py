@@ -9,7 +9,7 @@ from tests.deploy.schema import schema
 from tests.runs.elsewhere import own_database, run_elsewhere
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_both_ways_make_the_same_tables(tmp_path: Path) -> None:
     """The database of the tests is one that got its tables at once."""

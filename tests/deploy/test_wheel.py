@@ -147,6 +147,7 @@ def test_heavy_parts_are_extras(wheel: Path) -> None:
     assert not [name for name in core if name.startswith(("websockets", "django-storages", "boto", "pyarrow"))]
 
 
+@pytest.mark.slow
 def test_the_wheel_imports_what_it_requires_and_nothing_else(installed: Path, tmp_path: Path) -> None:
     package = next(installed.parent.glob("lib/*/site-packages")) / "winnow"
     words = [str(installed / "python"), str(ROOT / "tests/deploy/imports_of_the_site.py"), str(package)]

@@ -48,6 +48,7 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_it_makes_a_project_a_scenario_and_a_run_and_reads_a_404(generated: str, live_server: LiveServer) -> None:
     def part(name: str) -> ModuleType:
         return importlib.import_module(f"{generated}.{name}")

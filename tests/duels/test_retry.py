@@ -10,6 +10,7 @@ from curation.runs.control import retry_failed
 from curation.runs.models import Call, Item, Run
 from tests.driving import end
 from tests.duels.running import Models, default_reply, make_arena, run_to_end
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNTED = ("items_total", "items_done", "items_failed", "items_skipped", "tokens_in", "tokens_out", "cost")
@@ -23,7 +24,7 @@ def figures(run: Run) -> dict[str, Any]:
     return {name: getattr(run, name) for name in COUNTED} | {"result": run.result, "judges": judges}
 
 
-@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("fresh", one_of(2, [False, True]))
 @pytest.mark.parametrize("side", ["king", "challenger", "judge-b"])
 def test_retried_duels_report_what_a_run_without_failures_reports(models: Models, side: str, fresh: bool) -> None:
     project, _ = make_arena(prompts=4)

@@ -12,8 +12,8 @@ from curation.dashboard.demo.builder import FILES
 from tests.parts import shared_data
 from tests.product import ROOT, Product
 
-# The first of them waits for the demo that the product starts as. A second database changes nothing of the client.
-pytestmark = [pytest.mark.long, pytest.mark.embedded, pytest.mark.timeout(600)]
+# The first of them waits for the demo that the product starts as.
+pytestmark = [pytest.mark.long, pytest.mark.product, pytest.mark.timeout(600)]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.product import ROOT, Product
 
-# The pages and the main job start the product on a second database.
-pytestmark = [pytest.mark.long, pytest.mark.embedded]
+pytestmark = [pytest.mark.long, pytest.mark.product]
 BLOCK = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 
 

@@ -19,7 +19,7 @@ from tests.parts import HARBOR_IMAGE, harbor
 from tests.product import ROOT, Product
 from tests.serving import serving, url_of
 
-pytestmark = [pytest.mark.long, pytest.mark.embedded]
+pytestmark = [pytest.mark.long, pytest.mark.product]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LOOK, WORK = (
     "cat /app/orders.csv",
@@ -95,6 +95,7 @@ def check(said: str, folder: Path) -> None:
     assert re.search(r"^agent base solves 0\.5 of 1 compared .*not known", said, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.bubblewrap
 @pytest.mark.timeout(900)
 def test_the_tutorial_of_harbor_runs_as_printed(product: Product, tmp_path: Path) -> None:

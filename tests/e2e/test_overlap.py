@@ -42,6 +42,7 @@ def review(tab: Page, samples: list[Sample], actions: str) -> None:
     expect(tab.locator("#review[data-sample]")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_two_decide_blind_a_curator_adjudicates_and_agreement_is_that_of_the_libraries(
     browser: Browser, live_server: LiveServer
 ) -> None:

@@ -95,6 +95,7 @@ def duel(tab: Page, challenger: str) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_a_duel_run_is_crowned_and_the_next_is_a_defence(tab: Page) -> None:
     first = duel(tab, "model-b")
     assert first.result["accepted"], (first.result["reasons"], first.result["skipped"])

@@ -188,7 +188,7 @@ SLOWED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("round_trip", [0, 300])
+@pytest.mark.parametrize("round_trip", [300, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_burst_decides_as_meant_or_is_refused_in_words(tab: Page, project: Project, round_trip: int) -> None:
     samples = duels(project, 40)
     tab.goto("/p/billing/queue/")

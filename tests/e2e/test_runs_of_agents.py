@@ -23,6 +23,7 @@ def ended(tab: Page) -> None:
     expect(tab.locator("#run-live .badge--solid").first).to_have_text("succeeded", timeout=60_000, ignore_case=True)
 
 
+@pytest.mark.slow
 def test_a_harbor_job_becomes_files_for_sft_and_dpo(open_tab: OpenTab, product: Product) -> None:
     product.api.post("/projects", json={"slug": "agents", "name": "Agents"}).raise_for_status()
     tab = open_tab().page

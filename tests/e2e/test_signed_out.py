@@ -16,6 +16,7 @@ from curation.scenarios.models import Scenario
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member
 from tests.review.rows import sample_of
+from tests.sampled import one_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -227,8 +228,9 @@ def test_a_sign_in_elsewhere_is_not_noticed(tab: Page, user: User, sample: Sampl
     assert Decision.objects.get().comment == "Still here"
 
 
-@pytest.mark.parametrize(("status", "body"), [(200, PROXY), (500, "broken"), (200, '{"saved_at": "now"}')])
-def test_no_other_answer_ends_a_draft(tab: Page, sample: Sample, status: int, body: str) -> None:
+@pytest.mark.parametrize("given", one_of(3, [(200, PROXY), (500, "broken"), (200, '{"saved_at": "now"}')]))
+def test_no_other_answer_ends_a_draft(tab: Page, sample: Sample, given: tuple[int, str]) -> None:
+    status, body = given
     kind = "application/json" if body.startswith("{") else "text/html"
 
     def answer(route: Route) -> None:
@@ -267,8 +269,9 @@ def test_a_form_waits_for_the_network(tab: Page, project: Project, user: User) -
     assert project.guidelines == "Written in a train"
 
 
-@pytest.mark.parametrize(("path", "field"), [("settings/", "guidelines"), ("scenarios/new/", "checker")])
-def test_a_form_is_filled_again_after_an_error_page(tab: Page, path: str, field: str) -> None:
+@pytest.mark.parametrize("given", one_of(2, [("settings/", "guidelines"), ("scenarios/new/", "checker")]))
+def test_a_form_is_filled_again_after_an_error_page(tab: Page, given: tuple[str, str]) -> None:
+    path, field = given
     tab.goto(f"/p/billing/{path}")
     tab.locator(f'[name="{field}"]').fill("Written before the failure")
     tab.route("**/p/billing/**", lambda route: route.fulfill(status=500, body="broken", content_type="text/html"))

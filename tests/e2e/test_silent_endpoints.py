@@ -12,7 +12,7 @@ from curation.dashboard.demo.builder import SHIPPED
 from tests.model_server import ModelServer
 from tests.product import Product
 
-pytestmark = [pytest.mark.long, pytest.mark.bubblewrap]
+pytestmark = [pytest.mark.slow, pytest.mark.bubblewrap]
 # A shard of model calls lasts two minutes: what waits for one does not end within this.
 SECONDS = 60.0
 SILENT = ("silent-a", "silent-b")

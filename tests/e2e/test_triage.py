@@ -104,7 +104,8 @@ def decide(tab: Page, turn: int) -> Meant:
     return Status.APPROVED, f"better {turn}"
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.timeout(1200))])
 def test_the_log_replayed_is_what_was_meant(tab: Page, project: Project, server: Server, count: int) -> None:
     for n in range(count):
         king, challenger = (f"THOUGHT: look\n\n```bash\n{side} {n}\n```" for side in ("king", "challenger"))

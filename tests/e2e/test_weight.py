@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, StorageState, expect
 
 from tests.product import Product
+from tests.sampled import one_of
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
@@ -13,7 +14,7 @@ MOST_BYTES = 1_600_000
 PLOTLY = "plotly"
 
 
-@pytest.mark.parametrize("page", ["overview", "compare"])
+@pytest.mark.parametrize("page", one_of(2, ["overview", "compare"]))
 def test_a_page_with_charts_is_light_when_nothing_is_cached(
     browser: Browser, signed_in: StorageState, product: Product, page: str
 ) -> None:

@@ -32,8 +32,7 @@ def with_history(duel: Duel, count: int) -> Sample:
     return sample_of(duel)
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("address", ["samples/{pk}/", "queue/"])
+@pytest.mark.parametrize(("address", "width"), [("samples/{pk}/", 400), ("queue/", 1280)])
 def test_a_long_history_begins_at_its_last_turn(tab: Page, project: Project, width: int, address: str) -> None:
     sample = with_history(make_duel(project), 30)
     tab.set_viewport_size({"width": width, "height": 800})

@@ -18,8 +18,10 @@ import pytest
 from tests.product import ROOT, Product
 
 # The first of them waits for the demo that the product starts as.
-pytestmark = [pytest.mark.long, pytest.mark.embedded, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.product, pytest.mark.timeout(600)]
 SHELL = ("", "sh")
+# Each starts several runs or processes.
+SLOW = {"operations.md", "scenarios.md"}
 # `test_harbor_tutorial.py` runs that one from its first command to its last.
 DOCUMENTS = [
     ROOT / "README.md",
@@ -131,7 +133,14 @@ def reviewers(product: Product) -> None:
     product.manage("shell", "-c", USERS)
 
 
-@pytest.mark.parametrize("document", sorted({block.document for block in blocks() if commands(block)}))
+# `test_examples.py` runs those of the README, and `test_client.py` the tutorial.
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name in sorted({block.document for block in blocks() if commands(block)} - {"README.md", "tutorial.md"})
+    ],
+)
 def test_the_commands_of_a_document_run_as_printed(
     product: Product, reviewers: None, document: str, tmp_path: Path
 ) -> None:

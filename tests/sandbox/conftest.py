@@ -1,5 +1,6 @@
 """Every conformance test runs on each backend; a backend that is missing here is skipped."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,22 @@ from tests.parts import missing
 
 DEFAULT_LIMITS = Limits()
 Opener = Callable[..., Session]
+# Each test whose case is not the first of so many is slow on Docker, where a session costs five times bubblewrap's:
+# inside of it the same supervisor runs, and what differs is around it.
+ON_DOCKER = 5
 BACKENDS = [pytest.param("bubblewrap", marks=pytest.mark.bubblewrap), pytest.param("docker", marks=pytest.mark.docker)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    for item in items:
+        spec = getattr(item, "callspec", None)
+        if spec is None or spec.params.get("backend") != "docker":
+            continue
+        test = item.nodeid.partition("[")[0]
+        if seen[test] % ON_DOCKER:
+            item.add_marker(pytest.mark.slow)
+        seen[test] += 1
 
 
 @pytest.fixture(params=BACKENDS, scope="module")

@@ -28,13 +28,15 @@ REPO = "git init -q /srv/repo; echo 'echo yes > /srv/answer' > /srv/evil; chmod 
 class Attempt:
     """`program` is required in the root, `before` are the agent's commands, `checker` judges the state.
 
-    `works`: the checker's text passes if the agent itself runs it, so the attempt is no empty one.
+    `works`: the checker's text passes if the agent itself runs it, so the attempt is no empty one. `hangs`: the
+    agent's commands do not end before their time limit.
     """
 
     program: str
     before: str
     checker: str = IS_DONE
     works: bool = True
+    hangs: bool = False
 
 
 def python_in(folder: str, name: str, text: str = PYTHON_EVIL) -> str:
@@ -217,7 +219,7 @@ ATTEMPTS = {
     ),
     "a process that traces every other one": Attempt(
         "perl", "setsid perl -e 'while (1) { for (glob q(/proc/[0-9]*)) { m{(\\d+)} && $1 > 1 && $1 != $$ &&"
-        " syscall(101, 16, $1 + 0, 0, 0) } }' & sleep 0.1", "sleep 0.2; " + IS_DONE, works=False,
+        " syscall(101, 16, $1 + 0, 0, 0) } }' & sleep 0.1", "sleep 0.2; " + IS_DONE, works=False, hangs=True,
     ),
 }  # fmt: skip
 
@@ -229,7 +231,9 @@ def forged(session: Session, checker: str) -> bool:
 
 
 class TestForging:
-    @pytest.mark.parametrize("name", ATTEMPTS)
+    @pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=[pytest.mark.slow] if ATTEMPTS[name].hangs else []) for name in ATTEMPTS]
+    )
     def test_the_agent_cannot_pass_by(self, opened: Opener, name: str) -> None:
         attempt = ATTEMPTS[name]
         session = opened([Fixture("/srv/answer", b"no\n")])

@@ -174,6 +174,7 @@ class TestBroker:
 
 
 class TestDatabase:
+    @pytest.mark.slow
     @pytest.mark.embedded
     def test_sqlite_and_the_start_of_the_demo_name_the_folder(self, disk: Disk) -> None:
         environment = {**os.environ, "WINNOW_DATA": str(disk.folder), "DATABASE_URL": "", "CELERY_BROKER_URL": ""}

@@ -28,6 +28,7 @@ from curation.trajectories.models import Pair, Replay, Trajectory
 from curation.trajectories.rollout.balance import terminal_balance
 from tests.factories import make_endpoint, make_project
 from tests.projects.removal.every_model import rows_of
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNTED = (
@@ -65,7 +66,11 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
 
 
 def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() -> None:
-    project = make_demo_project(quiet)
+    said: list[str] = []
+    project = make_demo_project(said.append)
+    told = [line for line in said if "scenarios" in line]
+    assert len(told) == 1 and "switched off" in told[0], "a missing sandbox is reported in one line"
+    assert not Trajectory.objects.exists()
     buckets = Counter(Duel.objects.of(project).values_list("bucket", flat=True))
     assert sum(buckets.values()) >= 30
     assert all(buckets[bucket] >= 3 for bucket in Bucket.values), buckets
@@ -83,14 +88,6 @@ def test_the_demo_shows_every_kind_of_duel_and_making_it_again_adds_nothing() ->
     make_demo_project(quiet)
     assert counts() == before
     assert time.process_time() - started < 5
-
-
-def test_a_missing_sandbox_is_reported_in_one_line() -> None:
-    said: list[str] = []
-    make_demo_project(said.append)
-    told = [line for line in said if "scenarios" in line]
-    assert len(told) == 1 and "switched off" in told[0]
-    assert not Trajectory.objects.exists()
 
 
 @pytest.mark.slow
@@ -128,7 +125,7 @@ def test_a_later_start_with_a_sandbox_gates_rolls_out_and_pairs_scenarios(
     assert counts() == before
 
 
-@pytest.mark.parametrize("drives", [1, 4, 7])
+@pytest.mark.parametrize("drives", one_of(3, [4, 1, 7]))
 def test_an_interrupted_start_continues(monkeypatch: pytest.MonkeyPatch, drives: int) -> None:
     with monkeypatch.context() as patched:
         stop_after(patched, drives)

@@ -132,6 +132,7 @@ def occupied(port: int) -> Iterator[int]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_pages_answer_while_the_project_is_made(tmp_path: Path, port: int) -> None:
     process = demo(environment(tmp_path, port))
     try:
@@ -200,6 +201,7 @@ def test_an_occupied_port_is_named_with_the_next_free_one(tmp_path: Path, occupi
     assert not (tmp_path / "winnow.sqlite3").exists(), "nothing was made before the port was tried"
 
 
+@pytest.mark.slow
 def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, port: int) -> None:
     """It takes the port after `serve` has tried it, and before the web server starts."""
     process = run("serve", environment(tmp_path, port))

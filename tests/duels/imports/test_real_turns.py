@@ -46,6 +46,7 @@ def project(model_server: ModelServer) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_real_turns_are_answered_judged_and_scored_as_computed_from_outside(
     project: Project, model_server: ModelServer
 ) -> None:

@@ -43,7 +43,7 @@ def test_the_same_seed_gives_the_same_turns_and_another_seed_others() -> None:
     [
         *((count, windows) for count in (1, 3, 999, 1000, 1001) for windows in ({"windows": 5, "window_size": 3}, {})),
         # One window for each row, and one more. Each is a transaction of its own, which takes long.
-        *((count, {"windows": 401, "window_size": 1}) for count in (3, 1001)),
+        *(pytest.param(count, {"windows": 401, "window_size": 1}, marks=pytest.mark.slow) for count in (3, 1001)),
     ],
 )
 def test_a_sample_has_exactly_the_requested_turns_if_they_exist(count: int, windows: dict[str, int]) -> None:

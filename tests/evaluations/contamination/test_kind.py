@@ -22,6 +22,7 @@ def check(project: Project, split: Split, **against: str) -> Run:
     return end(launch(project=project, kind="contamination", params=params, user=None))
 
 
+@pytest.mark.slow
 def test_the_published_split_is_in_its_training_data() -> None:
     project = make_project()
     split = make_split(project, published("val"))

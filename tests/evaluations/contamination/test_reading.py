@@ -28,6 +28,7 @@ from tests.evaluations.evaluating import make_rows, make_split, page, screened, 
 from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory, set_history, ticket
 from tests.model_server import ModelServer
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Given = dict[str, Any]
@@ -105,7 +106,7 @@ def test_the_rows_of_a_split_are_found_in_every_kind_of_file(kind: str) -> None:
     assert check(project, split, upload=key).result["exact"] == 4
 
 
-@pytest.mark.parametrize("metadata", [False, True])
+@pytest.mark.parametrize("metadata", one_of(2, [True, False]))
 # The others have sessions only.
 @pytest.mark.parametrize("name", OF_ANSWERS)
 def test_each_of_our_own_formats_is_read_whole(name: str, metadata: bool) -> None:

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from curation.projects.models import Project
 from tests.exports.exporting import content, make_approved, reasons, rows, run_export
 from tests.factories import HISTORY, make_project, make_user, set_history
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MESSAGES = TypeAdapter(list[ChatCompletionMessageParam])
@@ -105,7 +106,7 @@ def api() -> Iterator[_Api]:
     server.server_close()
 
 
-@pytest.mark.parametrize("gzipped", [False, True])
+@pytest.mark.parametrize("gzipped", one_of(2, [False, True]))
 def test_the_script_uploads_the_file_and_starts_a_job(tmp_path: Path, api: _Api, gzipped: bool) -> None:
     export = run_export(filled(HISTORY), {"trainer": "openai", "gzip": gzipped})
     for file in export.files.all():

@@ -10,6 +10,7 @@ from curation.exports.models import Export
 from curation.projects.models import Project
 from tests.exports.exporting import OF_ANSWERS, approve, content, make_approved, make_rejected, run_export
 from tests.factories import CHALLENGER, HISTORY, KING, called, make_imported, make_project, make_user, set_history
+from tests.sampled import one_of
 
 datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -90,7 +91,7 @@ def test_labels_of_answers_and_of_steps_are_true_or_false(tmp_path: Path) -> Non
     assert (row["labels"], len(row["completions"]), type(row["prompt"])) == ([True, False], 2, str)
 
 
-@pytest.mark.parametrize("storage", [{}, {"gzip": True}, {"parquet": True}])
+@pytest.mark.parametrize("storage", one_of(3, [{}, {"gzip": True}, {"parquet": True}]))
 def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, storage: dict[str, Any]) -> None:
     """Rows with and without tools have the same columns, and no message has a key that it does not need."""
     project = make_project()

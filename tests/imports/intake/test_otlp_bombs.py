@@ -15,6 +15,7 @@ from tests.factories import make_bearer
 from tests.imports.intake.test_otlp import TRACES as ADDRESS
 from tests.imports.intake.test_otlp import project as project
 from tests.imports.intake.test_otlp import user as user
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db
 PROTOBUF = "application/x-protobuf"
@@ -51,9 +52,10 @@ BOMBS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "encoding"), [*((name, "gzip") for name in BOMBS), ("empty lists", "deflate"), ("empty spans", "deflate")]
+    "bomb", one_of(3, [*((name, "gzip") for name in BOMBS), ("empty lists", "deflate"), ("empty spans", "deflate")])
 )
-def test_a_bomb_is_refused_at_once(name: str, encoding: str) -> None:
+def test_a_bomb_is_refused_at_once(bomb: tuple[str, str]) -> None:
+    name, encoding = bomb
     kind, body = BOMBS[name]
     packed = gzip.compress(body, 1) if encoding == "gzip" else zlib.compress(body, 1)
     began = time.process_time()

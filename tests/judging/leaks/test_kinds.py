@@ -171,6 +171,7 @@ def planted(turn: Turn) -> Iterator[tuple[str, str]]:
         yield "admission", f"ls  # {phrase}"
 
 
+@pytest.mark.slow
 def test_leaks_planted_in_real_turns_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     cases: list[Labelled] = []
     turns = read_turns()

@@ -7,6 +7,7 @@ import pytest
 
 from judging.panel.parsing import ParsedVerdict, Unparsed, parse_verdict
 from judging.panel.rubric import DIMENSIONS
+from tests.sampled import one_of
 
 VALUES = {"correctness": 1, "grounding": 2, "progress": 0, "protocol": 0, "efficiency": 1}
 LINE = json.dumps({**VALUES, "reason": "The first reads the right file."})
@@ -83,23 +84,26 @@ def test_the_last_object_with_the_keys_wins_even_if_it_is_wrong() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [
-        "{",
-        '{"',
-        '{"a":',
-        '{"correctness":',
-        "{ ",
-        '"',
-        "}{",
-        '{"a": "\\"',
-        "<think>",
-        "</think>",
-        "```",
-        "[",
-        "{'a':",
-        "\\",
-        '{"a":[',
-    ],
+    one_of(
+        5,
+        [
+            "{",
+            '{"',
+            '{"a":',
+            '{"correctness":',
+            "{ ",
+            '"',
+            "}{",
+            '{"a": "\\"',
+            "<think>",
+            "</think>",
+            "```",
+            "[",
+            "{'a':",
+            "\\",
+            '{"a":[',
+        ],
+    ),
 )
 def test_a_hostile_megabyte_takes_little_time(piece: str) -> None:
     started = time.thread_time()

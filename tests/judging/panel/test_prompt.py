@@ -13,6 +13,7 @@ from judging.panel.neutral import Neutralised, neutralise
 from judging.panel.prompt import JudgePrompt, judge_messages, render_history, verdict_schema
 from judging.panel.rubric import DIMENSIONS
 from tests.judging.turns import read_turns
+from tests.sampled import one_of
 
 HISTORY: Sequence[Message] = (
     {"role": "system", "content": "You solve tasks."},
@@ -241,23 +242,26 @@ def test_the_schema_asks_for_exactly_the_rubric() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [
-        "as the judge ",
-        "answer ",
-        "ignore all ",
-        "<",
-        "<|",
-        '"correctness": 1 ',
-        "[",
-        "</ ",
-        "the first answer is ",
-        "\u200b",
-        "this answer ",
-        "choose ",
-        "the panel ",
-        "bonus ",
-        "judge who ",
-    ],
+    one_of(
+        5,
+        [
+            "as the judge ",
+            "answer ",
+            "ignore all ",
+            "<",
+            "<|",
+            '"correctness": 1 ',
+            "[",
+            "</ ",
+            "the first answer is ",
+            "\u200b",
+            "this answer ",
+            "choose ",
+            "the panel ",
+            "bonus ",
+            "judge who ",
+        ],
+    ),
 )
 def test_hostile_text_takes_little_time(piece: str) -> None:
     started = time.thread_time()

@@ -21,7 +21,7 @@ from curation.runs.models import Call, Run
 from tests.factories import make_endpoint, make_project
 from tests.model_server import ModelServer
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long, pytest.mark.embedded]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.embedded]
 KEY = "sk-of-the-proxy-0123456789"
 ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",

@@ -13,6 +13,7 @@ from curation.samples.models import Flag, Sample
 from tests.exports.exporting import content, reasons, rows, run_export
 from tests.review.guarantees.auditing import LOOKS, SAMPLES, Caller
 from tests.review.rows import judged
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 UNSEEN = SAMPLES - LOOKS
@@ -131,7 +132,7 @@ def test_a_withdrawn_guarantee_leaves_no_row_in_a_new_export(
     assert sum(status == "pending" for status in curator.statuses().values()) == UNSEEN
 
 
-@pytest.mark.parametrize("action", ["reject", "refine", "skip", "flag"])
+@pytest.mark.parametrize("action", one_of(4, ["reject", "refine", "skip", "flag"]))
 def test_other_decisions_are_no_agreement(curator: Caller, reviewer: Caller, action: str) -> None:
     audit = curator.draw()
     reviewer.work_off(action=lambda number: "approve" if number % 2 else action)

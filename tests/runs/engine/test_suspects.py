@@ -121,6 +121,7 @@ def test_a_process_is_blamed_unless_it_was_asked_to_end(
     assert returned == ([run.pk] if blamed else [])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(240)
 def test_a_worker_tries_suspects_in_a_process_of_their_own(

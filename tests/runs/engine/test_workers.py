@@ -7,6 +7,8 @@ import pytest
 from tests.runs.elsewhere import own_database, run_elsewhere
 
 
+# On SQLite the chaos of `test_chaos.py` shows it.
+@pytest.mark.postgres
 @pytest.mark.long
 @pytest.mark.timeout(240)
 def test_two_workers_do_every_item_once_and_keep_the_endpoints_concurrency(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ FILTERS = [
     *("text=-totals", 'text="fix the"', "bucket=final&repo=r&text=totals&score_min=1", "run={run}"),
 ]
 
+# Each filter in three orders, each order with a third of the filters.
+READ = [pair for number, pair in enumerate(product(FILTERS, SampleList.sorts)) if (number + number // 9) % 3 == 0]
+
 
 @pytest.fixture
 def project() -> Project:
@@ -76,7 +79,7 @@ def test_every_way_of_reading_returns_the_same_rows(
         monkeypatch.setattr(clauses, name, few)
     monkeypatch.setattr("curation.samples.list.filters.FEW", few)
     monkeypatch.setattr(search, "SET_MOST", few)
-    for query, sort in product(FILTERS, SampleList.sorts):
+    for query, sort in READ:
         column = SampleList(sort=sort).order()
         plain = wanted(query, project).apply(Sample.objects.of(project))
         down = "-" if column.startswith("-") else ""
@@ -85,7 +88,7 @@ def test_every_way_of_reading_returns_the_same_rows(
 
 
 def test_pages_never_offset_and_count_only_when_asked(project: Project) -> None:
-    for query, sort in product(FILTERS, SampleList.sorts):
+    for query, sort in READ:
         first = sample_page(project, wanted(query, project, sort=sort))
         with CaptureQueriesContext(connection) as captured:
             sample_page(project, wanted(query, project, sort=sort, cursor=first.next_cursor or ""))
@@ -98,7 +101,7 @@ def test_pages_never_offset_and_count_only_when_asked(project: Project) -> None:
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by statistics, which 60 rows do not have")
 def test_no_page_scans_the_table(project: Project) -> None:
     with CaptureQueriesContext(connection) as captured:
-        for query, sort in product(FILTERS, SampleList.sorts):
+        for query, sort in READ:
             sample_page(project, wanted(query, project, sort=sort))
     for asked in captured:
         with connection.cursor() as cursor:

@@ -61,7 +61,7 @@ def test_a_job_runs_once_at_a_time(tmp_path: Path) -> None:
     assert other.runs()
     with pytest.raises(HarborRuns):
         other.start(HARBOR, plan, secrets={})
-    other.stop(plan, seconds=10)
+    other.stop(plan, seconds=1)
     assert not other.runs() and not other.is_finished()
 
 

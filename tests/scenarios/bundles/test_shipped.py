@@ -25,6 +25,7 @@ from sandbox.choose import choose_backend
 from sandbox.gate.gate import run_gate
 from sandbox.gate.report import GateVerdict
 from sandbox.protocol import Backend
+from tests.sampled import one_of
 
 FOLDER = Path(scenarios.__file__).parent / "shipped"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -51,17 +52,25 @@ MUTANTS = {
     "vault-no-card": ("vault card\nvault seal 1848 || true\n", ""),
     "weaver-patterns": ('cmp -s "$file" "$folder/$new"', "true"),
 }
-# Sessions of Docker are slow, and the same as bubblewrap's by the tests of the sandbox: there some bundles show it.
 SOME = NAMES[::7]
+SLOW = pytest.mark.slow
+# Sessions of Docker are slow, and the same as bubblewrap's by the tests of the sandbox.
+IN_ROOMS = {"bubblewrap": pytest.mark.bubblewrap, "docker": pytest.mark.docker}
+QUICK = {"bubblewrap": SOME, "docker": SOME[:1]}
 EACH = [
-    *(pytest.param("bubblewrap", name, marks=pytest.mark.bubblewrap) for name in NAMES),
-    *(pytest.param("docker", name, marks=pytest.mark.docker) for name in SOME),
+    pytest.param(rooms, name, marks=mark if name in QUICK[rooms] else (mark, SLOW))
+    for rooms, mark in IN_ROOMS.items()
+    for name in NAMES
 ]
 each_bundle = pytest.mark.parametrize(("rooms", "name"), EACH, indirect=["rooms"])
 
 
 @pytest.fixture(
-    scope="session", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bubblewrap", "docker")]
+    scope="session",
+    params=[
+        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+        pytest.param("docker", marks=(pytest.mark.docker, SLOW)),
+    ],
 )
 def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
     return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
@@ -188,16 +197,8 @@ def test_the_other_scripted_operators_fail_as_they_say(model: str, outcome: str,
 COMBINATIONS = list(product(shipped_taxonomy().axes["task"].values, shipped_taxonomy().axes["provider"].values))
 
 
-def often_and_seldom() -> list[object]:
-    """Every third combination, most of them among the long tests."""
-    numbers = range(0, len(COMBINATIONS), 3)
-    return [
-        pytest.param(number, marks=[pytest.mark.slow] if index % 10 else []) for index, number in enumerate(numbers)
-    ]
-
-
 @pytest.mark.bubblewrap
-@pytest.mark.parametrize("number", often_and_seldom())
+@pytest.mark.parametrize("number", one_of(20, range(0, len(COMBINATIONS), 3)))
 def test_what_the_scripted_teacher_writes_is_admitted(number: int, tmp_path: Path) -> None:
     task, provider = COMBINATIONS[number]
     axes = shipped_taxonomy().axes

@@ -38,7 +38,12 @@ GIVEN = [json.loads(line) for line in SHARED.read_text().splitlines()] if SHARED
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("bubblewrap", "docker")]
+    scope="module",
+    params=[
+        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+        # Its sessions are slow, and the same as bubblewrap's by the tests of the sandbox.
+        pytest.param("docker", marks=(pytest.mark.docker, pytest.mark.slow)),
+    ],
 )
 def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
     return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
@@ -76,14 +81,14 @@ def wrong_verdicts(cases: Sequence[Case], rooms: Backend) -> dict[str, str]:
 def test_sound_checkers_are_admitted_and_others_refused(rooms: Backend) -> None:
     """Some of each kind; the long test has all."""
     first = [case for case in (*ATTACKED, *FRESH_BAD, *FRESH_SOUND) if case.name in WRONG_FIRST]
-    some = (*SOUND[::16], *BAD[::16], *first)
-    assert wrong_verdicts(some if rooms.name == "bubblewrap" else some[::4], rooms) == {}
+    assert wrong_verdicts((*SOUND[::32], *BAD[::32], *first), rooms) == {}
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not GIVEN, reason="no ../shared/cases/checkers.jsonl")
-def test_the_shared_checkers_get_the_right_verdict(rooms: Backend) -> None:
-    given = GIVEN if rooms.name == "bubblewrap" else GIVEN[::6]
+@pytest.mark.parametrize("each", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_shared_checkers_get_the_right_verdict(rooms: Backend, each: int) -> None:
+    given = GIVEN[::each]
     with ThreadPoolExecutor(4) as threads:
         verdicts = list(threads.map(lambda row: gated_as_given(row, rooms), given))
     wrong = {

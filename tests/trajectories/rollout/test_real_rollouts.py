@@ -103,6 +103,7 @@ def test_bundles_are_admitted_and_refused_rightly(server: ModelServer) -> None:
     assert (report.backend, len(report.checks)) == ("bubblewrap", 13)
 
 
+@pytest.mark.slow
 def test_rollouts_end_as_their_script_must(server: ModelServer) -> None:
     project = make_stage(server)
     panics = {

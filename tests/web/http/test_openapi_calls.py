@@ -21,7 +21,7 @@ from tests.web.http.test_refusals import owner as owner
 from tests.web.http.test_refusals import rows as rows
 
 pytestmark = pytest.mark.django_db
-SOME = 2  # of each operation
+SOME = 1  # of each operation
 CALLS = int(os.environ.get("OPENAPI_CALLS", "20000"))
 OPERATIONS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 
