@@ -1,9 +1,6 @@
 """The admitted scenarios of a project, played over OpenEnv by our client and by that of openenv-core."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Any
 
 import httpx
 import pytest
@@ -18,44 +15,9 @@ from sandbox.errors import EnvironmentFull, SandboxFailed
 from tests.factories import make_project, make_scenario, make_trajectory
 from tests.sandbox.fake import FakeBackend
 from tests.trajectories.rolling import SOLVES
+from tests.trajectories.serve.serving import OPTIONS, serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OPTIONS: dict[str, object] = {
-    "project": "acme",
-    "sessions": 2,
-    "max_turns": 6,
-    "command_timeout": 5.0,
-    "episode_timeout": 60.0,
-    "rate_from": None,
-    "rate_to": None,
-    "require": "",
-}
-
-
-@pytest.fixture
-def project(rooms: FakeBackend) -> Project:
-    found = make_project("acme")
-    make_scenario(found, "greet")
-    make_scenario(found, "wave")
-    make_scenario(found, "draft", status="draft")
-    return found
-
-
-def serve(play: Callable[[str], Awaitable[None]], **options: Any) -> None:
-    """Serve the project while `play` works with the server's address."""
-    server = make_server({**OPTIONS, **options})
-
-    async def both() -> None:
-        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(server.serve("127.0.0.1", 0, port.set_result))
-        try:
-            await play(f"http://127.0.0.1:{await port}")
-        finally:
-            serving.cancel()
-            with suppress(asyncio.CancelledError):
-                await serving
-
-    asyncio.run(both())
 
 
 async def environment(url: str, **reset: object) -> OpenEnvEnvironment:
