@@ -203,7 +203,7 @@ def test_one_step_of_a_process_reward_model_on_labelled_steps(tmp_path: Path, to
     """Each label is at the last token of its completion, which is the separator of steps; the prompt has none."""
     project, user = make_project(), make_user()
     steps = (called("ls", "a.csv"), called("cat a.csv", "1", 2), called("rm a.csv", "", 3))
-    marks = {"3": {"label": "correct"}, "5": {"label": "risky"}}
+    marks = {"2": {"label": "correct"}, "4": {"label": "risky"}}
     approve(make_imported(project, *steps, marks=marks).sample, by=user)
     export = run_export(project, {"formats": ["stepwise"], "filter": {"status": "approved"}})
     (written,) = rows(export, "stepwise.train.jsonl")

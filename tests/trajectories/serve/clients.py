@@ -55,10 +55,12 @@ def trl(address: str, folder: str) -> Seen:
             for number, ids in enumerate(prompt_ids):
                 said = tokenizer.decode(ids)
                 turns = said.count("<tool_response>")
-                command = SOLVES[turns] if turns or number % 2 == 0 else "exit"
-                call = {"name": "run", "arguments": {"command": command}}
-                over = '"command": "exit"' in said
-                reply = "Done." if over else f"<tool_call>\n{json.dumps(call)}\n</tool_call>"
+                if '"command": "exit"' in said:
+                    reply = "Done."
+                else:
+                    command = SOLVES[turns] if turns or number % 2 == 0 else "exit"
+                    call = {"name": "run", "arguments": {"command": command}}
+                    reply = f"<tool_call>\n{json.dumps(call)}\n</tool_call>"
                 prompts.append(said)
                 replies.append(tokenizer(f"{reply}<|im_end|>")["input_ids"])
             return replies, None
