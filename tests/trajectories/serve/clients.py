@@ -73,6 +73,7 @@ def trl(address: str, folder: str) -> Seen:
     options = GRPOConfig(
         output_dir="out",
         max_steps=1,
+        logging_steps=1,
         num_generations=2,
         per_device_train_batch_size=2,
         max_completion_length=4096,

@@ -104,7 +104,7 @@ async def until_served(played: OpenEnvEnvironment) -> None:
     pytest.fail("no session ended within 30 s")
 
 
-BAD_MESSAGES = [
+BAD_MESSAGES: list[tuple[str | bytes, str]] = [
     ("{", "INVALID_JSON"),
     (b"\xff", "INVALID_JSON"),
     ("[" * 100_000, "INVALID_JSON"),
