@@ -81,7 +81,7 @@ def measure_probes(probes: int) -> int:
     from curation.trajectories.models import Outcome, Trajectory
     from sandbox.protocol import Setup
 
-    machine, scenarios = backend(), max(1, probes // 100)
+    machine, scenarios = backend(), max(1, probes // 40)
     with _stage(scenarios, 0.0) as (project, _):
         _drive(project, "rollout", {"samples": 1}, False)
         every = {"steps": "all", "samples": 8, "rounds": 3, "most_rollouts": probes}
@@ -100,7 +100,8 @@ def measure_probes(probes: int) -> int:
     ends = rounds.aggregate(first=Min("claimed_at"), last=Max("finished_at"))
     played, episodes = rounds.count(), scenarios * samples
     solved = Trajectory.objects.filter(run=whole, outcome=Outcome.SOLVED).count()
-    assert (played, probe.result["rollouts"], probe.result["differ"], solved) == (probes, probes, 0, episodes)
+    counts = (played, probe.result["rollouts"], probe.result["differ"], solved)
+    assert counts == (probes, probes, 0, episodes), counts
     spent = (ends["last"] - ends["first"]).total_seconds()
     print(f"{played} rollouts of a probe: {spent:.1f} s, {played / spent:.1f}/s")
     print(f"{episodes} whole episodes of the same scenarios: {seconds:.1f} s, {episodes / seconds:.1f}/s")
