@@ -51,10 +51,11 @@ $(VENV)/.dev: requirements/dev.txt requirements/telemetry.txt $(VENV)/.runtime
 # PyTorch's CPU build is found with PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL.
 consumers: $(VENV)/.consumers ## Install the trainers that read our exports in the tests (800 MB)
 
-$(VENV)/.consumers: requirements/consumers.txt $(VENV)/.dev
+$(VENV)/.consumers: requirements/consumers.txt requirements/consumers-prm.txt $(VENV)/.dev
 	@echo "Installing trainers for the tests of exports"
 	@rm -rf $(VENV)/consumers
 	@$(PIP_INSTALL) --target $(VENV)/consumers -r requirements/consumers.txt
+	@$(PIP_INSTALL) --target $(VENV)/consumers/prm -r requirements/consumers-prm.txt
 	@touch $@
 
 # `exec`: the demo replaces the shell, so that signals to make or its process group reach it.
@@ -94,6 +95,9 @@ lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hash
 		--no-emit-index-url --no-header --no-annotate requirements/harbor.in --output-file requirements/harbor.txt
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
 		--no-emit-index-url --no-header --no-annotate requirements/telemetry.in --output-file requirements/telemetry.txt
+	@for name in consumers consumers-prm; do \
+		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-deps \
+			$(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS)) --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
 
 client-schemas: install-dev ## Write the responses of the Python client again, from the OpenAPI document
 	@$(BIN)/python -m deploy.client_schemas

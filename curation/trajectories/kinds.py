@@ -37,7 +37,7 @@ from curation.trajectories.params import (
 )
 from curation.trajectories.probe.choose import ChooseStage, states_to_value
 from curation.trajectories.probe.stage import RoundStage
-from curation.trajectories.probe.states import StatesStage, rows_to_probe
+from curation.trajectories.probe.states import StatesStage, count_not_probed, rows_to_probe
 from curation.trajectories.probe.values import probe_figures
 from curation.trajectories.replay.stage import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
@@ -263,6 +263,8 @@ class ProbeRun(Kind[ProbeParams]):
             with check():
                 if not rows_to_probe(project, params).exists():
                     detail = "No rollout matches, so there is no step to probe. Change the filter, or launch a rollout."
+                    if others := count_not_probed(project, params):
+                        detail += f" {_not_probed(others)}"
                     raise Invalid.at("params.filter", detail, code="no_trajectories")
             with check():
                 require_sandbox()
@@ -271,8 +273,10 @@ class ProbeRun(Kind[ProbeParams]):
         states = states_to_value(project, params)
         episodes = min(params.most_rollouts, states * params.samples * params.rounds)
         most = f"At most {counted(episodes, 'rollout')} from {counted(states, 'state')}"
-        note = f"{most}; none where the rollouts at hand decide."
-        return Estimate.total([estimate_episodes(project, params, episodes)], note)
+        notes = [f"{most}; none where the rollouts at hand decide."]
+        if others := count_not_probed(project, params):
+            notes.append(_not_probed(others))
+        return Estimate.total([estimate_episodes(project, params, episodes)], *notes)
 
     def finish(self, run: Run, params: ProbeParams) -> Json:
         return probe_figures(run)
@@ -287,6 +291,11 @@ class ProbeRun(Kind[ProbeParams]):
 
     def section(self, run: Run) -> Mapping[str, object]:
         return probe_section(run)
+
+
+def _not_probed(trajectories: int) -> str:
+    many = counted(trajectories, "matching trajectory")
+    return f"{many} of Harbor, of an import or of a server cannot be probed: no rollout can begin in the middle of one."
 
 
 class ShortenRun(Kind[ShortenParams]):

@@ -155,7 +155,7 @@ class _Session:
         """Return the reply to a message; None to one that closes the session."""
         try:
             said = json.loads(message)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return _error(BAD_JSON, f"The message is no JSON: {error}")
         kind, data = (said.get("type"), said.get("data", {})) if isinstance(said, dict) else (None, {})
         if kind == "close":

@@ -55,6 +55,12 @@ def rows_to_probe(project: Project, params: ProbeParams) -> TrajectoryQuerySet:
     return matching_trajectories(project, params.filter).filter(scenario__isnull=False).order_by()
 
 
+def count_not_probed(project: Project, params: ProbeParams) -> int:
+    """Count matching trajectories that are no rollouts of scenarios. No rollout can begin in the middle of them: Harbor
+    starts its agents at the beginning of a task only, and imported sessions and servers have no state here."""
+    return matching_trajectories(project, params.filter).filter(scenario=None).count()
+
+
 def _trace_of(trajectory: Trajectory, verdict: ReplayVerdict) -> dict[str, list[str]]:
     steps = trajectory.text.steps
     states, keys = [""] * len(steps), [""] * len(steps)

@@ -28,7 +28,7 @@ class _Empty(types.ModuleType):
         return type(name, (), {})
 
 
-class _EmptyModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class EmptyModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, *names: str) -> None:
         self._names = names
 
@@ -59,7 +59,7 @@ def learned(tokenizer: Any, input_ids: Sequence[int], labels: Sequence[int]) -> 
 def llamafactory(tokenizer_folder: str) -> dict[str, list[Row]]:
     """Its own arguments, loader, converters and processors."""
     os.environ["DISABLE_VERSION_CHECK"] = "1"
-    sys.meta_path.insert(0, _EmptyModules("torchaudio"))
+    sys.meta_path.insert(0, EmptyModules("torchaudio"))
     from llamafactory.data import get_dataset, get_template_and_fix_tokenizer
     from llamafactory.hparams import get_train_args
     from transformers import AutoTokenizer
@@ -109,7 +109,7 @@ def axolotl(tokenizer_folder: str) -> dict[str, list[Row]]:
 
 def verl(tokenizer_folder: str) -> dict[str, list[Row]]:
     """Its own multi-turn reader, as the class beside the files adapts it."""
-    sys.meta_path.insert(0, _EmptyModules("ray", "verl.models.transformers.qwen2_vl"))
+    sys.meta_path.insert(0, EmptyModules("ray", "verl.models.transformers.qwen2_vl"))
     from transformers import AutoTokenizer
 
     spec = importlib.util.spec_from_file_location("verl_dataset", "verl_dataset.py")
@@ -198,12 +198,52 @@ def grpo(model_folder: str) -> dict[str, list[Row]]:
     return {"rl-prompts": seen}
 
 
+def prm(model_folder: str) -> dict[str, list[Row]]:
+    """One step of the last process reward trainer of TRL on the labelled steps. `loss` is the text in front of each
+    label, with the label."""
+    import math
+
+    from datasets import load_dataset
+    from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+    from trl.experimental.prm import PRMConfig, PRMTrainer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    options = PRMConfig(
+        output_dir="out",
+        max_steps=1,
+        max_length=None,
+        gradient_checkpointing=False,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+    )
+    trainer = PRMTrainer(
+        model=AutoModelForTokenClassification.from_config(AutoConfig.from_pretrained(model_folder, num_labels=2)),
+        args=options,
+        train_dataset=load_dataset("json", data_files="stepwise.train.jsonl", split="train"),
+        processing_class=tokenizer,
+    )
+    trained = trainer.train()
+    assert trainer.state.global_step == 1 and math.isfinite(trained.training_loss)
+    found = []
+    for row in trainer.train_dataset:
+        parts, begin = [], 0
+        for end, label in enumerate(row["labels"], start=1):
+            if label != IGNORED:
+                parts.append(f"{tokenizer.decode(row['input_ids'][begin:end])}{label}")
+                begin = end
+        found.append({"text": tokenizer.decode(row["input_ids"]), "loss": "|".join(parts)})
+    return {"stepwise": found}
+
+
 READERS: dict[str, Callable[[str], dict[str, list[Row]]]] = {
     "llamafactory": llamafactory,
     "axolotl": axolotl,
     "verl": verl,
     "trl": trl,
     "grpo": grpo,
+    "prm": prm,
 }
 
 if __name__ == "__main__":

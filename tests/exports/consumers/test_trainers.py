@@ -23,6 +23,7 @@ from tests.exports.exporting import (
     make_pair,
     make_rejected,
     reject,
+    rows,
     run_export,
     same_prompt,
 )
@@ -102,7 +103,8 @@ def read(reader: str, export: Export, folder: Path, model: Path) -> dict[str, li
     folder.mkdir()
     for file in export.files.all():
         (folder / file.name).write_bytes(content(export, file.name))
-    path = {"PYTHONPATH": str(INSTALLED), "HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
+    folders = [INSTALLED / "prm", INSTALLED] if reader == "prm" else [INSTALLED]
+    path = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, str(HERE / "readers.py"), reader, str(folder), str(model)]
     done = subprocess.run(command, env=os.environ | path, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -195,3 +197,17 @@ def test_one_step_of_grpo_on_the_prompts(tmp_path: Path, tokenizer: Path) -> Non
     export = run_export(project, {"formats": ["rl-prompts"], "filter": {"status": "approved"}})
     found = read("grpo", export, tmp_path / "export", tokenizer)
     assert {row["loss"] for row in found["rl-prompts"]} == {"greet"}
+
+
+def test_one_step_of_a_process_reward_model_on_labelled_steps(tmp_path: Path, tokenizer: Path) -> None:
+    """Each label is at the last token of its completion, which is the separator of steps; the prompt has none."""
+    project, user = make_project(), make_user()
+    steps = (called("ls", "a.csv"), called("cat a.csv", "1", 2), called("rm a.csv", "", 3))
+    marks = {"2": {"label": "correct"}, "4": {"label": "risky"}}
+    approve(make_imported(project, *steps, marks=marks).sample, by=user)
+    export = run_export(project, {"formats": ["stepwise"], "filter": {"status": "approved"}})
+    (written,) = rows(export, "stepwise.train.jsonl")
+    assert (len(written["completions"]), written["labels"]) == (2, [True, False])
+    (read_row,) = read("prm", export, tmp_path / "export", tokenizer)["stepwise"]
+    first, second = written["completions"]
+    assert read_row["loss"] == f"{written['prompt']}{first}\n1|{second}\n0"

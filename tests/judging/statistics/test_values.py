@@ -1,49 +1,80 @@
-import random
+"""Actions with known success rates: the chances of all courses of a probe are added up, so no draw decides a test."""
 
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
 
-from judging.statistics.values import Value, Verdict, advantage
+from judging.statistics.values import Advantage, Value, Verdict, advantage
 
 ROUNDS, SAMPLES = 3, 8
+MOST = ROUNDS * SAMPLES
+DECIDED = (Verdict.BETTER, Verdict.WORSE, Verdict.ALIKE)
+Grid = NDArray[np.float64]
 
 
-def probed(chance: random.Random, p: float, other: float, margin: float = 0.2) -> tuple[Value, Value, Verdict]:
-    """Two actions with known success rates, compared as a probe does: rounds of rollouts until it is decided."""
-    one, two = Value(0, 0), Value(0, 0)
-    for _ in range(ROUNDS):
-        found = advantage(one, two, looks=ROUNDS + 1, margin=margin).verdict
-        if found in (Verdict.BETTER, Verdict.WORSE, Verdict.ALIKE):
-            break
-        one = Value(one.solved + sum(chance.random() < p for _ in range(SAMPLES)), one.rollouts + SAMPLES)
-        two = Value(two.solved + sum(chance.random() < other for _ in range(SAMPLES)), two.rollouts + SAMPLES)
-    return one, two, advantage(one, two, looks=ROUNDS + 1, margin=margin).verdict
+class End(NamedTuple):
+    chance: float
+    value: Value
+    found: Advantage
 
 
-def test_values_and_advantages_are_within_their_intervals() -> None:
-    chance = random.Random(32)
-    values = advantages = 0
-    for _ in range(200):
-        p, other = chance.random(), chance.random()
-        one, two, _ = probed(chance, p, other)
-        found = advantage(one, two, looks=ROUNDS + 1)
-        values += one.interval(looks=ROUNDS + 1).low <= p <= one.interval(looks=ROUNDS + 1).high
-        advantages += found.interval.low <= p - other <= found.interval.high
+@cache
+def compared(one: int, two: int, rollouts: int) -> Advantage:
+    return advantage(Value(one, rollouts), Value(two, rollouts), looks=ROUNDS + 1)
+
+
+def more(p: float) -> Grid:
+    """The chance of each number of solved rollouts after a round, by the number before."""
+    solved = np.arange(MOST + 1)
+    chances: Grid = binom.pmf(solved[None, :] - solved[:, None], SAMPLES, p)
+    return chances
+
+
+def ends(p: float, other: float) -> Iterator[End]:
+    """The ends of a probe of two actions: rounds of rollouts until it is decided."""
+    goes_on = np.zeros((MOST + 1, MOST + 1))
+    goes_on[0, 0] = 1
+    for rollouts in range(SAMPLES, MOST + 1, SAMPLES):
+        goes_on = more(p).T @ goes_on @ more(other)
+        for one, two in product(range(rollouts + 1), repeat=2):
+            found = compared(one, two, rollouts)
+            if rollouts == MOST or found.verdict in DECIDED:
+                yield End(goes_on[one, two], Value(one, rollouts), found)
+                goes_on[one, two] = 0
+
+
+def chance(p: float, other: float, *verdicts: Verdict) -> float:
+    return sum(end.chance for end in ends(p, other) if end.found.verdict in verdicts)
+
+
+def test_values_and_advantages_are_within_their_intervals_in_95_of_100_cells() -> None:
+    """200 cells, whose rates are spread over all rates."""
+    cells = [((number + 0.5) / 200, (number * 77 % 200 + 0.5) / 200) for number in range(200)]
+    values = advantages = 0.0
+    for p, other in cells:
+        for end in ends(p, other):
+            interval = end.value.interval(looks=ROUNDS + 1)
+            values += end.chance * (interval.low <= p <= interval.high)
+            advantages += end.chance * (end.found.interval.low <= p - other <= end.found.interval.high)
     assert values >= 190 and advantages >= 190
 
 
-@pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.8, 0.97])
+@pytest.mark.parametrize("p", [*(number / 20 for number in range(21)), 0.03, 0.97])
 def test_harmless_noise_is_rarely_better(p: float) -> None:
-    chance = random.Random(7)
-    verdicts = [probed(chance, p, p)[2] for _ in range(1000)]
-    assert verdicts.count(Verdict.BETTER) <= 50
-    assert verdicts.count(Verdict.BETTER) + verdicts.count(Verdict.LIKELY) <= 150
+    assert chance(p, p, Verdict.BETTER) <= 0.05
+    assert chance(p, p, Verdict.BETTER, Verdict.LIKELY) <= 0.15
 
 
 def test_a_large_advantage_is_proven_with_few_rollouts() -> None:
-    chance = random.Random(1)
-    found = [probed(chance, 0.95, 0.1) for _ in range(100)]
-    assert sum(verdict is Verdict.BETTER for _, _, verdict in found) >= 99
-    assert sum(one.rollouts == SAMPLES for one, _, _ in found) >= 80
+    assert chance(0.95, 0.1, Verdict.BETTER) >= 0.99
+    soon = sum(end.chance for end in ends(0.95, 0.1) if end.value.rollouts == SAMPLES)
+    assert soon >= 0.8
 
 
 def test_an_action_that_ended_the_episode_needs_no_rollouts() -> None:

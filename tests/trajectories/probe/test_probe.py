@@ -4,12 +4,13 @@ import pytest
 
 from curation.llm.client.completion import Request
 from curation.projects.models import Project
+from curation.runs.kinds import kind_of
 from curation.runs.models import Item
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Replay, StateTrace, StepAdvantage, StepValue, Trajectory
 from curation.web.problems import Invalid
 from tests.driving import end
-from tests.factories import COMMANDS, make_scenario, make_trajectory
+from tests.factories import COMMANDS, make_imported, make_run, make_scenario, make_trajectory
 from tests.sandbox.fake import FakeBackend
 from tests.trajectories.rolling import SOLVES, Operators, make_stage, run_to_end, start
 
@@ -128,8 +129,6 @@ def test_steps_that_end_in_the_same_state_are_alike(operators: Operators, rooms:
 
 
 def test_the_estimate_is_an_upper_bound(rooms: FakeBackend) -> None:
-    from curation.runs.kinds import kind_of
-
     project = make_stage()
     make_siblings(project)
     kind = kind_of("probe")
@@ -143,6 +142,19 @@ def test_a_probe_of_no_rollouts_is_refused(rooms: FakeBackend) -> None:
     make_scenario(project)
     with pytest.raises(Invalid, match="No rollout matches"):
         start(project, "probe", **PROBE)
+
+
+def test_trials_of_harbor_are_not_probed(rooms: FakeBackend) -> None:
+    """The refusal and the estimate say so; rollouts beside them are probed."""
+    project = make_stage()
+    make_imported(project, run=make_run(project, kind="harbor"))
+    with pytest.raises(Invalid, match="1 matching trajectory of Harbor, of an import or of a server cannot be probed"):
+        start(project, "probe", **PROBE)
+    make_siblings(project)
+    kind = kind_of("probe")
+    notes = kind.estimate(project, kind.params.model_validate(PROBE)).notes
+    assert any("cannot be probed: no rollout can begin in the middle of one" in note for note in notes)
+    assert start(project, "probe", **PROBE).items_total == 2
 
 
 def test_a_scenario_edited_meanwhile_is_not_played(operators: Operators, rooms: FakeBackend) -> None:

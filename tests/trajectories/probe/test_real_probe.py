@@ -10,7 +10,8 @@ from curation.trajectories.models import StateTrace, StepAdvantage, StepValue, T
 from tests.factories import make_scenario
 from tests.trajectories.rolling import Operators, make_stage, run_to_end
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
+pytestmark = pytest.mark.django_db(transaction=True)
+BACKENDS = [pytest.param("bubblewrap", marks=pytest.mark.bubblewrap), pytest.param("docker", marks=pytest.mark.docker)]
 # The name is in a variable, the folder is another one, and a look around changes nothing.
 WAY = ("todo", "W=world; export W; cd /tmp", "ls", 'cd; echo "hello $W" > greeting.txt', "exit")
 LOST = (*WAY[:3], "unset W", *WAY[3:])
@@ -23,8 +24,11 @@ def operates(request: Request) -> str:
     return way[said]
 
 
-def test_rollouts_go_on_from_the_rebuilt_state(operators: Operators, settings: Settings, tmp_path: Path) -> None:
-    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", tmp_path
+@pytest.mark.parametrize("sandbox", BACKENDS)
+def test_rollouts_go_on_from_the_rebuilt_state(
+    operators: Operators, settings: Settings, tmp_path: Path, sandbox: str
+) -> None:
+    settings.SANDBOX, settings.WINNOW_DATA = sandbox, tmp_path
     project = make_stage()
     make_scenario(project)
     operators.scripts["operator-a"] = operates

@@ -1,14 +1,15 @@
 """The admitted scenarios of a project, played over OpenEnv by our client and by that of openenv-core."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import json
+import threading
 from typing import Any
 
 import httpx
 import pytest
 from django.core.management import CommandError
 from openenv.core.generic_client import GenericEnvClient
+from websockets.asyncio.client import connect
 
 from curation.projects.models import Project
 from curation.scenarios.models import Scenario
@@ -16,46 +17,11 @@ from curation.trajectories.management.commands.serve_env import make_server
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.errors import EnvironmentFull, SandboxFailed
 from tests.factories import make_project, make_scenario, make_trajectory
-from tests.sandbox.fake import FakeBackend
+from tests.sandbox.fake import FakeBackend, FakeSession
 from tests.trajectories.rolling import SOLVES
+from tests.trajectories.serve.serving import OPTIONS, serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OPTIONS: dict[str, object] = {
-    "project": "acme",
-    "sessions": 2,
-    "max_turns": 6,
-    "command_timeout": 5.0,
-    "episode_timeout": 60.0,
-    "rate_from": None,
-    "rate_to": None,
-    "require": "",
-}
-
-
-@pytest.fixture
-def project(rooms: FakeBackend) -> Project:
-    found = make_project("acme")
-    make_scenario(found, "greet")
-    make_scenario(found, "wave")
-    make_scenario(found, "draft", status="draft")
-    return found
-
-
-def serve(play: Callable[[str], Awaitable[None]], **options: Any) -> None:
-    """Serve the project while `play` works with the server's address."""
-    server = make_server({**OPTIONS, **options})
-
-    async def both() -> None:
-        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(server.serve("127.0.0.1", 0, port.set_result))
-        try:
-            await play(f"http://127.0.0.1:{await port}")
-        finally:
-            serving.cancel()
-            with suppress(asyncio.CancelledError):
-                await serving
-
-    asyncio.run(both())
 
 
 async def environment(url: str, **reset: object) -> OpenEnvEnvironment:
@@ -121,11 +87,87 @@ def test_as_many_sockets_as_sandboxes_are_open_at_once(project: Project) -> None
         with pytest.raises(EnvironmentFull):
             await third.reset()
         await first.close()
-        await asyncio.sleep(0.2)
-        await third.reset()
+        await until_served(third)
         await asyncio.gather(second.close(), third.close())
 
     serve(play)
+
+
+async def until_served(played: OpenEnvEnvironment) -> None:
+    """Reset when another session has ended, which the server learns after the client."""
+    for _ in range(300):
+        try:
+            await played.reset()
+            return
+        except EnvironmentFull:
+            await asyncio.sleep(0.1)
+    pytest.fail("no session ended within 30 s")
+
+
+BAD_MESSAGES: list[tuple[str | bytes, str]] = [
+    ("{", "INVALID_JSON"),
+    (b"\xff", "INVALID_JSON"),
+    ("[" * 100_000, "INVALID_JSON"),
+    ("[]", "UNKNOWN_TYPE"),
+    ('{"type": "fly"}', "UNKNOWN_TYPE"),
+    ('{"type": "reset", "data": []}', "VALIDATION_ERROR"),
+    ('{"type": "reset", "data": {"name": ["wave"]}}', "VALIDATION_ERROR"),
+    ('{"type": "reset", "data": {"name": "draft"}}', "VALIDATION_ERROR"),
+    ('{"type": "reset", "data": {"seed": "3"}}', "VALIDATION_ERROR"),
+    ('{"type": "step", "data": {}}', "VALIDATION_ERROR"),
+    ('{"type": "step", "data": {"command": 5}}', "VALIDATION_ERROR"),
+    ('{"type": "step", "data": {"command": "\\ud800"}}', "VALIDATION_ERROR"),
+    ('{"type": "step", "data": {"command": ""}}', "VALIDATION_ERROR"),
+]
+
+
+def test_bad_messages_are_refused_and_the_episode_goes_on(project: Project) -> None:
+    async def play(url: str) -> None:
+        async with connect(url.replace("http", "ws") + "/ws", proxy=None) as socket:
+
+            async def ask(message: str | bytes) -> dict[str, Any]:
+                await socket.send(message)
+                found: dict[str, Any] = json.loads(await socket.recv())
+                return found
+
+            assert "Reset first." in (await ask('{"type": "step", "data": {"command": "ls"}}'))["data"]["message"]
+            await ask('{"type": "reset", "data": {"name": "wave"}}')
+            await ask('{"type": "step", "data": {"command": "todo --help"}}')
+            assert [((await ask(bad))["data"]["code"]) for bad, _ in BAD_MESSAGES] == [code for _, code in BAD_MESSAGES]
+            state = (await ask('{"type": "state"}'))["data"]
+            assert (state["scenario"], state["step_count"]) == ("wave", 1)
+            await ask(json.dumps({"type": "step", "data": {"command": SOLVES[2]}}))
+            assert (await ask('{"type": "step", "data": {"command": "exit"}}'))["data"]["reward"] == 1.0
+
+    serve(play)
+
+
+def test_the_sandbox_of_a_client_that_goes_away_is_removed(project: Project, rooms: FakeBackend) -> None:
+    """It goes in the middle of a command, and the only seat is free when the command has ended."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    async def play(url: str) -> None:
+        async with connect(url.replace("http", "ws") + "/ws", proxy=None) as socket:
+            await socket.send('{"type": "reset", "data": {"name": "wave"}}')
+            await socket.recv()
+            await socket.send('{"type": "step", "data": {"command": "sleep"}}')
+            await asyncio.to_thread(begun.wait, 30)
+            socket.transport.abort()
+        other = await environment(url, name="greet")
+        with pytest.raises(EnvironmentFull):
+            await other.reset()
+        goes_on.set()
+        await until_served(other)
+        assert rooms.sessions[0].closed
+        await other.close()
+
+    def answers(session: FakeSession, command: str) -> str:
+        begun.set()
+        goes_on.wait(30)
+        return ""
+
+    rooms.answers = answers
+    serve(play, sessions=1)
 
 
 def test_a_broken_sandbox_is_no_step(project: Project, rooms: FakeBackend) -> None:
