@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 from django.core.exceptions import ValidationError
@@ -14,6 +14,7 @@ from curation.web.problems import Problem
 from curation.web.text.storable import read_json
 
 M = TypeVar("M", bound=Model)
+R = TypeVar("R", bound="QuerySet[Any]")
 Key = str | int | float
 
 
@@ -71,12 +72,20 @@ def paginate(rows: QuerySet[M], *, sort: str, cursor: str | None, limit: int, co
             raise Problem(
                 "This cursor is not one of this list. Start again without a cursor.", code="bad_cursor"
             ) from None
-    mark = "-" if down else ""
-    order = [f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"]
-    found = list(rows.order_by(*order)[: limit + 1])
+    return page_of(list(in_order(rows, sort)[: limit + 1]), sort=sort, limit=limit, total=total)
+
+
+def in_order(rows: R, sort: str) -> R:
+    """Order rows as pages are: by `sort`, then by id."""
+    field, mark = sort.removeprefix("-"), "-" if sort.startswith("-") else ""
+    return rows.order_by(*[f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"])
+
+
+def page_of(found: list[M], *, sort: str, limit: int, total: int | None = None) -> KeysetPage[M]:
+    """One page of rows that were read in order, with one more than `limit` where the list goes on."""
     if len(found) <= limit:
         return KeysetPage(found, None, total)
-    last = found[limit - 1]
+    field, last = sort.removeprefix("-"), found[limit - 1]
     value = last.pk if field == "id" else getattr(last, field)
     if hasattr(value, "isoformat"):
         value = value.isoformat()
