@@ -161,7 +161,7 @@ TEMPLATES = [
                 "curation.web.forms",
                 "curation.projects.access",
             ],
-            "libraries": {"sample_row": "curation.samples.list.row"},
+            "libraries": {"sample_row": "curation.samples.list.row", "shell": "config.shell"},
         },
     }
 ]
