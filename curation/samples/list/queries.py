@@ -50,11 +50,10 @@ def sample_page(project: Project, params: SampleList, *, before: str | None = No
     column = reversed_order(params.order()) if before else params.order()
     cursor = before or params.cursor
     if not (clauses or cursor or params.scored_by):
-        found = _first_rows(column, params.limit).all(project=project.pk)
-        page = page_of(found, sort=column, limit=params.limit)
-        return replace(page, total=rows.count()) if params.count else page
-    page = _window(rows, params, column=column, cursor=cursor)
-    if page is None:
+        page = page_of(_first_rows(column, params.limit).all(project=project.pk), sort=column, limit=params.limit)
+    elif (window := _window(rows, params, column=column, cursor=cursor)) is not None:
+        page = window
+    else:
         chosen = _with_scores(page_rows(rows, clauses, sort=column), params)
         page = paginate(chosen, sort=column, cursor=cursor, limit=params.limit)
     return replace(page, total=params.apply(rows).count()) if params.count else page
