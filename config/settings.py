@@ -161,7 +161,7 @@ TEMPLATES = [
                 "curation.web.forms",
                 "curation.projects.access",
             ],
-            "libraries": {"sample_row": "curation.samples.list.row"},
+            "libraries": {"sample_row": "curation.samples.list.row", "shell": "config.shell"},
         },
     }
 ]
@@ -257,7 +257,7 @@ if CELERY_BROKER_URL.startswith("redis"):
 
 # --- sign-in ---------------------------------------------------------------------------------------------------------
 SESSION_ENGINE = "curation.projects.sign_in.session_store"
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "curation.projects.sign_in.backend.Backend"]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

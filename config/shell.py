@@ -6,27 +6,32 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import orjson
+from django import template
 from django.contrib.auth.models import User
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from curation.notifications.filters import unread_count
 from curation.projects.access import Access, open_to, opens
 from curation.projects.models import Project
-from curation.projects.preferences.change import preferences_of
 from curation.projects.preferences.keys import pressed_keys
 from curation.projects.settings.change import may_create_projects
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu
+from curation.web.components import icon
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
 from curation.web.lists.pages import Tab
 from curation.web.lists.params import list_of_page
+from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotFound, Problem
+from curation.web.text.escape import format_html
 
 Context = dict[str, object]
 
@@ -51,6 +56,27 @@ class NavGroup:
 
     label: str
     items: list[NavItem]
+
+
+register = template.Library()
+
+
+@register.simple_tag
+def nav_item(item: NavItem) -> SafeString:
+    """Return an entry of the sidebar; as a template it took half of the sidebar's time."""
+    count = ""
+    if item.count is not None:
+        shown = render_to_string("review/queue/_count.html", {"count": item.count})
+        count = format_html(
+            '<span class="nav__count" id="nav-count-{}" hx-get="{}" hx-trigger="samples:changed from:body" '
+            'hx-swap="innerHTML" data-background>{}</span>',
+            *(item.key, item.count_url, shown),
+        )
+    return format_html(
+        '<a class="nav__item" href="{}" title="{}" data-goto="{}"{}>{}<span class="nav__label">{}</span>{}</a>',
+        *(item.url, item.label, item.goto, SafeString(' aria-current="page"' if item.active else "")),
+        *(icon(item.key), item.label, count and SafeString(f" {count}")),
+    )
 
 
 # (group, its entries)
@@ -138,12 +164,15 @@ def shell(request: HttpRequest) -> Context:
     if request.headers.get("HX-Request") or user is None or not user.is_authenticated:
         return context
     if isinstance(user, User):
-        own = preferences_of(user)
-        context["unread"] = unread_count(user)
-        context["density"] = own.density
-        context["may_create_projects"] = may_create_projects(user)
-        context["preferences"] = orjson.dumps({"keys": pressed_keys(own.keys), "tables": own.tables}).decode()
-    context["projects"] = Project.objects.visible_to(user).archived(False).values("slug", "name")[:50]
+        # One row per group of the user, and one without a group.
+        rows = _own_rows.all(user=user.pk)
+        keys, tables, density, unread, _ = rows[0]
+        context["unread"] = unread
+        context["density"] = density
+        context["may_create_projects"] = may_create_projects(user, [group for *_, group in rows])
+        context["preferences"] = orjson.dumps({"keys": pressed_keys(keys or {}), "tables": tables or {}}).decode()
+        switched = _all_projects.all() if user.is_superuser else _own_projects.all(user=user.pk)
+        context["projects"] = [{"slug": slug, "name": name} for slug, name in switched]
     if isinstance(access, Access):
         context |= {
             "nav": _nav(request, access),
@@ -153,6 +182,24 @@ def shell(request: HttpRequest) -> Context:
             "search_url": _page_of("sample-list", access.project.slug),
         }
     return context
+
+
+# Every page shows what these read.
+_own_rows = Prepared(
+    lambda user: User.objects.filter(pk=user).values_list(
+        "preferences__keys", "preferences__tables", "preferences__density", unread_count(user), "groups__name"
+    ),
+    user=int,
+)
+_own_projects = Prepared(
+    lambda user: (
+        Project.objects.filter(members__user=user, deleting_at=None).archived(False).values_list("slug", "name")[:50]
+    ),
+    user=int,
+)
+_all_projects = Prepared(
+    lambda: Project.objects.filter(deleting_at=None).archived(False).values_list("slug", "name")[:50]
+)
 
 
 def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:

@@ -6,7 +6,7 @@ from curation.notifications.models import Notification
 from curation.web.lists.filters import Words
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
-from curation.web.prepared import Prepared
+from curation.web.prepared import RowCount
 
 
 class NotificationList(ListParams):
@@ -24,15 +24,9 @@ class NotificationList(ListParams):
         return self.page(rows.select_related("project"))
 
 
-def unread_count(user: User) -> int:
-    """Unread notifications, counted up to 100."""
-    if _first_unread.first(user=user.pk) is None:
-        return 0
-    return Notification.objects.of(user).filter(read_at=None).order_by()[:100].count()
-
-
-# Every page asks, and most people have none.
-_first_unread = Prepared(lambda user: Notification.objects.filter(user=user, read_at=None), user=int)
+def unread_count(user: int) -> RowCount:
+    """The unread notifications of the user with this id as a column, counted up to 100."""
+    return RowCount(Notification.objects.filter(user=user, read_at=None).order_by()[:100])
 
 
 def mark_read(user: User, pk: int | None = None) -> None:

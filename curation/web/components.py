@@ -4,6 +4,7 @@ from datetime import datetime
 from functools import cache
 
 from django import template
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
@@ -71,6 +72,13 @@ def _further_values(control: Control) -> SafeString:
     return format_html_join(
         "", '<input type="hidden" name="{}" value="{}">', ((control.name, value) for value in control.more)
     )
+
+
+@register.simple_tag
+@cache
+def fixed(name: str) -> SafeString:
+    """Return a template that needs no context, rendered once in a process."""
+    return render_to_string(name)
 
 
 @register.simple_tag

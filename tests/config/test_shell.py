@@ -3,10 +3,14 @@
 import re
 
 import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from curation.notifications.models import Notification
 from curation.projects.models import Role
-from tests.factories import make_member, make_project, make_run
+from tests.factories import make_member, make_project, make_run, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -56,3 +60,30 @@ def test_a_page_of_one_row_has_no_section(client: Client) -> None:
     run = make_run(project)
     assert _section(client, f"/p/acme/runs/{run.pk}/") == [] and _section(client, "/p/acme/") == []
     assert 'class="subnav"' not in client.get(f"/p/acme/runs/{run.pk}/").content.decode()
+
+
+def test_the_frame_of_a_page_is_read_in_few_queries_and_knows_all_groups(client: Client) -> None:
+    project = make_project("acme")
+    user = make_member(project, role=Role.CURATOR)
+    user.groups.add(*[Group.objects.create(name=name) for name in ("leads", "project-creators", "zoo")])
+    Notification.objects.bulk_create(
+        Notification(user=user, project=project, kind="mention", text="t", link="/") for _ in range(103)
+    )
+    client.force_login(user)
+    client.get("/p/acme/samples/")
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get("/p/acme/samples/").content.decode()
+
+    assert len(queries) <= 9
+    assert "Notifications, 100 unread" in page
+    assert page.count(">New project</a>") == 1
+    user.groups.clear()
+    assert ">New project</a>" not in client.get("/p/acme/samples/").content.decode()
+
+
+def test_an_operator_may_switch_to_every_project(client: Client) -> None:
+    make_project("acme")
+    make_project("other")
+    client.force_login(make_user("root", is_superuser=True))
+    page = client.get("/p/acme/samples/").content.decode()
+    assert 'href="/p/acme/" aria-current="true"' in page and 'href="/p/other/"' in page

@@ -41,18 +41,35 @@ def test_every_figure_names_a_commit_and_code_that_exists() -> None:
     assert {path for figure in found for path in figure.code if not (ROOT / path).exists()} == set()
 
 
-def test_a_figure_is_stale_once_its_code_has_changed(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = commit(repository, "fast.py", "1")
-    commit(repository, "folder/part.py", "1")
-    new = commit(repository, "fast.py", "2")
-    commit(repository, "other.py", "1")
-    commit(repository, PAGE, TABLE.format(f"| first | 5 ms | {old} |\n| second | 4 ms | {new} |"))
+def test_a_figure_is_stale_once_a_tenth_of_its_code_has_changed(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    oldest = commit(repository, "fast.py", "1\n" * 40)
+    old = commit(repository, "folder/part.py", "1\n" * 20)
+    kept = commit(repository, "fast.py", "2\n" * 6 + "1\n" * 34)
+    new = commit(repository, "fast.py", "2\n" * 7 + "1\n" * 33)
+    commit(repository, "other.py", "1\n" * 100)
+    rows = [("first", old), ("second", oldest), ("third", kept), ("fourth", new)]
+    commit(repository, PAGE, TABLE.format("\n".join(f"| {what} | 5 ms | {at} |" for what, at in rows)))
 
     assert main(repository) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"{old}     2 changes since  first",
-        "1 of 2 figures are older than the code that they depend on",
+        f"{oldest}   45% of the code is newer  second",
+        f"{old}   12% of the code is newer  first",
+        "2 of 4 figures are older than a tenth or more of the code that they depend on",
     ]
+
+
+def test_a_change_that_was_taken_back_makes_no_figure_stale(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = commit(repository, "fast.py", "1\n")
+    commit(repository, "fast.py", "2\n")
+    commit(repository, "fast.py", "1\n")
+    commit(repository, PAGE, TABLE.format(f"| first | 5 ms | {known} |"))
+
+    assert main(repository) == 0
+    assert capsys.readouterr().out.startswith("0 of 1 figures")
 
 
 @pytest.mark.parametrize("named", ["", "4 ms", "HEAD", "00000000"])

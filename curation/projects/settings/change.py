@@ -2,11 +2,11 @@
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.conf import settings as server_settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
@@ -16,7 +16,6 @@ from curation.projects.members.change import require_person
 from curation.projects.models import Member, Project, Role, Scope
 from curation.projects.settings.dependents import Preview, apply_change, preview_change
 from curation.projects.settings.patch import Json, SettingChange, merge
-from curation.web.prepared import Prepared
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
@@ -36,17 +35,16 @@ class ProjectChange:
     settings: tuple[SettingChange, ...]
 
 
-def may_create_projects(user: User) -> bool:
-    """Whether `PROJECT_CREATORS` includes the user; a superuser always may."""
+def may_create_projects(user: User, groups: Iterable[str] | None = None) -> bool:
+    """Whether `PROJECT_CREATORS` includes the user; a superuser always may. `groups` are the names of the user's, where
+    the caller has read them."""
     allowed = server_settings.PROJECT_CREATORS
     if user.is_superuser or "everyone" in allowed or (user.is_staff and "staff" in allowed):
         return True
-    groups = [entry.removeprefix("group:") for entry in allowed if entry.startswith("group:")]
-    return bool(groups) and any(name in groups for (name,) in _groups.all(user=user.pk))
-
-
-# Every page asks.
-_groups = Prepared(lambda user: Group.objects.filter(user=user).values_list("name"), user=int)
+    names = {entry.removeprefix("group:") for entry in allowed if entry.startswith("group:")}
+    if groups is None:
+        return user.groups.filter(name__in=names).exists()
+    return not names.isdisjoint(groups)
 
 
 def create_project(*, user: User, slug: str | None, name: str) -> Project:

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 NEXT = "oidc_next"
 TIMEOUT_SECONDS = 10
 SECRET_SENT = ("client_secret_basic", "client_secret_post")
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+BACKEND = "curation.projects.sign_in.backend.Backend"
 
 
 class SignInFailed(Exception):

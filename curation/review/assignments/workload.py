@@ -101,7 +101,7 @@ def _workload(project: Project, member: Member, today: int, total: int, assigned
         target=target.total if target else None,
         today=today,
         total=total,
-        pace=pace_of(project, member.user_id),
+        pace=pace_of(project, member.user_id) if total else None,
         assigned=assigned,
         left=left,
     )

@@ -15,6 +15,7 @@ from curation.web.text.storable import read_json
 
 # A row: an instance of a model, or a named tuple with `pk` and the column of the order.
 M = TypeVar("M")
+R = TypeVar("R", bound="QuerySet[Any]")
 Key = str | int | float
 
 
@@ -74,12 +75,20 @@ def paginate(
             raise Problem(
                 "This cursor is not one of this list. Start again without a cursor.", code="bad_cursor"
             ) from None
-    mark = "-" if down else ""
-    order = [f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"]
-    found = list(rows.order_by(*order)[: limit + 1])
+    return page_of(list(in_order(rows, sort)[: limit + 1]), sort=sort, limit=limit, total=total)
+
+
+def in_order(rows: R, sort: str) -> R:
+    """Order rows as pages are: by `sort`, then by id."""
+    field, mark = sort.removeprefix("-"), "-" if sort.startswith("-") else ""
+    return rows.order_by(*[f"{mark}id"] if field == "id" else [f"{mark}{field}", f"{mark}id"])
+
+
+def page_of(found: list[M], *, sort: str, limit: int, total: int | None = None) -> KeysetPage[M]:
+    """One page of rows that were read in order, with one more than `limit` where the list goes on."""
     if len(found) <= limit:
         return KeysetPage(found, None, total)
-    last = cast(Any, found[limit - 1])
+    field, last = sort.removeprefix("-"), cast(Any, found[limit - 1])
     value = last.pk if field == "id" else getattr(last, field)
     if hasattr(value, "isoformat"):
         value = value.isoformat()
