@@ -45,7 +45,7 @@ class Lease(models.Model):
         # A reviewer's open samples; lapsed leases.
         indexes: ClassVar = [
             models.Index(fields=["reviewer", "until"], name="lease_by_reviewer"),
-            models.Index(fields=["held", "until"], name="lease_lapsed"),
+            models.Index(fields=["held", "until", "sample"], name="lease_lapsed"),
         ]
 
     def __str__(self) -> str:

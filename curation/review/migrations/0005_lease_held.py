@@ -9,5 +9,5 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField("lease", "held", models.BooleanField(db_default=False, default=True)),
         migrations.RemoveIndex("lease", "lease_lapsed"),
-        migrations.AddIndex("lease", models.Index(fields=["held", "until"], name="lease_lapsed")),
+        migrations.AddIndex("lease", models.Index(fields=["held", "until", "sample"], name="lease_lapsed")),
     ]

@@ -87,8 +87,13 @@ def test_samples_fetched_ahead_are_given_back() -> None:
     assert taken_by(reviewer_of(access.project)).sample == ahead.sample
 
 
-@pytest.mark.parametrize("order", ["borderline", "useful"])
-def test_a_take_costs_the_same_while_many_samples_are_open(order: Order) -> None:
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("order", "analyzed"),
+    [("borderline", False), ("borderline", True), ("useful", True)],
+    ids=["without statistics", "statistics that know of no leases", "useful"],
+)
+def test_a_take_costs_the_same_while_many_samples_are_open(order: Order, analyzed: bool) -> None:
     access = project_with_reviewer()
     Sample.objects.bulk_create(Sample(project=access.project, predicted=0.5, predicted_key=0.5) for _ in range(1_000))
     grow(access.project, SAMPLES)
@@ -100,9 +105,9 @@ def test_a_take_costs_the_same_while_many_samples_are_open(order: Order) -> None
             assert take_next(access=access, order=order) is not None
             return count()
 
+    if analyzed:
+        analyze()
     plain = work()
-    if order == "borderline":
-        analyze()  # these statistics know of no leases
     until = timezone.now() + timedelta(hours=1)
     head = Sample.objects.filter(leased=False).order_by("priority", "id").values_list("id", flat=True)[:OPEN]
     Lease.objects.bulk_create(Lease(sample_id=pk, reviewer=reviewer.user, swapped=False, until=until) for pk in head)
@@ -111,4 +116,6 @@ def test_a_take_costs_the_same_while_many_samples_are_open(order: Order) -> None
     analyze()
     planned = work()
 
-    assert not has_grown(plain, crowded) and not has_grown(plain, planned), (plain, crowded, planned)
+    assert not has_grown(plain, planned), (plain, planned)
+    if order == "borderline":  # the other order needs statistics that know of the leases
+        assert not has_grown(plain, crowded), (plain, crowded)
