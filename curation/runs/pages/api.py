@@ -19,6 +19,7 @@ from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, 
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_row, delete_row
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import NotFound
@@ -192,7 +193,11 @@ def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -
     return params.page(params.narrow(Call.objects.filter(run=run))).response()
 
 
-@router.get("/runs/{run_id}/texts", response={200: None}, summary="The moved texts of a run's calls")
+@router.get(
+    "/runs/{run_id}/texts",
+    openapi_extra=answers_with_file("application/gzip", has_etag=False),
+    summary="The moved texts of a run's calls",
+)
 def get_texts(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
     """JSON lines as gzip. 404 unless `settings.runs.keep_texts_days` has moved them: then `texts_moved_at` is set."""
     run, access = _run(request, run_id, Scope.READ)
