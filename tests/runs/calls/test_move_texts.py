@@ -56,7 +56,7 @@ def test_the_texts_are_in_the_file_and_all_figures_stay(project: Project) -> Non
     assert not CallText.objects.exists() and Call.objects.filter(run=run).count() == 3
     assert figures(client, run) == before
     assert client.get(f"/api/v1/runs/{run.pk}").json()["texts_moved_at"]
-    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/texts"))  # type: ignore[call-overload]
+    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/texts"))
     lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
     assert [(int(line["call"]), line["text"]) for line in lines] == texts
     assert {(line["stage"], line["model"]) for line in lines} == {("ask", "judge-a")}
@@ -99,7 +99,7 @@ def test_nothing_is_moved_twice_and_a_run_that_went_on_gets_a_second_file(projec
     assert len(run.text_files) == 2
     client = Client()
     client.force_login(make_member(project, role=Role.ADMIN))
-    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/texts"))  # type: ignore[call-overload]
+    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/texts"))
     assert len(gzip.decompress(body).splitlines()) == 4
 
 
