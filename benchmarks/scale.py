@@ -3,8 +3,8 @@
     DATABASE_URL=postgresql://… python -m benchmarks.scale [--trials 4000] [--steps 50] [--workers 2]
 
 Wanted (docs/scale.md): 50 trials a second of 50 steps. Each worker writes to a run of its own in one project, by the
-code of runs of kind `harbor`. Prints the rate by quarters, so that a slowdown with size is seen, the bytes of a
-trial, and the times of lists meanwhile; exits with 1 below 50 trials a second.
+code of runs of kind `harbor`. Prints the rate by quarters, so that a slowdown with size is seen, the processor time and
+the bytes of a trial, and the times of lists meanwhile; exits with 1 below 50 trials a second.
 """
 
 import argparse
@@ -70,22 +70,22 @@ def trial(folder: Path, number: int, steps: int) -> None:
 
 
 def work(run_id: int, trials: int, steps: int, queue: Any) -> None:
-    """Save trials as a worker does that watches a job; report the seconds of each quarter."""
+    """Save trials as a worker does that watches a job; report the seconds of each batch, and those of its processor."""
     run = Run.objects.select_related("project").get(pk=run_id)
     item = Item.objects.create(run=run, stage="trials", key="job", state="claimed", lease_owner="bench")
     context = SimpleNamespace(run=run, save_progress=lambda *given: None, checkpoint=lambda: None)
     with tempfile.TemporaryDirectory() as folder:
         job = Job(Path(folder))
         watch = stage.Watch(cast(Any, context), item, job, JobPlan([]), [], "job", stage.Progress(total=trials))
-        quarter: list[float] = []
+        quarter: list[tuple[float, float]] = []
         for first in range(0, trials, TOGETHER):
             paths = [Path(folder, "job", f"t{run_id}-{number}") for number in range(first, first + TOGETHER)]
             for number, path in enumerate(paths, first):
                 trial(path, number, steps)
             found = [Trial(path, json.loads((path / "result.json").read_text())) for path in paths]
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), time.process_time()
             watch._save(found)
-            quarter.append(time.perf_counter() - began)
+            quarter.append((time.perf_counter() - began, time.process_time() - worked))
             for path in paths:
                 for file in path.rglob("*.json"):
                     file.unlink()
@@ -124,11 +124,13 @@ def main() -> int:
     batches = len(quarters[0])
     for part in range(4):
         chunk = slice(part * batches // 4, (part + 1) * batches // 4)
-        rate = sum(TOGETHER * len(times[chunk]) / max(sum(times[chunk]), 1e-9) for times in quarters)
+        rate = sum(TOGETHER * len(times[chunk]) / sum(spent for spent, _ in times[chunk]) for times in quarters)
         print(f"quarter {part + 1}: {rate:6.0f} trials/s saved by {given.workers} workers")
-    rate = sum(TOGETHER * len(times) / sum(times) for times in quarters)
+    rate = sum(TOGETHER * len(times) / sum(spent for spent, _ in times) for times in quarters)
+    worked = 1000 * sum(cpu for times in quarters for _, cpu in times) / (each * given.workers)
     waits.sort()
     print(f"all: {rate:.0f} trials/s saved; {took:.0f} s with writing the files")
+    print(f"processor of the workers: {worked:.1f} ms a trial")
     print(f"bytes of a trial: {(_bytes() - before) / (each * given.workers):,.0f}")
     if waits:
         middle, most = waits[len(waits) // 2], waits[-1]

@@ -1,7 +1,8 @@
 """A rubric's criteria, and the score (0–1) that a model's reply to them has.
 
 A rubric is a text, which is one criterion, or TOML with `[[criterion]]` as Harbor's rewardkit reads it: types `binary`,
-`likert` and `numeric`, weights, and `[scoring]`. Its `[judge]` names a model and files of a workspace, and is not read.
+`likert` and `numeric`, weights, and `[scoring]`. Its `[judge]` and the `files` of a criterion, which name a model and
+files of a workspace, are not read. Any other table or key is refused: it would change the score.
 """
 
 import json
@@ -15,6 +16,8 @@ from judging.answers.read import split_thinking
 
 TYPES = ("binary", "likert", "numeric")
 AGGREGATIONS = ("weighted_mean", "all_pass", "any_pass", "threshold")
+_TABLES = {"judge", "criterion", "scoring"}
+_KEYS = {"name", "description", "type", "weight", "points", "min", "max", "files"}
 _TOML = re.compile(r"^\s*\[\[criterion\]\]", re.MULTILINE)
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _NAME = re.compile(r"[a-z0-9_]{1,60}")
@@ -107,6 +110,8 @@ def read_criteria(text: str) -> Criteria:
     given, scoring = document.get("criterion"), document.get("scoring", {})
     if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in [*given, scoring]):
         raise Unscored("criteria are tables `[[criterion]]`, and the scoring is a table `[scoring]`")
+    _refuse_others("the file", document, _TABLES)
+    _refuse_others("scoring", scoring, {"aggregation", "threshold"})
     criteria = [_criterion(number, one) for number, one in enumerate(given, 1)]
     if len({one.name for one in criteria}) < len(criteria):
         raise Unscored("two criteria have the same name")
@@ -118,6 +123,7 @@ def read_criteria(text: str) -> Criteria:
 
 def _criterion(number: int, given: Mapping[str, object]) -> Criterion:
     place = f"criterion {number}"
+    _refuse_others(place, given, _KEYS)
     kind, description = given.get("type", "binary"), given.get("description")
     name = str(given.get("name") or f"criterion_{number}").lower().replace("-", "_").replace(" ", "_")
     if kind not in TYPES or not isinstance(description, str) or not description.strip():
@@ -134,6 +140,11 @@ def _criterion(number: int, given: Mapping[str, object]) -> Criterion:
     if not low < high or weight <= 0:
         raise Unscored(f"{place}: its range is empty, or its weight is not above 0")
     return Criterion(name, " ".join(description.split()), str(kind), weight, low, high)
+
+
+def _refuse_others(place: str, given: Mapping[str, object], known: set[str]) -> None:
+    if others := sorted(given.keys() - known):
+        raise Unscored(f"{place}: {', '.join(others)} is not known; {', '.join(sorted(known))} are")
 
 
 def _number(given: Mapping[str, object], name: str, default: float, place: str) -> float:

@@ -882,6 +882,7 @@ class RunOut(Response):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     archived_at: datetime | None = None
+    texts_moved_at: datetime | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
     waiting: list[WaitingOut] = []

@@ -13,12 +13,14 @@ class ReviewConfig(AppConfig):
         from curation.review.imports.kind import SampleKind
         from curation.review.imports.trajectories import TrajectoryKind
         from curation.review.queue import membership  # noqa: F401 - connects its signals
+        from curation.review.queue.leased import LEASED
         from curation.review.refine.draft import SuggestRun
         from curation.review.refine.kind import RefineRun, RejudgeRun
         from curation.runs import kinds
 
         register("refine", Path(__file__).parent / "instructions/refine.txt", "Refine: improve an answer")
         register("suggest", Path(__file__).parent / "instructions/suggest.txt", "Suggest: a draft for a reviewer")
+        LEASED.connect(self)
         kinds.register(RefineRun(), RejudgeRun(), SuggestRun())
         row_kinds.register(SampleKind())
         row_kinds.register(TrajectoryKind())

@@ -27,7 +27,8 @@ class Lease(models.Model):
     """A sample that a reviewer has open. `seat` leaves room for more than one reviewer on a sample.
 
     `swapped` was drawn for this reviewer: True shows the challenger on the left. `ahead`: the browser has fetched the
-    sample, and does not show it yet.
+    sample, and does not show it yet. `held`: its sample is `leased`, which a trigger writes; a lease that has lapsed is
+    held until the next take.
     """
 
     sample = models.ForeignKey(Sample, models.CASCADE, related_name="leases")
@@ -35,6 +36,7 @@ class Lease(models.Model):
     seat = models.PositiveSmallIntegerField(default=0)
     swapped = models.BooleanField()
     ahead = models.BooleanField(default=False, db_default=False)
+    held = models.BooleanField(default=True, db_default=False)
     until = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -43,7 +45,7 @@ class Lease(models.Model):
         # A reviewer's open samples; lapsed leases.
         indexes: ClassVar = [
             models.Index(fields=["reviewer", "until"], name="lease_by_reviewer"),
-            models.Index(fields=["until"], name="lease_lapsed"),
+            models.Index(fields=["held", "until", "sample"], name="lease_lapsed"),
         ]
 
     def __str__(self) -> str:

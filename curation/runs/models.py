@@ -91,6 +91,9 @@ class Run(RemovableRow):
     dispatched_at = models.DateTimeField(null=True, help_text="When workers were last told that it has work.")
     error = models.TextField(blank=True, default="")
     result = models.JSONField(default=dict)
+    # The texts of its calls are in these files of the storage (`calls.move_texts`).
+    texts_moved_at = models.DateTimeField(null=True, editable=False)
+    text_files = models.JSONField(default=list, editable=False)
 
     items_total = models.PositiveIntegerField(default=0)
     items_done = models.PositiveIntegerField(default=0)
@@ -398,7 +401,7 @@ class Call(DependsOnRun):
 
 
 class CallText(models.Model):
-    """The text of an answer, in a table of its own: lists of calls do not read it."""
+    """The text of an answer, in a table of its own: lists of calls do not read it, and old ones go to a file."""
 
     call = models.OneToOneField(Call, models.CASCADE, primary_key=True, related_name="text")
     text = models.TextField()

@@ -1,7 +1,8 @@
-"""Celery shells. The work is in `engine/worker.py` and `engine/reap.py`."""
+"""Celery shells. The work is in `engine/worker.py`, `engine/reap.py` and `calls/move_texts.py`."""
 
 from celery import shared_task
 
+from curation.runs.calls.move_texts import move_old_texts
 from curation.runs.engine.reap import reap_all
 from curation.runs.engine.worker import drive
 from curation.web.http.idempotency import delete_expired
@@ -16,3 +17,8 @@ def work(run_id: int, dispatched: str = "") -> None:
 def reap() -> None:
     reap_all()
     delete_expired()
+
+
+@shared_task
+def move_texts() -> None:
+    move_old_texts()

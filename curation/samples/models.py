@@ -171,6 +171,8 @@ class Sample(models.Model):
     assigned = models.BooleanField(
         default=False, db_default=False, help_text="It is assigned to people (`curation.assignments`), now or once."
     )
+    # Written by triggers on leases (`curation.review.queue.leased`).
+    leased = models.BooleanField(default=False, db_default=False, help_text="A reviewer has it open.")
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples", db_index=False
     )
@@ -216,10 +218,15 @@ class Sample(models.Model):
             # The queue: undecided samples, the most borderline first. Not a partial index: SQLite uses those only
             # where the condition is written out, and Django sends it as a parameter.
             models.Index(fields=["project", "status", "priority", "id"], name="sample_queue"),
-            # The queue again, in two halves: unassigned samples come before those that others may leave.
-            models.Index(fields=["project", "status", "assigned", "priority", "id"], name="sample_queue_assigned"),
-            # The queue by predicted approval, in its two halves.
-            models.Index(fields=["project", "status", "assigned", "predicted_key", "id"], name="sample_queue_useful"),
+            # The queue's head, in two halves: unassigned samples come before those that others may leave. Those that
+            # reviewers have open are apart, so that a take passes none of them.
+            models.Index(
+                fields=["project", "status", "assigned", "leased", "priority", "id"], name="sample_queue_free"
+            ),
+            # The same by predicted approval.
+            models.Index(
+                fields=["project", "status", "assigned", "leased", "predicted_key", "id"], name="sample_queue_useful"
+            ),
             # Samples decided today.
             models.Index(
                 fields=["project", "decided_at"],

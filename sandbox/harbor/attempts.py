@@ -21,9 +21,15 @@ MAX_RESULTS, MAX_SOURCES, MAX_OF_KIND = 20, 6, 12
 _LEFT = re.compile(r"/__pycache__/|\.py[co]$|/\.(cache|pytest_cache|npm|config|local)/|_history$|/\.wget-hsts$|^/tmp/")
 _PATH = re.compile(r"(?<![\w.@-])/?(?:[\w.-]+/)*[\w.-]+")
 _IMPORT = re.compile(r"(?m)^\s*(?:import|from)\s+(\w+)")
+# Files that a test script reads as its own lines, and folders in which it looks for programs.
+_SOURCED = re.compile(r"(?m)(?:^|[;&|({]|\b(?:then|do|else))[ \t]*(?:\.|source)[ \t]+[\"']?([\w./-]+)")
+_SEARCHED = re.compile(r"\bPATH=[\"']?([^\s;&|\"']+)")
+_TOOLS = ("cat", "cmp", "diff", "grep", "jq", "python3", "sort", "stat", "test", "wc")
+_REWARDED = "mkdir -p /logs/verifier\necho 1 > /logs/verifier/reward.txt\nexit 0\n"
 _ANSWERS = re.compile(r"expected|answer|solution|golden|oracle|truth|reference", re.IGNORECASE)
 _LEAVE = "import os\nos._exit(0)\n"
 OUT_OF_REACH = "Keep what the verifier reads or runs in `tests/`, which the agent does not see."
+RUN = "Run nothing of the agent's in the script of the tests, but in a process whose exit code it checks."
 ELSEWHERE = "Run the tests from another folder than the agent's, such as by `cd /tests`, or by `python3 -I`."
 _RUNS = re.compile(r"\b(?:pytest|python3? -m|python3? -c|unittest|make|npm|node|go test|cargo)\b")
 
@@ -176,6 +182,12 @@ def _shadows(subject: Subject) -> Iterator[Attempt]:
     }
     if programs:
         yield Attempt("", f"when {', '.join(list(programs)[:4])} do nothing", programs, advice=OUT_OF_REACH)
+    for path in dict.fromkeys(_in_reach(subject, _SOURCED.findall(text))):
+        yield Attempt(path, f"when {path}, which they read as a script, rewards", {path: _file(_REWARDED)}, advice=RUN)
+    for place in dict.fromkeys(_in_reach(subject, ":".join(_SEARCHED.findall(text)).split(":"))):
+        tools = {f"{place}/{name}": Entry("file", 0o755, b"#!/bin/sh\nexit 0\n") for name in _TOOLS}
+        lies = {path: entry for path, entry in tools.items() if path not in before}
+        yield Attempt("", f"when programs of {place}, which they look in, do nothing", lies, advice=RUN)
 
 
 def _damaged(subject: Subject) -> Iterator[Attempt]:
@@ -196,6 +208,15 @@ def _named(subject: Subject) -> list[str]:
         if not is_elsewhere and path.count("/") > 1 and (path in known or (name.startswith("/") and "." in path)):
             found.append(path)
     return list(dict.fromkeys(found))
+
+
+def _in_reach(subject: Subject, names: list[str]) -> Iterator[str]:
+    """The paths with these names, relative to the agent's folder, that are in that folder or in the agent's state."""
+    folder, known = subject.seen.folder.rstrip("/"), {*subject.seen.before, *subject.seen.after}
+    for name in names:
+        path = (name if name.startswith("/") else f"{folder}/{name.removeprefix('./')}").rstrip("/")
+        if "$" not in name and name and (path.startswith(f"{folder}/") or path == folder or path in known):
+            yield path
 
 
 def _nothing(entry: Entry) -> bytes:

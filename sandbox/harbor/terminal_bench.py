@@ -4,6 +4,7 @@ The tests keep their script `run-tests.sh`; its exit code is the reward. A machi
 Dockerfile does not have, are refused by name: Harbor's own `harbor tasks migrate` converts some of these.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -40,18 +41,22 @@ mkdir -p /logs/verifier
 if [ $status -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
 # Keys of the one service that Terminal-Bench's own template has; Harbor's does the same.
-_TEMPLATE = frozenset({"image", "container_name", "command", "volumes", "stdin_open", "tty"})
+_TEMPLATE = frozenset({"image", "container_name", "stdin_open", "tty"})
+_IDLE = re.compile(r"sleep (infinity|\d+)|tail -f /dev/null|(ba)?sh")
+# Parsers whose verdict is that of the exit code.
+_PARSERS = ("", "pytest")
+_COPY = re.compile(r"^\s*(?:COPY|ADD)\s.*$", re.MULTILINE | re.IGNORECASE)
 _SPECIAL_KEY = re.compile(r"(C|M)-\w|Escape|Tab|Up|Down|Left|Right|BSpace")
 
 
 class TaskYaml(BaseModel):
+    """What is read of `task.yaml`. Its other keys become metadata."""
+
+    model_config = ConfigDict(extra="allow")
+
     instruction: str = ""
     descriptions: list[dict[str, str]] = []
-    author_name: str = ""
-    author_email: str = ""
-    difficulty: str = ""
-    category: str = ""
-    tags: list[str] = []
+    parser_name: str = ""
     max_agent_timeout_sec: float = 360.0
     max_test_timeout_sec: float = 60.0
 
@@ -63,6 +68,8 @@ class TaskYaml(BaseModel):
 
 
 class Build(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
     context: str = "."
     dockerfile: str = DOCKERFILE
 
@@ -75,10 +82,18 @@ class Service(BaseModel):
     build: Build | str | None = None
     environment: dict[str, str | int | float | bool | None] | list[str] | None = None
     working_dir: str | None = None
+    volumes: list[Any] | None = None
+    command: str | list[Any] | None = None
 
 
 class Compose(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
     services: dict[str, Service | None] | None = None
+
+
+# How Terminal-Bench itself ran the tests.
+_UNREAD = frozenset({"run_tests_in_same_shell", "disable_asciinema", "test_scripts"})
 
 
 def harbor_files(files: Files) -> Files:
@@ -86,17 +101,19 @@ def harbor_files(files: Files) -> Files:
     given = _document(files, TASK, TaskYaml)
     if not given.text.strip():
         raise TaskRefused([(TASK, "instruction: missing")])
+    if given.parser_name not in _PARSERS:
+        reason = f"parser_name: {given.parser_name!r} reads the verdict from the tests' output; only pytest is known"
+        raise TaskRefused([(TASK, reason)])
     if "run-tests.sh" not in files:
         raise TaskRefused([("run-tests.sh", "missing")])
-    metadata = given.model_dump(include={"author_name", "author_email", "difficulty", "category", "tags"})
-    document = {
+    config = {
         "schema_version": SCHEMAS[-1],
-        "metadata": {name: value for name, value in metadata.items() if value},
+        "metadata": {name: value for name, value in (given.model_extra or {}).items() if value and name not in _UNREAD},
         "verifier": {"timeout_sec": given.max_test_timeout_sec, "environment_mode": "shared"},
         "agent": {"timeout_sec": given.max_agent_timeout_sec},
     }
     made = {
-        CONFIG: TaskFile(dump_toml(document).encode()),
+        CONFIG: TaskFile(dump_toml(config).encode()),
         INSTRUCTION: TaskFile(f"{given.text.strip()}\n".encode()),
         f"{TESTS}/test.sh": TaskFile.script(_TEST),
         f"{TESTS}/run-tests.sh": files["run-tests.sh"],
@@ -109,7 +126,11 @@ def harbor_files(files: Files) -> Files:
             made[path] = file
         elif path not in _OWN:
             made[f"{ENVIRONMENT}/{path}"] = file
-    return made | _environment(files)
+    made |= _environment(files)
+    # An image that is built with its tests or its solution gets them, as it does with Terminal-Bench.
+    copied = "\n".join(_COPY.findall(made[f"{ENVIRONMENT}/{DOCKERFILE}"].text or ""))
+    named = [path for path in files if path.split("/")[0] in (TESTS, *_SOLUTIONS) and path.split("/")[0] in copied]
+    return made | {f"{ENVIRONMENT}/{path}": files[path] for path in named}
 
 
 def _environment(files: Files) -> dict[str, TaskFile]:
@@ -119,24 +140,39 @@ def _environment(files: Files) -> dict[str, TaskFile]:
     if len(services) != 1:
         raise TaskRefused([(COMPOSE, "has several services; migrate it by `harbor tasks migrate`")])
     service = next(iter(services.values())) or Service()
+    build = Build(context=service.build) if isinstance(service.build, str) else service.build or Build()
     unknown = sorted(set(service.model_extra or ()) - _TEMPLATE)
+    unknown += [f"build.{key}" for key in sorted(build.model_extra or ())]
+    unknown += sorted(set(compose.model_extra or ()) - {"version", "name"})
+    unknown += [f"the volume {one}" for one in service.volumes or () if "T_BENCH_" not in str(one)]
+    unknown += [f"the variable {key} of its host" for key, value in _variables(service) if value is None]
+    command = service.command or []
+    typed = command if isinstance(command, str) else " ".join(map(str, command))
+    if typed and not _IDLE.fullmatch(typed.removeprefix("sh -c ").removeprefix("bash -c ").strip("'\"")):
+        unknown.append(f"the command {typed[:80]!r}")
     if unknown:
         raise TaskRefused([(COMPOSE, f"a Dockerfile has nothing like {', '.join(unknown)}")])
-    build = Build(context=service.build) if isinstance(service.build, str) else service.build or Build()
     name = build.dockerfile
     if build.context.rstrip("/") not in (".", "") or name not in files:
         raise TaskRefused([(COMPOSE, f"{name} is not in the folder of the task, from which it must be built")])
-    lines = [f'ENV {key}="{value}"' for key, value in _variables(service) if "T_BENCH_" not in value]
+    lines = [
+        f"ENV {key}={json.dumps(value)}"
+        for key, value in _variables(service)
+        if value is not None and "T_BENCH_" not in value
+    ]
     if service.working_dir:
         lines.append(f"WORKDIR {service.working_dir}")
     text = files[name].data.rstrip(b"\n") + b"\n" + "".join(f"{line}\n" for line in lines).encode()
     return {f"{ENVIRONMENT}/{DOCKERFILE}": TaskFile(text)}
 
 
-def _variables(service: Service) -> list[tuple[str, str]]:
+def _variables(service: Service) -> list[tuple[str, str | None]]:
+    """The variables of the service; one without a value has that of the host."""
     given = service.environment or []
-    pairs = given.items() if isinstance(given, Mapping) else (one.partition("=")[::2] for one in given)
-    return [(key, str(value)) for key, value in pairs]
+    if isinstance(given, Mapping):
+        return [(key, None if value is None else str(value)) for key, value in given.items()]
+    parts = [one.partition("=") for one in given]
+    return [(key, value if sign else None) for key, sign, value in parts]
 
 
 def _solution(files: Files) -> TaskFile | None:

@@ -35,6 +35,11 @@ def reply(**values: object) -> str:
     return f"<think>So.</think>```json\n{json.dumps({**values, 'reason': 'as seen'})}\n```"
 
 
+def test_criteria_of_a_judge_that_asks_for_each_may_name_their_files() -> None:
+    own = '[judge]\nmode = "individual"\n[[criterion]]\ndescription = "Is it?"\nfiles = ["/app/a"]\nweight = 0.5\n'
+    assert read_criteria(own).score('{"criterion_1": false}') == (0.0, "")
+
+
 def test_a_text_is_one_criterion() -> None:
     rubric = read_criteria("Is it brief?")
     assert rubric.text == "- score (0 to 10): Is it brief?"
@@ -87,6 +92,10 @@ def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:
         ('description = "a"\n[scoring]\naggregation = "best"', "aggregation is one of"),
         ("description = a", "not TOML"),
         ("description = " + "[" * 2000, "not TOML"),
+        ('description = "a"\n[[criterion.criterion]]\ndescription = "b"', "criterion 1: criterion is not known"),
+        ('description = "a"\nnegate = true', "criterion 1: negate is not known"),
+        ('description = "a"\n[scoring]\nweights = {a = 1}', "scoring: weights is not known"),
+        ('description = "a"\n[[reward]]\nname = "r"', "the file: reward is not known"),
         ('description = "a"\nweight = 1' + "0" * 400, "weight is a number"),
     ],
 )

@@ -74,7 +74,7 @@ def project_stats(project: Project, *, blind: bool = False) -> StatsOut:
     until = time.monotonic() + COUNTING_SECONDS
     while True:
         found = cache.get(key)
-        if found is not None and time.time() < found["until"]:
+        if _is_fresh(found):
             return STATS.validate_python(found["stats"])
         if cache.add(f"{key}:counting", True, COUNTING_SECONDS) or time.monotonic() > until:
             return _recount(key, project, blind=blind)
@@ -83,8 +83,15 @@ def project_stats(project: Project, *, blind: bool = False) -> StatsOut:
         time.sleep(WAIT_SECONDS)
 
 
+def _is_fresh(found: Json | None) -> bool:
+    return found is not None and time.time() < found["until"]
+
+
 def _recount(key: str, project: Project, *, blind: bool) -> StatsOut:
     try:
+        # Another may have counted between the look at its figures and this one's turn.
+        if _is_fresh(found := cache.get(key)):
+            return STATS.validate_python(found["stats"])
         counted = _count(project, blind=blind)
         kept = {"stats": STATS.dump_python(counted, mode="json"), "until": time.time() + CACHE_SECONDS}
         cache.set(key, kept, KEPT_SECONDS)

@@ -55,6 +55,8 @@ class EmbedStage:
     name = "embed"
     queue = "llm"
     most_open = MOST_OPEN_CALLS
+    # `vectors_of` does, also after the run was resumed.
+    reads_texts = True
 
     def __init__(self, endpoint: str, tasks: Callable[[Run], Tasks]) -> None:
         self._endpoint, self._tasks = endpoint, tasks

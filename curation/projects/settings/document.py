@@ -233,12 +233,18 @@ class Intake(Section):
 
 
 class Runs(Section):
-    """The behaviour of runs while a model endpoint is down."""
+    """The behaviour of runs while a model endpoint is down, and of those that have ended."""
 
     wait_minutes: Annotated[float, Field(ge=0.0, le=10_080.0)] = Field(
         30.0,
         title="Wait for an endpoint",
         description="Minutes that an item waits for a model endpoint that is down before it fails, at most a week.",
+    )
+    keep_texts_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
+        None,
+        title="Move texts of model calls after",
+        description="Days after the end of a run; empty: never. The texts go to a compressed file. Counts, tokens and"
+        " costs stay; the same request is then sent to the model again.",
     )
 
 

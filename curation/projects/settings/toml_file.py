@@ -34,7 +34,7 @@ TABLES = {
         "max_leak": "limits.max_leak",
         "mode": "panel.mode",
     },
-    "runs": {"wait_minutes": "runs.wait_minutes"},
+    "runs": {"wait_minutes": "runs.wait_minutes", "keep_texts_days": "runs.keep_texts_days"},
 }
 
 

@@ -22,6 +22,7 @@ from curation.review.decisions.steps import Step
 from curation.review.models import Action, Decision, Lease, Pick
 from curation.review.pages.views import lease_if_undecided, sample_of
 from curation.review.queue.lease import hold, holder_of, own_lease
+from curation.review.queue.leased import give_back
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
 from curation.review.workspace.navigation import Location, last_done, location_of, queue_url, sample_url
@@ -188,7 +189,7 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     since, as by a reload, has extended the lease and keeps it."""
     until = parse_datetime(request.POST.get("until", ""))
     rows = Lease.objects.filter(sample=sample_of(access, pk), reviewer=access.user)
-    (rows.filter(until__lte=until) if until else rows).delete()
+    give_back(rows.filter(until__lte=until) if until else rows)
     return HttpResponse(status=204)
 
 

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Lease
+from curation.review.queue.leased import give_back
 from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
 from curation.web.clock import database_now
@@ -38,7 +39,7 @@ def claim(sample: Sample, access: Access, seats: Seats | None = None, *, ahead: 
     lease = lease_of(sample)
     if lease is not None and lease.reviewer_id == access.user.pk:
         lease.until = until
-        if Lease.objects.filter(pk=lease.pk).update(until=until, ahead=ahead):
+        if Lease.objects.filter(pk=lease.pk).update(until=until, ahead=ahead, held=True):
             return lease
         # A page that was left has released it since it was read.
     elif lease is not None:
@@ -82,7 +83,7 @@ def heartbeat(*, access: Access, lease: Lease) -> Lease:
 
 def release(*, access: Access, lease: Lease) -> None:
     """Give the sample back to the queue. A lease of another reviewer stays."""
-    Lease.objects.filter(pk=lease.pk, reviewer=access.user).delete()
+    give_back(Lease.objects.filter(pk=lease.pk, reviewer=access.user))
 
 
 def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:

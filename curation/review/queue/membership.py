@@ -7,6 +7,7 @@ from django.dispatch import receiver
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Scope
 from curation.review.models import Lease
+from curation.review.queue.leased import give_back
 
 
 @receiver(post_save, sender=Member)
@@ -17,4 +18,4 @@ def release_after_change(instance: Member, **kwargs: Any) -> None:
 
 @receiver(post_delete, sender=Member)
 def release_after_removal(instance: Member, **kwargs: Any) -> None:
-    Lease.objects.filter(reviewer=instance.user_id, sample__project=instance.project_id).delete()
+    give_back(Lease.objects.filter(reviewer=instance.user_id, sample__project=instance.project_id))

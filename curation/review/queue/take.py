@@ -14,6 +14,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
 from curation.review.queue.lease import claim
+from curation.review.queue.leased import free_lapsed, give_back
 from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.clauses import HasOpinions, Unindexed
@@ -25,6 +26,7 @@ from curation.web.text.figures import COUNTED_UP_TO
 
 # Django writes `assigned=False` as NOT, for which SQLite sorts all undecided samples instead of reading an index.
 ASSIGNED, UNASSIGNED = {"assigned__in": [True]}, {"assigned__in": [False]}
+UNLEASED = {"leased__in": [False]}
 # Another reviewer can take a sample between finding and claiming it; then the next one is tried.
 ROUNDS = 200
 
@@ -140,7 +142,7 @@ def take_ahead(*, access: Access, order: Order, wanted: SampleFilter) -> Taken |
 
 def release_ahead(*, access: Access) -> None:
     """Give back the samples that the caller has fetched and not seen."""
-    _own_ahead(access).delete()
+    give_back(_own_ahead(access))
 
 
 def _own_ahead(access: Access) -> QuerySet[Lease]:
@@ -160,6 +162,7 @@ def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
 def _claim_first(
     rows: SampleQuerySet, access: Access, order: Order, *, plain: bool, ahead: bool = False
 ) -> tuple[Lease, bool] | None:
+    free_lapsed()
     for _ in range(ROUNDS):
         found, skipped = _first(rows, access, order, plain=plain)
         if found is None:
@@ -198,7 +201,7 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
         fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
         if fresh is not None:
             return fresh, False
-    free, skips = undecided_by(_free(rows), reviewer), _skips(reviewer)
+    free, skips = undecided_by(_free(rows.filter(**UNLEASED)), reviewer), _skips(reviewer)
     mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
     parts = [others] if plain else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
     for part in parts:
@@ -231,7 +234,8 @@ def _drawn(project: int, reviewer: int) -> SampleQuerySet:
 
 def _free(rows: SampleQuerySet) -> SampleQuerySet:
     """The rows without a live lease; reading them locks them."""
-    live = Lease.objects.filter(sample=OuterRef("pk"), until__gt=Now())
+    # With the seat it is one row of a unique index, whatever number of leases the database's statistics know.
+    live = Lease.objects.filter(sample=OuterRef("pk"), seat=0, until__gt=Now())
     return rows.filter(~Exists(live)).only("id").select_for_update(skip_locked=True, of=("self",))
 
 
@@ -265,7 +269,8 @@ _next_plain = Prepared(
     lambda project, reviewer: (
         undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED)), reviewer)
         .filter(~Exists(_skips(reviewer)))
-        .order_by("priority", "id")
+        # An order that only one index has: statistics from before the leases would let others seem as good.
+        .order_by("leased", "priority", "id")
     ),
     project=int,
     reviewer=int,

@@ -236,7 +236,8 @@ def _newest_answers(openings: Sequence[OpenCall]) -> dict[str, CallText]:
     if not newest:
         return {}
     texts = CallText.objects.select_related("call").in_bulk(newest.values())
-    return {content_hash: texts[pk] for content_hash, pk in newest.items()}
+    # A text that was moved to a file answers nobody.
+    return {content_hash: texts[pk] for content_hash, pk in newest.items() if pk in texts}
 
 
 def _in_flight(openings: Sequence[OpenCall]) -> dict[str, set[int]]:

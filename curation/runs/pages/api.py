@@ -2,7 +2,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
@@ -11,6 +11,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs import control
+from curation.runs.calls.move_texts import texts_of
 from curation.runs.kinds import launchable_kind
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
@@ -18,8 +19,10 @@ from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, 
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_row, delete_row
+from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.problems import NotFound
 from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
 from curation.web.text.figures import exact_money
 
@@ -188,6 +191,22 @@ def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
     return params.page(params.narrow(Call.objects.filter(run=run))).response()
+
+
+@router.get(
+    "/runs/{run_id}/texts",
+    openapi_extra=answers_with_file("application/gzip", has_etag=False),
+    summary="The moved texts of a run's calls",
+)
+def get_texts(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
+    """JSON lines as gzip. 404 unless `settings.runs.keep_texts_days` has moved them: then `texts_moved_at` is set."""
+    run, access = _run(request, run_id, Scope.READ)
+    require_results(access, run)
+    if not run.text_files:
+        raise NotFound(f"The texts of {run.label} are not in a file.")
+    response = StreamingHttpResponse(texts_of(run), content_type="application/gzip")
+    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}-texts.jsonl.gz"'
+    return response
 
 
 @router.post("/runs/{run_id}/cancel", response=RunOut, summary="Stop a run; finished items stay")

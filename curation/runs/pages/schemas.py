@@ -36,6 +36,9 @@ class RunOut(Schema):
     started_at: datetime | None
     finished_at: datetime | None
     archived_at: datetime | None = Field(examples=[None], description="Null unless it is archived.")
+    texts_moved_at: datetime | None = Field(
+        examples=[None], description="When the texts of its calls were moved to a file; null while they are stored."
+    )
     error: str | None
     result: dict[str, Any] | None = Field(description="Null while you review blind and it would tell of samples.")
     waiting: list[WaitingOut] = Field([], description="Reasons why a live run waits; empty if it moves or has ended.")
@@ -79,6 +82,7 @@ def run_row(run: Run, *, hidden: bool = False) -> dict[str, object]:
         "started_at": run.started_at,
         "finished_at": run.finished_at,
         "archived_at": run.archived_at,
+        "texts_moved_at": run.texts_moved_at,
         "error": run.error or None,
         "result": None if hidden else run.result,
     }

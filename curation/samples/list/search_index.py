@@ -3,18 +3,13 @@
 The database keeps the full-text index up to date by itself. SQLite: an FTS5 table over `samples_sampletext` (external
 content), with triggers. PostgreSQL: a generated column with a GIN index. Both split at everything that is no letter or
 digit, so that `billing` finds `src/billing.py`.
-
-A migration that alters a table makes it again on SQLite, which drops its triggers and indexes. So they are not part of
-a migration: `create_missing` runs after every `migrate`, and the system check `samples.W001` reports missing ones.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from django.apps import AppConfig
-from django.core.checks import CheckMessage, Warning
-from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from curation.web.schema_objects import SchemaObjects
 
 SQLITE = {
     "sample_search": """
@@ -55,43 +50,19 @@ POSTGRESQL = {
     "sample_list_axes": """
         CREATE INDEX sample_list_axes ON samples_sample USING gin (axes jsonb_path_ops) WHERE kind = 'trajectory'""",
 }
-PRESENT = {
-    "sqlite": "SELECT name FROM sqlite_master",
-    "postgresql": """
-        SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() UNION ALL
-        SELECT column_name FROM information_schema.columns
-        WHERE table_schema = current_schema() AND table_name = 'samples_sampletext'""",
-}
 
 
-def create_missing(using: str, **_: object) -> None:
-    """Create the missing objects, and index the rows that are there. Called after every `migrate`."""
-    connection = connections[using]
-    missing = _missing(connection)
-    with connection.cursor() as cursor:
-        for statement in missing.values():
-            cursor.execute(statement)
-        if connection.vendor == "sqlite" and any(name.startswith("sample_search") for name in missing):
+def index_rows(connection: BaseDatabaseWrapper, made: Sequence[str]) -> None:
+    """Index the rows that were there before the index."""
+    if connection.vendor == "sqlite" and any(name.startswith("sample_search") for name in made):
+        with connection.cursor() as cursor:
             cursor.execute(REBUILD)
 
 
-def check_search_index(
-    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None, **_: Any
-) -> list[CheckMessage]:
-    """Report missing parts of the index; runs where Django checks the database (`migrate`, `check --database`)."""
-    return [
-        Warning(f"The search index has no {name!r}.", hint="Run `manage.py migrate`.", id="samples.W001")
-        for using in databases or []
-        for name in _missing(connections[using])
-    ]
-
-
-def _missing(connection: BaseDatabaseWrapper) -> dict[str, str]:
-    """Return the statements of the missing objects, by name; none before the tables are there."""
-    if "samples_sampletext" not in connection.introspection.table_names():
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(PRESENT[connection.vendor])
-        present = {row[0] for row in cursor.fetchall()}
-    statements = SQLITE if connection.vendor == "sqlite" else POSTGRESQL
-    return {name: statement for name, statement in statements.items() if name not in present}
+SEARCH_INDEX = SchemaObjects(
+    table="samples_sampletext",
+    called="The search index",
+    check="samples.W001",
+    statements={"sqlite": SQLITE, "postgresql": POSTGRESQL},
+    created=index_rows,
+)

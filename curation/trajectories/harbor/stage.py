@@ -135,10 +135,13 @@ class Watch:
             rows: dict[str, list[Trajectory]] = {}
             sessions = [session for _, found, _ in read for session in found]
             saved = save_sessions(self.run, self.source, sessions, unmarked=True)
+            named: dict[str, list[int]] = {}
             for trial, found, _ in read:
                 own = {session.origin.id for session in found}
                 rows[trial.name] = [row for session, row in saved.new if session.origin.id in own]
-                self._name_model(trial, rows[trial.name])
+                named.setdefault(self._model_of(trial), []).extend(row.pk for row in rows[trial.name])
+            for model in named.keys() - {""}:
+                Trajectory.objects.filter(pk__in=named[model]).update(model=model)
             items = [self._item(trial, rows[trial.name], why) for trial, _, why in read]
             after.total = total
             for item in items:
@@ -160,13 +163,11 @@ class Watch:
         self.progress = after
         self.saved |= {trial.name for trial in final}
 
-    def _name_model(self, trial: Trial, rows: Sequence[Trajectory]) -> None:
+    def _model_of(self, trial: Trial) -> str:
         target = target_of_trial(trial.result.get("config") or {}, self.targets)
-        if target is not None and rows:
-            Trajectory.objects.filter(pk__in=[row.pk for row in rows]).update(model=target.name)
+        return target.name if target else ""
 
     def _item(self, trial: Trial, rows: Sequence[Trajectory], why: str) -> Item:
-        target = target_of_trial(trial.result.get("config") or {}, self.targets)
         agent = (trial.result.get("config") or {}).get("agent") or {}
         used = self.usage(trial)
         return Item(
@@ -174,7 +175,7 @@ class Watch:
             stage=HarborStage.name,
             key=trial.name[:120],
             state=ItemState.DONE,
-            data={"task": trial.task, "agent": agent.get("name") or "", "model": target.name if target else ""},
+            data={"task": trial.task, "agent": agent.get("name") or "", "model": self._model_of(trial)},
             reason=why or trial.exception,
             result={
                 "rewards": dict(trial.rewards),

@@ -1,6 +1,10 @@
 """The figures of the overview."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 from django.core.cache import cache
@@ -64,6 +68,24 @@ def test_one_process_counts_and_others_answer_what_was_counted_before(monkeypatc
     assert project_stats(project).statuses["pending"] == 1
     cache.delete(f"stats:{project.pk}:False:counting")
     assert project_stats(project).statuses["pending"] == 2
+
+
+def test_requests_at_once_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project()
+    figures, begun, counts = project_stats(project), threading.Event(), list[int]()
+    cache.clear()
+
+    def count(project: Project, *, blind: bool) -> stats_module.StatsOut:
+        counts.append(1)
+        begun.wait(10)
+        return figures
+
+    monkeypatch.setattr(stats_module, "_count", count)
+    clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=lambda seconds: begun.set())
+    monkeypatch.setattr(stats_module, "time", clock)  # the other request waits
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: project_stats(project), range(2)))
+    assert answers == [figures, figures] and len(counts) == 1
 
 
 def test_the_funnel_leads_from_prompts_to_approved() -> None:

@@ -158,6 +158,35 @@ class TestTerminalBench:
         assert {"environment/data/in.txt", "tests/test_outputs.py", "tests/run-tests.sh"} <= task.files.keys()
         assert task.solutions() == ["solution"]
 
+    def test_the_template_as_terminal_bench_writes_it_is_read(self) -> None:
+        compose = TaskFile(
+            b"services:\n  client:\n    build:\n      dockerfile: Dockerfile\n"
+            b"    image: ${T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME}\n"
+            b"    container_name: ${T_BENCH_TASK_DOCKER_CLIENT_CONTAINER_NAME}\n"
+            b'    command: [ "sh", "-c", "sleep infinity" ]\n    environment:\n      - TEST_DIR=${T_BENCH_TEST_DIR}\n'
+            b"      - EMPTY=\n    volumes:\n      - ${T_BENCH_TASK_LOGS_PATH}:${T_BENCH_CONTAINER_LOGS_PATH}\n"
+            b"      - ${T_BENCH_TASK_AGENT_LOGS_PATH}:${T_BENCH_CONTAINER_AGENT_LOGS_PATH}\n"
+        )
+        given = TaskFile(
+            b"instruction: Do it.\nauthor_name: A\ndifficulty: hard\ncategory: debugging\ntags:\n  - git\n"
+            b"parser_name: pytest\nmax_agent_timeout_sec: 900.0\nmax_test_timeout_sec: 180.0\n"
+            b"run_tests_in_same_shell: false\ndisable_asciinema: false\nexpert_time_estimate_min: 45\n"
+            b"estimated_duration_sec:\n"
+        )
+        task = read_task(harbor_files({**self.FILES, "docker-compose.yaml": compose, "task.yaml": given}))
+
+        assert task.files["environment/Dockerfile"].data == b'FROM ubuntu:24.04\nENV EMPTY=""\n'
+        known = {"author_name": "A", "difficulty": "hard", "category": "debugging", "tags": ["git"]}
+        assert task.config.metadata == {**known, "expert_time_estimate_min": 45}
+        assert (task.config.agent.timeout_sec, task.config.verifier.timeout_sec) == (900.0, 180.0)
+
+    def test_an_image_gets_the_tests_that_it_copies(self) -> None:
+        image = TaskFile(b"FROM ubuntu:24.04\nCOPY tests/ /checks/\n# solution.sh\n")
+        files = harbor_files({**self.FILES, "Dockerfile": image})
+
+        assert "environment/tests/test_outputs.py" in files
+        assert "environment/solution.sh" not in files
+
     def test_typed_lines_become_a_script(self) -> None:
         typed = TaskFile(b"- command: cd /app\n- command: make\n  append_enter: true\n")
         files = {name: file for name, file in self.FILES.items() if name != "solution.sh"} | {"solution.yaml": typed}
@@ -169,6 +198,12 @@ class TestTerminalBench:
         [
             ({"docker-compose.yaml": b"services: {client: {}, db: {}}"}, "has several services"),
             ({"docker-compose.yaml": b"services: {client: {privileged: true}}"}, "nothing like privileged"),
+            ({"docker-compose.yaml": b"services: {client: {build: {args: {A: 1}}}}"}, "nothing like build.args"),
+            ({"docker-compose.yaml": b"{services: {client: {}}, networks: {n: {}}}"}, "nothing like networks"),
+            ({"docker-compose.yaml": b"services: {client: {volumes: ['./d:/d']}}"}, "the volume ./d:/d"),
+            ({"docker-compose.yaml": b"services: {client: {environment: [KEY]}}"}, "the variable KEY of its host"),
+            ({"docker-compose.yaml": b"services: {client: {command: [nginx]}}"}, "the command 'nginx'"),
+            ({"task.yaml": b"instruction: a\nparser_name: swebench"}, "parser_name: 'swebench' reads the verdict"),
             ({"task.yaml": b"difficulty: easy"}, "instruction: missing"),
             ({"task.yaml": b"a: [1"}, "is not YAML"),
             ({"task.yaml": b"a: " + b"[" * 500}, "is not YAML"),

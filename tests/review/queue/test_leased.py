@@ -1,0 +1,121 @@
+"""The queue passes the samples that others have open without reading them, and offers them again when they are free."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from curation.projects.access import Access
+from curation.projects.models import Member, Role
+from curation.review.models import Lease
+from curation.review.queue.lease import heartbeat, release
+from curation.review.queue.take import Order, release_ahead, take_ahead, take_next
+from curation.samples.list.filters import SampleFilter
+from curation.samples.models import Sample
+from tests.config.test_growth import analyze, counted_work, grow, has_grown
+from tests.factories import make_sample
+from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
+
+pytestmark = pytest.mark.django_db
+SAMPLES, OPEN = 10_000, 5_000
+
+
+def lapse() -> None:
+    Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.fixture
+def everybody() -> Iterator[tuple[Access, Access]]:
+    """Two reviewers, of whom the first has the only sample open."""
+    access = project_with_reviewer()
+    sample = make_sample(access.project)
+    assert taken_by(access).sample == sample
+    other = reviewer_of(access.project)
+    assert take_next(access=other) is None
+    yield access, other
+
+
+def remove_from_project(access: Access) -> None:
+    Member.objects.get(user=access.user).delete()
+
+
+def make_viewer(access: Access) -> None:
+    member = Member.objects.get(user=access.user)
+    member.role = Role.VIEWER
+    member.save()
+
+
+@pytest.mark.parametrize(
+    "free",
+    [
+        lambda access: release(access=access, lease=Lease.objects.get()),
+        lambda access: lapse(),
+        lambda access: access.user.delete(),
+        remove_from_project,
+        make_viewer,
+    ],
+    ids=["released", "lapsed", "without its person", "removed from the project", "no reviewer any more"],
+)
+def test_a_sample_is_offered_again(everybody: tuple[Access, Access], free: Callable[[Access], None]) -> None:
+    first, other = everybody
+    free(first)
+    assert taken_by(other).sample == Sample.objects.get()
+
+
+def test_a_lapsed_lease_that_is_extended_again_keeps_its_sample(everybody: tuple[Access, Access]) -> None:
+    first, other = everybody
+    lapse()
+    lease = Lease.objects.get()
+    make_sample(first.project, priority=200.0)
+    Lease.objects.update(held=False)  # a take that offered another sample has seen that it lapsed
+    heartbeat(access=first, lease=lease)
+
+    assert taken_by(other).sample.pk != lease.sample_id
+    assert taken_by(first, resume=True).sample.pk == lease.sample_id
+
+
+def test_samples_fetched_ahead_are_given_back() -> None:
+    access = project_with_reviewer()
+    for _ in range(30):
+        make_sample(access.project)
+    ahead = take_ahead(access=access, order="borderline", wanted=SampleFilter())
+    assert ahead is not None
+    release_ahead(access=access)
+
+    assert not Sample.objects.filter(leased=True).exists()
+    assert taken_by(reviewer_of(access.project)).sample == ahead.sample
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("order", "analyzed"),
+    [("borderline", False), ("borderline", True), ("useful", True)],
+    ids=["without statistics", "statistics that know of no leases", "useful"],
+)
+def test_a_take_costs_the_same_while_many_samples_are_open(order: Order, analyzed: bool) -> None:
+    access = project_with_reviewer()
+    Sample.objects.bulk_create(Sample(project=access.project, predicted=0.5, predicted_key=0.5) for _ in range(1_000))
+    grow(access.project, SAMPLES)
+    reviewer = reviewer_of(access.project)
+
+    def work() -> int:
+        take_next(access=access, order=order)
+        with counted_work() as count:
+            assert take_next(access=access, order=order) is not None
+            return count()
+
+    if analyzed:
+        analyze()
+    plain = work()
+    until = timezone.now() + timedelta(hours=1)
+    head = Sample.objects.filter(leased=False).order_by("priority", "id").values_list("id", flat=True)[:OPEN]
+    Lease.objects.bulk_create(Lease(sample_id=pk, reviewer=reviewer.user, swapped=False, until=until) for pk in head)
+    assert Sample.objects.filter(leased=True).count() >= OPEN
+    crowded = work()
+    analyze()
+    planned = work()
+
+    assert not has_grown(plain, planned), (plain, planned)
+    if order == "borderline":  # the other order needs statistics that know of the leases
+        assert not has_grown(plain, crowded), (plain, crowded)
