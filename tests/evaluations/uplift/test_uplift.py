@@ -158,7 +158,7 @@ def test_recipes_are_exported_at_the_launch_and_trained_on() -> None:
     assert ended.items.filter(stage="export", state="done").count() == 2 and ended.items_done == 2 + 6
     evaluation = Evaluation.objects.get(run=ended)
     assert evaluation.models.count() == 6
-    assert f"Training on {curated['name']}" in kind_of("uplift").conclude(ended)
+    assert f"{curated['name']} against {raw['name']}" in kind_of("uplift").conclude(ended)
 
 
 def test_a_recipe_that_cannot_be_exported_or_has_no_rows_to_train_on_is_refused() -> None:
