@@ -82,9 +82,10 @@ class Screen:
         reason = self.reason(said=texts_of(said), shown=texts_of(read))
         if reason is not None:
             return reason
-        parts = [conversation.messages, example.tools, example.document]
-        messages, tools, document = masked = self.masked(parts)
-        if masked != parts:  # tokens repeat what is masked
+        messages, tools = self.masked(conversation.messages), self.masked(example.tools)
+        document = self.masked(example.document)
+        if (messages, tools, document) != (conversation.messages, example.tools, example.document):
+            # Tokens repeat what is masked.
             example, document = example._replace(tokens={}), without_tokens(document)
         return example._replace(
             conversation=conversation._replace(messages=messages),

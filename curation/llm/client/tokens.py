@@ -5,9 +5,11 @@ them; SGLang both in the choice, by parameters of its own. Log-probabilities are
 """
 
 from collections.abc import Mapping
+from typing import TypeVar, cast
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+T = TypeVar("T")
 # Parameters of a request. The endpoint's own win, and one that the model refuses is left out.
 ASKED = {"logprobs": True, "return_token_ids": True}
 # ATIF's names, in the metrics of a step.
@@ -53,8 +55,11 @@ def tokens_of(document: JsonValue) -> Tokens:
     return {name: values for name, values in given.items() if values}
 
 
-def without_tokens(value: JsonValue) -> JsonValue:
+def without_tokens(value: T) -> T:
     """Return a document without the tokens of its steps."""
+    found: object = value
     if isinstance(value, dict):
-        return {name: without_tokens(inner) for name, inner in value.items() if name not in NAMES}
-    return [without_tokens(inner) for inner in value] if isinstance(value, list) else value
+        found = {name: without_tokens(inner) for name, inner in value.items() if name not in NAMES}
+    elif isinstance(value, list):
+        found = [without_tokens(inner) for inner in value]
+    return cast(T, found)

@@ -58,7 +58,7 @@ def test_the_reward_of_an_imported_run_is_its_own() -> None:
 def test_token_ids_that_a_rollout_kept_are_beside_the_messages_unless_they_repeat_a_masked_text() -> None:
     project, user = make_project(), make_user()
     given = {"prompt_token_ids": [1, 2], "completion_token_ids": [3], "logprobs": [-0.5]}
-    for commands in (COMMANDS, ["echo jane.roe@acme-corp.com", "exit"]):
+    for commands in (COMMANDS, ("echo jane.roe@acme-corp.com", "exit")):
         row = make_trajectory(project, commands=commands)
         row.text.steps[1]["metrics"] = given
         row.text.save()

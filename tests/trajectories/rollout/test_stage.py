@@ -9,6 +9,7 @@ from django.urls import reverse
 from curation.llm.client import pace
 from curation.llm.client.completion import Request
 from curation.llm.client.errors import Unreachable
+from curation.llm.client.tokens import Tokens
 from curation.projects.models import Role
 from curation.runs.control import retry_failed
 from curation.runs.engine.waiting import wake_due
@@ -375,16 +376,17 @@ def test_an_episode_waits_for_its_endpoint_and_is_no_infrastructure_error(
 def test_token_ids_are_kept_with_their_steps_and_those_that_are_missing_are_counted(
     operators: Operators, rooms: FakeBackend, client: Client
 ) -> None:
-    given = {"prompt_token_ids": [1, 2], "completion_token_ids": [3], "logprobs": [-0.5]}
+    given: Tokens = {"prompt_token_ids": [1, 2], "completion_token_ids": [3], "logprobs": [-0.5]}
     said = [replace(completion(fenced(command)), tokens=given) for command in SOLVES[:2]]
     operators.scripts["operator-a"] = (*said, *map(fenced, SOLVES[2:]))
     row = rolled(token_ids=True)
     assert {"logprobs": True, "return_token_ids": True}.items() <= operators.asked[0].params.items()
 
     document = atif_of(row)
-    assert atif.Trajectory.model_validate(document).steps[1].metrics.completion_token_ids == [3]
+    read = atif.Trajectory.model_validate(document).steps[1].metrics
+    assert read is not None and read.completion_token_ids == [3]
     assert [step.get("metrics") for step in document["steps"]] == [None, given, given, None, None]
-    result = Run.objects.get(pk=row.run_id).result
+    result = Run.objects.get(kind="rollout").result
     assert result["tokens"] == {"replies": 4, "completion_token_ids": 2, "logprobs": 2}
     client.force_login(make_member(row.project, role=Role.ADMIN))
     shown = client.get(reverse("run-page", args=[row.project.slug, row.run_id])).content.decode()
