@@ -390,7 +390,7 @@ def test_token_ids_are_kept_with_their_steps_and_those_that_are_missing_are_coun
     assert result["tokens"] == {"replies": 4, "completion_token_ids": 2, "logprobs": 2}
     client.force_login(make_member(row.project, role=Role.ADMIN))
     shown = client.get(reverse("run-page", args=[row.project.slug, row.run_id])).content.decode()
-    assert "Of 4 replies, 2 have their token ids and 2 their log-probabilities: the endpoint did not give" in shown
+    assert "asked for 4 replies: 2 have ids, 2 log-probabilities. The endpoint did not give the others" in shown
 
     operators.asked.clear()
     rolled()
