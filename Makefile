@@ -93,8 +93,9 @@ lock: install-dev ## Resolve requirements/*.in again: pinned versions, with hash
 			--override requirements/left-out.txt --no-emit-index-url --no-header --no-annotate requirements/$$name.in $$extras --output-file requirements/$$name.txt; done
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.12 --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate requirements/harbor.in --output-file requirements/harbor.txt
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
-		--no-emit-index-url --no-header --no-annotate requirements/telemetry.in --output-file requirements/telemetry.txt
+	@for name in telemetry train; do \
+		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --constraint requirements/base.txt \
+			--no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done
 	@for name in consumers consumers-prm; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-deps \
 			$(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS)) --no-emit-index-url --no-header --no-annotate requirements/$$name.in --output-file requirements/$$name.txt; done

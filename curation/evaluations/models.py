@@ -141,6 +141,10 @@ class EvaluationQuerySet(models.QuerySet["Evaluation"]):
         return rows.select_related("project", "run", "split")
 
 
+# The run kind of uplift experiments.
+UPLIFT = "uplift"
+
+
 class EvaluationKind(models.TextChoices):
     STATIC = "static", "Static screen"
     LIVE = "live", "Live episodes"
@@ -187,6 +191,10 @@ class Evaluation(ResultOfRun):
 
 
 class EvaluatedModelQuerySet(models.QuerySet["EvaluatedModel"]):
+    def usable(self) -> "EvaluatedModelQuerySet":
+        """Return those that were evaluated to be used. Models of uplift experiments were made to compare data."""
+        return self.exclude(evaluation__run__kind=UPLIFT)
+
     def ranked(self) -> "EvaluatedModelQuerySet":
         """The best first: by `xtr`, then `exact`, then the lower latency, each as rounded."""
         return self.order_by("-xtr", "-exact", "lat", "place")

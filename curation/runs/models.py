@@ -407,6 +407,7 @@ class CallText(models.Model):
     text = models.TextField()
     thinking = models.TextField(blank=True, default="")
     tool_calls = models.JSONField(default=list)
+    tokens = models.JSONField(default=dict, help_text="Ids and log-probabilities that were asked for.")
 
     def __str__(self) -> str:
         return self.text[:60]

@@ -20,7 +20,8 @@ class Strict(BaseModel):
 
 class RolloutParams(Strict):
     """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios. With `tools`
-    the operator calls functions, `bash` and the scenario's own, instead of writing a command in a fenced block.
+    the operator calls functions, `bash` and the scenario's own, instead of writing a command in a fenced block. With
+    `token_ids` each step keeps the ids and log-probabilities of its tokens, if the endpoint gives them.
 
     Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
     """
@@ -28,6 +29,7 @@ class RolloutParams(Strict):
     model: str
     samples: Annotated[int, Field(ge=1, le=64)] = 3
     tools: bool = False
+    token_ids: Annotated[bool, Field(description="Keep token ids and log-probabilities, for RL.")] = False
     max_turns: Annotated[int, Field(ge=1, le=200)] = 30
     command_timeout: Annotated[float, Field(gt=0, le=600)] = 20.0
     episode_timeout: Annotated[float, Field(gt=0, le=3600)] = 300.0

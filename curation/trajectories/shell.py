@@ -1,6 +1,7 @@
 """The terminal view of a session: its steps as turns in deploy format, and turns as steps.
 
-Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated, call}`. An action is the
+Turns are `{kind: orientation | action | output, text, prompt, exit_code, seconds, truncated, call,
+metrics}`. An action is the
 message of an agent's step with its calls, whose observation is the output. An orientation is any other step. In a
 shell, the text of an orientation or output ends with the terminal's next prompt, which `prompt` repeats. The `call` of
 an action is a model's call of a function; the text is the command that it executed.
@@ -29,7 +30,8 @@ def steps_of(turns: Sequence[Mapping[str, Any]]) -> list[Step]:
         extra = {name: turn[name] for name in _SCREEN if turn.get(name) is not None}
         step: Step = {"step_id": len(steps) + 1, "source": "agent", "message": turn["text"]}
         if turn["kind"] == "action":
-            steps.append({**step, **_called(turn)} if turn.get("call") else step)
+            metrics: Json = {"metrics": turn["metrics"]} if turn.get("metrics") else {}
+            steps.append({**step, **(_called(turn) if turn.get("call") else {}), **metrics})
         elif turn["kind"] == "orientation":
             steps.append({**step, "source": "user", "extra": extra})
         elif not steps or steps[-1]["source"] != "agent" or "observation" in steps[-1]:

@@ -6,7 +6,7 @@ The model and the environment are passed in. An episode is recorded twice: `turn
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sandbox.agent.action import FormatError, ending_of, read_action
 from sandbox.agent.replay import is_same_screen
@@ -24,13 +24,15 @@ Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply. `text` is without thinking and calls; `tokens` counts the call's tokens, in and out."""
+    """A model's reply. `text` is without thinking and calls; `tokens` counts the call's tokens, in and out. `metrics`
+    are those of ATIF that its step keeps."""
 
     text: str
     thinking: str = ""
     finish_reason: str = ""
     tokens: int = 0
     calls: Sequence[Call] = ()
+    metrics: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class EpisodeLimits:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """`kind` is orientation, action or output. The text of an orientation or output ends with its `prompt`. `call` is
-    the call of a tool that was the action."""
+    the call of a tool that was the action, `metrics` those of its reply: of several actions the first has them."""
 
     kind: str
     text: str
@@ -53,11 +55,13 @@ class Turn:
     seconds: float = 0.0
     truncated: bool = False
     call: Call | None = None
+    metrics: Mapping[str, object] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         if self.kind == "action":
             called = {"call": self.call.as_message()} if self.call else {}
-            return {"kind": self.kind, "text": self.text, **called}
+            metrics = {"metrics": dict(self.metrics)} if self.metrics else {}
+            return {"kind": self.kind, "text": self.text, **called, **metrics}
         shown: dict[str, object] = {"kind": self.kind, "text": self.text, "prompt": self.prompt}
         if self.kind == "output":
             shown |= {"exit_code": self.exit_code, "seconds": round(self.seconds, 4), "truncated": self.truncated}
@@ -150,6 +154,7 @@ class _Agent:
         self._checker: CheckResult | None = None
         self._replies = self._format_errors = self._errors_in_a_row = self._tokens = 0
         self._seconds = 0.0
+        self._metrics: Mapping[str, object] = {}
 
     async def run(self) -> Episode:
         self._show("orientation", await self._environment.reset())
@@ -213,6 +218,7 @@ class _Agent:
         reply = await self._complete(list(self._messages))
         self._replies += 1
         self._tokens += reply.tokens
+        self._metrics = reply.metrics
         calls = {"tool_calls": [call.as_message() for call in reply.calls]} if reply.calls else {}
         # Some servers refuse a conversation with an empty message.
         content = reply.text if reply.text.strip() or calls else NO_REPLY
@@ -224,7 +230,8 @@ class _Agent:
 
     async def _act(self, action: str, call: Call | None = None) -> None:
         self._errors_in_a_row = 0
-        self._turns.append(Turn("action", action, call=call))
+        self._turns.append(Turn("action", action, call=call, metrics=self._metrics))
+        self._metrics = {}
         step = await self._environment.step(action, seconds=self._limits.episode_seconds - self._seconds)
         if not step.done:
             self._show("output", step.observation, call)

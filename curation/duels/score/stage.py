@@ -233,7 +233,8 @@ class SampleTexts(NamedTuple):
 
 def sample_texts(ids: Sequence[int]) -> dict[int, SampleTexts]:
     texts = {}
-    for duel in Duel.objects.filter(pk__in=list(ids)).with_histories():
+    # In parts: SQLite takes no more than 1,000 sessions in one prefetch.
+    for duel in Duel.objects.filter(pk__in=list(ids)).with_histories().iterator(500):
         history = duel.prompt.text.history
         turns = [message for message in history if message.get("role") != "system"]
         searched = [*turns[:1], *turns[1:][-LAST_TURNS:]]

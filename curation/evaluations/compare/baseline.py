@@ -6,7 +6,7 @@ from curation.evaluations.compare.compare import INCOMPLETE, MetricChange, chang
 from curation.evaluations.compare.pairs import paired
 from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.missing import missing_pairs
-from curation.evaluations.models import EvaluatedModel, Evaluation, EvaluationKind, Split
+from curation.evaluations.models import UPLIFT, EvaluatedModel, Evaluation, EvaluationKind, Split
 from curation.projects.access import Access
 from curation.projects.audit import record
 from curation.projects.models import Scope
@@ -34,6 +34,8 @@ def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
     split = model.evaluation.split
     if split is None or model.evaluation.state != RunState.SUCCEEDED:
         raise Invalid("Only a model of an evaluation that has ended can be a baseline.", code="not_ended")
+    if not EvaluatedModel.objects.usable().filter(pk=model.pk).exists():
+        raise Invalid("A model of an uplift experiment was made to compare rows. It is no baseline.", code="uplift")
     with transaction.atomic():
         field = "live_baseline" if model.evaluation.kind == EvaluationKind.LIVE else "baseline"
         setattr(split, field, model)
@@ -41,6 +43,7 @@ def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
         subject = f"{split.name}: {model.name}"
         record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
         ended = Evaluation.objects.filter(split=split, kind=model.evaluation.kind, run__state=RunState.SUCCEEDED)
+        ended = ended.exclude(run__kind=UPLIFT)
         for evaluation in ended.select_related("split__baseline", "split__live_baseline"):
             _compare_models(evaluation)
         _flag_regressions(split, model.evaluation.kind)
@@ -74,7 +77,7 @@ def _compare_models(evaluation: Evaluation) -> None:
 def _flag_regressions(split: Split, kind: str) -> None:
     """Decide which metrics of all models of the split are below the baseline: they are on one leaderboard, so they are
     corrected together."""
-    board = EvaluatedModel.objects.filter(evaluation__split=split, evaluation__kind=kind).order_by("pk")
+    board = EvaluatedModel.objects.usable().filter(evaluation__split=split, evaluation__kind=kind).order_by("pk")
     models = [model for model in board if model.against]
     found = [metric for model in models for metric in model.against["metrics"].values()]
     ps = holm([metric["p"] for metric in found])

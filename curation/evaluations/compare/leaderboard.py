@@ -38,9 +38,7 @@ def leaderboard(
         split = splits.filter(evaluations__isnull=False).order_by("-evaluations__id").first()
     if split is None:
         return Leaderboard(None, [])
-    entries = EvaluatedModel.objects.filter(evaluation__split=split).exclude(figures={})
-    # Models of an uplift experiment were made to compare data, not to be used.
-    entries = entries.exclude(evaluation__run__kind="uplift")
+    entries = EvaluatedModel.objects.usable().filter(evaluation__split=split).exclude(figures={})
     entries = entries.filter(evaluation__run__archived_at=None, evaluation__run__deleting_at=None)
     entries = without_pending(access, entries, "evaluation__episodes__trajectory__sample")
     kinds = tuple(one for one in EvaluationKind if entries.filter(evaluation__kind=one).exists())

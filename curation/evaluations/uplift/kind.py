@@ -1,21 +1,31 @@
-"""The run kind `uplift`: small models are trained on two exports and answer the same split."""
+"""The run kind `uplift`: small models are trained on two exports or recipes and answer the same split."""
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from django.conf import settings
 from django.urls import reverse
 
 from curation.evaluations.families import family_as_json, family_named
-from curation.evaluations.models import EvaluatedModel, Evaluation, Split
+from curation.evaluations.models import UPLIFT, Evaluation, Split
 from curation.evaluations.screen.figures import overall, save_figures
 from curation.evaluations.splits.forms import split_choices
 from curation.evaluations.uplift.figures import WORDS, ArmFigures, Gain, conclusion, uplift_of
-from curation.evaluations.uplift.params import Metric, UpliftParams, arms_of, trainings
-from curation.evaluations.uplift.stage import TrainStage
-from curation.exports.models import export_choices
-from curation.projects.models import Project
+from curation.evaluations.uplift.params import (
+    EXPORTS,
+    RECIPE,
+    SIDES,
+    Metric,
+    UpliftParams,
+    arms_of,
+    check_arms,
+    recipe_in,
+)
+from curation.evaluations.uplift.stage import ExportStage, TrainStage
+from curation.exports.models import SavedRecipe, export_choices
+from curation.projects.models import Project, Scope
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
+from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import Invalid
@@ -24,22 +34,27 @@ from curation.web.text.figures import counted
 
 
 class UpliftRun(Kind[UpliftParams]):
-    name = "uplift"
+    name = UPLIFT
     title = "Uplift: what curation bought"
     pipeline = Pipeline.EVALUATION
-    summary = "Trains small models on two exports, by several seeds, and compares their answers to a split."
+    summary = "Trains small models on two exports or recipes, by several seeds, and compares their answers to a split."
     params = UpliftParams
     feeds_others = False
     section_template = "evaluations/uplift/_run_section.html"
-    needs = "Two exports and a split of held-out rows."
+    needs = "Two exports or saved recipes, and a split of held-out rows."
 
     def stages(self, params: UpliftParams) -> Sequence[Stage]:
-        return [TrainStage(params)]
+        recipes = [ExportStage(params)] if any(recipe_in(getattr(params, side)) for side in SIDES) else []
+        return [*recipes, TrainStage(params)]
+
+    def scopes(self, params: Mapping[str, Any]) -> Sequence[Scope]:
+        makes_exports = any(recipe_in(str(params.get(side))) for side in SIDES)
+        return [self.scope, Scope.EXPORT] if makes_exports else [self.scope]
 
     def check(self, project: Project, params: UpliftParams) -> None:
         with all_checks() as check:
             with check():
-                arms_of(project, params)
+                check_arms(project, params)
             with check():
                 if not find_param(Split.objects.of(project), params.split, "split", "params.split").rows_count:
                     raise Invalid.at("params.split", "The split has no rows yet. Wait until its import has ended.")
@@ -52,7 +67,8 @@ class UpliftRun(Kind[UpliftParams]):
                     raise Invalid.at("params.trainer", reason, code="trainer_missing")
 
     def choices(self, project: Project) -> Mapping[str, Sequence[tuple[str, str]]]:
-        exports = export_choices(project)
+        recipes = SavedRecipe.objects.filter(project=project).values_list("name", flat=True)
+        exports = [*export_choices(project), *((f"{RECIPE}{name}", f"Recipe {name}, exported now") for name in recipes)]
         metrics = [(name, WORDS[name]) for name in get_args(Metric)]
         return {"before": exports, "after": exports, "split": split_choices(project), "metric": metrics}
 
@@ -64,16 +80,15 @@ class UpliftRun(Kind[UpliftParams]):
         return found | ({"split": Preset(split[0][0], "The newest split.")} if split else {})
 
     def estimate(self, project: Project, params: UpliftParams) -> Estimate:
-        arms = arms_of(project, params)
-        rows = " and ".join(f"{arm.size:,}" for arm in arms)
-        trained = f"{counted(params.seeds, 'training')} each on {rows} rows, one after another on a worker."
+        recipes = sum(bool(recipe_in(getattr(params, side))) for side in SIDES)
+        trained = f"{counted(params.seeds, 'training')} on each set of rows, one after another on a worker."
         return Estimate(
-            items=params.seeds * len(arms),
+            items=params.seeds * (2 + params.equal_rows) + recipes,
             notes=(trained, "No model is called. How long a training takes is known when the first has ended."),
         )
 
     def begin(self, run: Run, params: UpliftParams) -> Json:
-        """Create the evaluation and a model for each training, so that every answer can be read as those of others."""
+        """Create the evaluation, and launch the exports of recipes."""
         evaluation = Evaluation.objects.create(
             project=run.project,
             run=run,
@@ -81,16 +96,13 @@ class UpliftRun(Kind[UpliftParams]):
             family=family_as_json(family_named(run.project, params.family)),
             params=run.params,
         )
-        EvaluatedModel.objects.bulk_create(
-            EvaluatedModel(evaluation=evaluation, place=place, name=f"{arm.name}, seed {seed}", model=params.trainer)
-            for place, arm, seed in trainings(params, arms_of(run.project, params))
-        )
-        return {"evaluation": str(evaluation.pk), "split": params.split}
+        exports = {side: _export(run, getattr(params, side)) for side in SIDES}
+        return {"evaluation": str(evaluation.pk), "split": params.split, EXPORTS: exports}
 
     def finish(self, run: Run, params: UpliftParams) -> Json:
         evaluation = Evaluation.objects.select_related("project", "split").get(run=run)
         save_figures(evaluation, overall(evaluation))
-        found = uplift_of(evaluation, params, arms_of(run.project, params))
+        found = uplift_of(evaluation, params, arms_of(run, params))
         arms, gains = ([one.model_dump(mode="json") for one in rows] for rows in (found.arms, found.gains))
         return {"metric": params.metric, "arms": arms, "gains": gains}
 
@@ -100,7 +112,9 @@ class UpliftRun(Kind[UpliftParams]):
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug, split = run.project.slug, run.params["split"]
-        check = f"{reverse('run-new', args=[slug])}?kind=contamination&split={split}&export={run.params['after']}"
+        check = (
+            f"{reverse('run-new', args=[slug])}?kind=contamination&split={split}&export={run.result[EXPORTS]['after']}"
+        )
         page = reverse("evaluation-page", args=[slug, run.result["evaluation"]])
         return [("Read the answers", page), ("Check for contamination", check)]
 
@@ -116,3 +130,12 @@ class UpliftRun(Kind[UpliftParams]):
             "metric": WORDS[params.metric],
             "evaluation_url": reverse("evaluation-page", args=[run.project.slug, run.result["evaluation"]]),
         }
+
+
+def _export(run: Run, given: str) -> str:
+    """Return the id of an export that is given, or that is launched for a recipe."""
+    name = recipe_in(given)
+    if not name:
+        return given
+    made = launch(project=run.project, kind="export", params={"recipe": name}, user=run.created_by)
+    return str(made.result["export"])

@@ -136,7 +136,7 @@ def _why(returned: int, log: Path) -> str:
 
 def _read(path: Path) -> Json:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except ValueError as error:
         raise ItemFailed(f"The trainer's {path.name} is no JSON: {error}") from None
     if not isinstance(found, dict):
@@ -144,14 +144,19 @@ def _read(path: Path) -> Json:
     return found
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"it has {constant}")
+
+
 def _answers(path: Path, prompts: Mapping[int, object]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             entry = json.loads(line)
-            found[entry["row"]] = str(entry["answer"])
+            found[entry["row"]] = "".join([entry["answer"]])
         except (ValueError, KeyError, TypeError):
-            raise ItemFailed(f"Line {number} of the trainer's answers is no object with `row` and `answer`.") from None
+            reason = f"Line {number} of the trainer's answers is no object with `row` and the text `answer`."
+            raise ItemFailed(reason) from None
     if missing := len(prompts.keys() - found.keys()):
         raise ItemFailed(f"The trainer answered {len(prompts) - missing} of {len(prompts)} prompts.")
     return {row: found[row] for row in prompts}

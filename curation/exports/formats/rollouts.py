@@ -15,20 +15,24 @@ def _rows(example: Example) -> Iterator[Row | SkipReason]:
     source, messages, approved = example.conversation
     first = approved[0]
     prompt, completion = messages[:first], messages[first:]
-    content = {
+    content: dict[str, object] = {
         "prompt": with_objects(prompt),
         "completion": with_objects(completion),
         "reward": example.reward,
         "group": example.group,
     }
+    if example.tokens:
+        said = (index for index in range(first, len(messages)) if messages[index]["role"] == "assistant")
+        content["tokens"] = [example.tokens.get(index) for index in said]
     yield Row(source, with_tools(content, example.tools), prompt, [completion], rejected=example.rejected)
 
 
-_COLUMNS: Columns = {"reward": "float64", "group": "string"}
+_COLUMNS: Columns = {"reward": "float64", "group": "string", "tokens": ["json"]}
 ROLLOUTS = Format(
     name="rollouts",
-    about='`{"prompt": […], "completion": […], "reward": number, "group": text, "tools"?}`: a session, approved or'
-    " rejected, with its reward; sessions of one scenario or task have the same group",
+    about='`{"prompt": […], "completion": […], "reward": number, "group": text, "tools"?, "tokens"?}`: a session,'
+    " approved or rejected, with its reward; sessions of one scenario or task have the same group; `tokens` has for"
+    " each assistant message of the completion `prompt_token_ids`, `completion_token_ids` and `logprobs`, or null",
     trained="assistant messages of the completion, by the advantage of their reward in their group",
     pairs=False,
     rows=_rows,

@@ -10,6 +10,7 @@ import orjson
 from curation.exports.rows.images import images_of
 from curation.exports.rows.messages import Message, Tool
 from curation.exports.rows.skip_reasons import SkipReason
+from curation.llm.client.tokens import Tokens
 
 Source = Literal["duels", "revisions", "scenarios", "decisions"]
 # A column's type: a scalar, `json` for any value, `image` for the name of its file, a list of one type, or an object.
@@ -74,6 +75,7 @@ class Example(NamedTuple):
     step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is the ATIF
     document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a `reward` if one
     is known. `scenario` is the name of its scenario, and `solved` the difficulty of the group, if a format needs it.
+    `tokens` are those of messages of the agent, by their index, if the rollout kept them.
     """
 
     conversation: Approved
@@ -87,6 +89,7 @@ class Example(NamedTuple):
     reward: float | None = None
     scenario: str = ""
     solved: Solved | None = None
+    tokens: Mapping[int, Tokens] = {}
 
 
 class Row(NamedTuple):

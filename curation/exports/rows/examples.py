@@ -91,7 +91,8 @@ def session_example(
     sides = [session, *(rival.side for rival in rivals if isinstance(rival.side, SessionTexts))]
     plain = not tools and all(side.plain for side in sides)
     source: Source = "decisions" if rejected else "scenarios"
-    return Example(Approved(source, messages, approved), pairs, tools, plain, rejected, session.labels(values))
+    conversation, labels = Approved(source, messages, approved), session.labels(values)
+    return Example(conversation, pairs, tools, plain, rejected, labels, tokens=session.tokens())
 
 
 def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReason:

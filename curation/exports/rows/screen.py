@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 from curation.exports.formats.row import Example, Preference
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.skip_reasons import SkipReason
+from curation.llm.client.tokens import without_tokens
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Answered, Approval, prompt_sha256
 from curation.review.models import Clearance
@@ -81,11 +82,16 @@ class Screen:
         reason = self.reason(said=texts_of(said), shown=texts_of(read))
         if reason is not None:
             return reason
+        messages, tools = self.masked(conversation.messages), self.masked(example.tools)
+        document = self.masked(example.document)
+        if (messages, tools, document) != (conversation.messages, example.tools, example.document):
+            # Tokens repeat what is masked.
+            example, document = example._replace(tokens={}), without_tokens(document)
         return example._replace(
-            conversation=conversation._replace(messages=self.masked(conversation.messages)),
+            conversation=conversation._replace(messages=messages),
             preferences=[one if isinstance(one, SkipReason) else self._preference(one) for one in example.preferences],
-            tools=self.masked(example.tools),
-            document=self.masked(example.document),
+            tools=tools,
+            document=document,
         )
 
     def _preference(self, found: Preference) -> Preference | SkipReason:

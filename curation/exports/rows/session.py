@@ -12,6 +12,7 @@ from curation.exports.rows.messages import BadHistory, Message, conversation
 from curation.exports.rows.queries import PairKey, RejectedSide, Rollout, read_rejected_sides
 from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_reason
 from curation.imports.layouts.session import Step
+from curation.llm.client.tokens import NAMES, Tokens
 from curation.samples.models import Status as SampleStatus
 from curation.scenarios.models import Status as ScenarioStatus
 from curation.trajectories.models import BY_MACHINE, NEVER_NEGATIVE, Label, Outcome, Strategy
@@ -95,6 +96,15 @@ class SessionTexts(NamedTuple):
             index: given[step]
             for index, step in enumerate(self.positions)
             if step in given and self.messages[index]["role"] == "assistant"
+        }
+
+    def tokens(self) -> dict[int, Tokens]:
+        """Return, by the index of the message, the ids and log-probabilities of the tokens of a step of the agent."""
+        metrics = [step.get("metrics") or {} for step in self.recorded.steps]
+        return {
+            index: {name: metrics[step][name] for name in NAMES if metrics[step].get(name)}
+            for index, step in enumerate(self.positions)
+            if self.messages[index]["role"] == "assistant" and any(map(metrics[step].get, NAMES))
         }
 
     def side(self, step: int, *, whole: bool) -> list[Message]:

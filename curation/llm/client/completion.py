@@ -8,6 +8,7 @@ from typing import Protocol
 
 import orjson
 
+from curation.llm.client.tokens import Tokens
 from judging.messages import ToolCall
 
 Message = Mapping[str, object]
@@ -73,7 +74,8 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Completion:
     """An answer. `text` is without thinking, with the tool calls as lines below it. Tokens that the endpoint did not
-    report, and an unknown cost, are None. So is `first_token_ms` of an answer that was not streamed."""
+    report, and an unknown cost, are None. So is `first_token_ms` of an answer that was not streamed. `tokens` are
+    their ids and log-probabilities, if they were asked for and the endpoint gives them (`client.tokens`)."""
 
     text: str
     thinking: str
@@ -85,6 +87,7 @@ class Completion:
     latency_ms: int
     tool_calls: Sequence[ToolCall] = ()
     first_token_ms: int | None = None
+    tokens: Tokens = field(default_factory=dict)
 
 
 class Client(Protocol):

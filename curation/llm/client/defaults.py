@@ -9,12 +9,15 @@ from collections.abc import Mapping
 
 from curation.llm.client.completion import Target
 from curation.llm.client.errors import Refused
+from curation.llm.client.tokens import ASKED
 
-# Parameters that change how an answer is drawn. Limits, tools and forms of the answer are never left out.
+# Parameters that change how an answer is drawn, or what is said of its tokens. Limits, tools and forms of the answer
+# are never left out.
 DRAWING = frozenset(
     {
         *("temperature", "top_p", "top_k", "min_p", "seed", "stop"),
         *("frequency_penalty", "presence_penalty", "repetition_penalty"),
+        *ASKED,
     }
 )
 _refused: dict[tuple[str, str], set[str]] = {}

@@ -192,6 +192,8 @@ class LiteLlmClient:
             extra = {**STREAM, **(more if isinstance(more, dict) else {})}
             # Some servers refuse the field even if it is null.
             params["extra_body"] = {name: value for name, value in extra.items() if name != USAGE or value is not None}
+        if params.pop("return_token_ids", None):
+            params["extra_body"] = {"return_token_ids": True, **(params.get("extra_body") or {})}
         key = key_of(target)
         secret = key if target.api_key_env else ""
         if target.api_base and proxy_for(target.api_base):
@@ -332,6 +334,7 @@ def _completion(target: Target, response: Any, latency_ms: int, progress: Stream
         cost=_listed_cost(target, response) if cost is None else cost,
         latency_ms=latency_ms,
         tool_calls=calls,
+        tokens=progress.tokens,
     )
 
 

@@ -21,6 +21,7 @@ from curation.llm.client.streams import (
     progress_of_call,
     text_and_thinking,
 )
+from curation.llm.client.tokens import tokens_of
 
 # After the finish reason come the usage and the end. A server that leaves them out need not close the connection.
 USAGE_SECONDS, CLOSE_SECONDS = 5.0, 0.2
@@ -82,8 +83,8 @@ async def read_answer(response: httpx.Response) -> httpx.Response:
 
 
 def _read_document(headers: httpx.Headers, content: bytes, progress: StreamProgress) -> bytes:
-    """Note the end and the cost of an answer, and return it in the form that LiteLLM reads. Raise `BrokenAnswer` for
-    half an answer.
+    """Note the end, the cost and the tokens of an answer, and return it in the form that LiteLLM reads. Raise
+    `BrokenAnswer` for half an answer.
 
     The words of a document that is no answer are noted too: LiteLLM raises an error without them.
     """
@@ -91,7 +92,7 @@ def _read_document(headers: httpx.Headers, content: bytes, progress: StreamProgr
         found: JsonValue = json.loads(content)
     except (ValueError, RecursionError):
         found = None
-    progress.cost = reported_cost(found, headers)
+    progress.cost, progress.tokens = reported_cost(found, headers), tokens_of(found)
     try:
         progress.end = end_of(found)
     except RefusedAnswer as error:
@@ -105,14 +106,15 @@ def _read_document(headers: httpx.Headers, content: bytes, progress: StreamProgr
 
 def _is_rewritten(document: dict[str, JsonValue]) -> bool:
     """Change a form that LiteLLM does not read, and return whether there was one: a text in parts, a usage that is no
-    object."""
+    object, log-probabilities, which are read here."""
     usage, choices = document.get("usage"), document.get("choices")
     if has_odd_usage := usage is not None and not isinstance(usage, dict):
         del document["usage"]
     first = choices[0] if isinstance(choices, list) and choices else None
+    has_logprobs = isinstance(first, dict) and first.pop("logprobs", None) is not None
     message = first.get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict) or not isinstance(message.get("content"), list):
-        return has_odd_usage
+        return has_odd_usage or has_logprobs
     message["content"], thinking = text_and_thinking(message["content"])
     if thinking:
         message["reasoning_content"] = thinking

@@ -11,13 +11,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from curation.llm.client.refusals import Refusal
+from curation.llm.client.tokens import Tokens
 
 MAX_BYTES = 32 * 1024 * 1024
 # The chunks of a stream are much longer than the text in them.
@@ -71,7 +72,7 @@ class StreamProgress:
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
     was among those that arrived. `end` is OpenAI's word for the end of the answer, `refusal` a response that is no
-    answer, `cost` the answer's cost as the server reports it.
+    answer, `cost` the answer's cost as the server reports it, `tokens` what it has of them.
     """
 
     first_token_at: float | None = None
@@ -80,6 +81,7 @@ class StreamProgress:
     end: str = ""
     refusal: Refusal | None = None
     cost: Decimal | None = None
+    tokens: Tokens = field(default_factory=dict)
 
 
 progress_of_call: ContextVar[StreamProgress] = ContextVar("progress_of_call")
@@ -110,6 +112,8 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
     native_finish_reason: str | None = None
     error: JsonValue = None
+    token_ids: list[int] | None = None
+    logprobs: JsonValue = None
 
 
 class _Chunk(BaseModel):
@@ -119,6 +123,7 @@ class _Chunk(BaseModel):
     service_tier: str | None = None
     choices: list[_Choice] | None = None
     usage: JsonValue = None
+    prompt_token_ids: list[int] | None = None
 
 
 class Events(ABC):
@@ -192,6 +197,8 @@ class StreamedAnswer(Events):
         self._calls: list[dict[str, str]] = []
         self._indexes: list[int | None] = []
         self._usage: dict[str, JsonValue] | None = None
+        self._prompt_ids: list[JsonValue] = []
+        self._token_ids, self._logprobs = list[JsonValue](), list[JsonValue]()
         self._failure: tuple[int, JsonValue] | None = None
         self._refusal = ""
         self._kept = 0
@@ -222,6 +229,12 @@ class StreamedAnswer(Events):
         if self._native_reason:
             choice["native_finish_reason"] = self._native_reason
         usage: dict[str, JsonValue] = {"usage": self._usage} if self._usage else {}
+        if self._token_ids:
+            choice["token_ids"] = self._token_ids
+        if self._logprobs:
+            choice["logprobs"] = {"content": self._logprobs}
+        if self._prompt_ids:
+            usage["prompt_token_ids"] = self._prompt_ids
         return 200, {**self._head, "object": "chat.completion", "choices": [choice], **usage}
 
     def _take(self, found: JsonValue, data: bytes) -> None:
@@ -235,6 +248,7 @@ class StreamedAnswer(Events):
         self._head = self._head or chunk.model_dump(include={"id", "created", "model", "service_tier"})
         if isinstance(chunk.usage, dict):
             self._usage = chunk.usage
+        self._prompt_ids += chunk.prompt_token_ids or ()
         for choice in chunk.choices or ():
             if choice.index:
                 continue
@@ -250,6 +264,9 @@ class StreamedAnswer(Events):
                 self._thinking.append(thinking)
             for call in delta.tool_calls or ():
                 self._take_call(call)
+            self._token_ids += choice.token_ids or ()
+            given = choice.logprobs.get("content") if isinstance(choice.logprobs, dict) else None
+            self._logprobs += given if isinstance(given, list) else ()
             self._refusal += delta.refusal or ""
             if choice.error:
                 self._fail(choice.error)

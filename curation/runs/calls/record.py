@@ -173,8 +173,8 @@ class CloseCall:
 
     def _text(self) -> CallText:
         said = self.completion
-        calls = list(said.tool_calls)
-        return CallText(call_id=self.call_id, text=said.text, thinking=said.thinking, tool_calls=calls)
+        calls, tokens = list(said.tool_calls), dict(said.tokens)
+        return CallText(call_id=self.call_id, text=said.text, thinking=said.thinking, tool_calls=calls, tokens=tokens)
 
     def _used(self) -> Counted:
         said = self.completion
@@ -268,4 +268,5 @@ def _completion(text: CallText) -> Completion:
         latency_ms=call.latency_ms or 0,
         tool_calls=text.tool_calls,
         first_token_ms=call.first_token_ms,
+        tokens=text.tokens,
     )

@@ -70,6 +70,7 @@ def rollout_section(run: Run) -> dict[str, object]:
         "balance": balance,
         "shares": _shares(balance),
         "warnings": balance.warnings(run.settings.balance),
+        "tokens": run.result.get("tokens"),
         "trajectories_url": url,
         "samples_url": f"{reverse('sample-list', args=[run.project.slug])}?run={run.pk}",
     }

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from django.db.models import Count, Exists, OuterRef, Q
 from pydantic import Field
 
+from curation.llm.client.tokens import COMPLETION, LOGPROBS
 from curation.projects.settings.document import Balance as Band
 from curation.runs.kinds import Json
-from curation.runs.models import Run
+from curation.runs.models import Item, Run
 from curation.scenarios.models import ScenarioAxis
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
 from curation.web.schemas import out
@@ -76,4 +77,12 @@ def rollout_figures(run: Run) -> Json:
         "outcomes": outcomes,
         "balance": balance.as_json(),
         "warnings": balance.warnings(run.settings.balance),
+        **({"tokens": _tokens(run)} if run.params.get("token_ids") else {}),
     }
+
+
+def _tokens(run: Run) -> dict[str, int]:
+    """How many replies there are, and of how many the ids and log-probabilities of tokens are kept: an endpoint may not
+    give them, and a reply that was no command is no step."""
+    results = list(Item.objects.filter(run=run).values_list("result", flat=True))
+    return {name: sum(result.get(name, 0) for result in results) for name in ("replies", COMPLETION, LOGPROBS)}

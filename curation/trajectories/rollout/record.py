@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.imports.layouts.session import Step
+from curation.llm.client.tokens import COMPLETION, LOGPROBS
 from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
@@ -42,13 +43,18 @@ class RolledOut:
 
 def record_episode(rolled: RolledOut) -> Write:
     """Return the write of one rollout; there is one row per run, scenario and sample index."""
-    loops = loop_facts(rolled.episode.commands)
+    loops, episode = loop_facts(rolled.episode.commands), rolled.episode
+    given: Json = {}
+    if rolled.run.params.get("token_ids"):
+        given["replies"] = sum(message["role"] == "assistant" for message in episode.exchange)
+        given |= {name: sum(name in turn.metrics for turn in episode.turns) for name in (COMPLETION, LOGPROBS)}
 
     def write() -> Json:
         if not Scenario.objects.filter(pk=rolled.scenario.pk).exists():
             return {"left": "its scenario was deleted meanwhile"}
         row = _save(rolled, loops)
-        return {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep, **reused_result(rolled.reused_calls)}
+        result = {"trajectory": row.pk, "outcome": row.outcome, "keep": row.keep, **given}
+        return {**result, **reused_result(rolled.reused_calls)}
 
     return write
 

@@ -17,4 +17,4 @@ def reply_of(answer: Completion) -> Reply:
     ]
     text = without_calls(answer.text, answer.tool_calls)
     tokens = (answer.tokens_in or 0) + (answer.tokens_out or 0)
-    return Reply(text, answer.thinking, answer.finish_reason, tokens, calls)
+    return Reply(text, answer.thinking, answer.finish_reason, tokens, calls, answer.tokens)

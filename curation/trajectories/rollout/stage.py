@@ -1,12 +1,13 @@
 """Rollout: a model works through each admitted scenario, every episode in a sandbox of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from django.conf import settings
 
 from curation.llm.client.completion import Request, Target
+from curation.llm.client.tokens import ASKED
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions, run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Write
@@ -143,6 +144,8 @@ class RolloutStage:
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RolloutJob]:
         plan = plan_of(run, self._params, self._backend or backend())
+        if self._params.token_ids:
+            plan = replace(plan, params={**ASKED, **plan.params})
         ids = {item.target_id for item in items if item.target_id is not None}
         found = Scenario.objects.of(run.project).for_rollout().with_bundle().in_bulk(ids)
         bundles = {pk: stored_bundle(scenario.text.bundle) for pk, scenario in found.items()}

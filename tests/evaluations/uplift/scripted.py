@@ -1,7 +1,8 @@
 """A trainer that learns by heart: it answers a prompt as the rows do most often, and any other with a guess.
 
 Settings: `noise` is the share of answers that a seed gets wrong, `figure` makes it report one figure, `fail` names the
-seed that it fails for, `wait` are seconds, `short` leaves out an answer.
+seed that it fails for, `wait` are seconds, `short` leaves out an answer,
+`writes` has the text of each file that it writes instead.
 """
 
 import argparse
@@ -24,6 +25,10 @@ assert not any(message["role"] == "assistant" for prompt in prompts for message 
 time.sleep(settings.get("wait", 0))
 if settings.get("fail") == seed:
     sys.exit("out of memory")
+for name, text in settings.get("writes", {}).items():
+    (output / name).write_text(text)
+if "writes" in settings:
+    sys.exit()
 if "figure" in settings:
     (output / "figure.json").write_text(json.dumps({"value": settings["figure"] * len(rows) / 100 * (1 + seed / 100)}))
     sys.exit()

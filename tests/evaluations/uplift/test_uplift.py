@@ -1,5 +1,6 @@
 """The uplift experiment with a scripted trainer: its figures, its verdict, its page, and what fails."""
 
+import json
 import sys
 import threading
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from curation.evaluations.models import Evaluation
-from curation.projects.models import Project
+from curation.evaluations.compare.baseline import pin_baseline
+from curation.evaluations.models import EvaluatedModel, Evaluation, Split
+from curation.exports.models import Export
+from curation.projects.models import Project, Role, Scope
 from curation.runs.control import cancel
 from curation.runs.engine.worker import drive
 from curation.runs.kinds import kind_of
@@ -19,8 +22,9 @@ from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 from tests.driving import end
 from tests.evaluations.evaluating import make_rows, make_split, page, signed_in
-from tests.evaluations.uplift.worlds import export_of, spoiled
-from tests.factories import make_project
+from tests.evaluations.uplift.worlds import export_of, project_of, spoiled
+from tests.factories import make_member, make_project
+from tests.review.importing import access_to
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,11 +108,90 @@ def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
     assert raw["tokens"] is None
 
 
-def test_an_answer_that_is_missing_fails_the_training() -> None:
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"short": 1}, "The trainer answered 59 of 60 prompts."),
+        ({"writes": {}}, "The trainer wrote neither `answers.jsonl` nor `figure.json`."),
+        ({"writes": {"figure.json": '{"value": NaN}'}}, "The trainer's figure.json is no JSON: it has NaN"),
+        (
+            {"writes": {"figure.json": '{"value": 2}'}},
+            "`value` in the trainer's `figure.json` is no number from 0 to 1.",
+        ),
+        ({"writes": {"costs.json": '{"cost": Infinity}'}}, "The trainer's costs.json is no JSON: it has Infinity"),
+        ({"writes": {"answers.jsonl": '{"row": 1, "answer": null}'}}, "Line 1 of the trainer's answers is no object"),
+        ({"wait": 600}, "The training took longer than 0.0001 hours."),
+    ],
+    ids=["an answer missing", "no file", "NaN", "no share", "a cost without end", "no text", "too long"],
+)
+def test_a_command_that_does_not_do_its_part_fails_the_training_with_the_reason(
+    given: dict[str, Any], reason: str
+) -> None:
     project = make_project()
-    ended = run(project, experiment(project, settings={"short": 1}, equal_rows=False, seeds=2))
-    reasons = set(ended.items.values_list("reason", flat=True))
-    assert ended.state == "failed" and reasons == {"The trainer answered 59 of 60 prompts."}
+    hours = 0.0001 if "wait" in given else 1
+    settings = {name: json.dumps(value) for name, value in given.items()}
+    ended = run(project, experiment(project, settings=settings, equal_rows=False, seeds=2, max_hours=hours))
+    assert ended.state == "failed" and ended.items_failed == 4
+    assert all(reason in one for one in ended.items.values_list("reason", flat=True))
+
+
+def test_a_command_that_is_not_there_is_said(settings: Settings) -> None:
+    settings.TRAIN_COMMAND = "/nowhere/train --fast"
+    project = make_project()
+    ended = run(project, experiment(project, equal_rows=False, seeds=2))
+    reason = ended.items.values_list("reason", flat=True)[0]
+    assert "The trainer ended with" in reason and "/nowhere/train" in reason
+
+
+def test_recipes_are_exported_at_the_launch_and_trained_on() -> None:
+    rows = [{**row, "source": "published"} for row in make_rows(60)]
+    project, split = project_of(spoiled(rows), rows)
+    params = {"before": "recipe/raw", "after": "recipe/curated", "split": split, "trainer": "command", "seeds": 2}
+    launched = launch(project=project, kind="uplift", params=params, user=None)
+    exports = Export.objects.in_bulk(map(int, launched.result["exports"].values()))
+    assert {one.recipe_name for one in exports.values()} == {"raw", "curated"}
+    ended = end(launched)
+    assert ended.state == "succeeded", list(ended.items.values_list("reason", flat=True))
+    raw, curated, cut = ended.result["arms"]
+    assert raw["name"] == f"raw (export {launched.result['exports']['before']})"
+    assert (raw["rows"], curated["rows"], cut["rows"]) == (60, 30, 30)
+    assert ended.items.filter(stage="export", state="done").count() == 2 and ended.items_done == 2 + 6
+    evaluation = Evaluation.objects.get(run=ended)
+    assert evaluation.models.count() == 6
+    assert f"{curated['name']} against {raw['name']}" in kind_of("uplift").conclude(ended)
+
+
+def test_a_recipe_that_cannot_be_exported_or_has_no_rows_to_train_on_is_refused() -> None:
+    rows = make_rows(12)
+    project, split = project_of(spoiled(rows), rows)
+    other, _ = project_of(spoiled(rows), rows, formats=["dpo"])
+    params = {"before": "recipe/raw", "after": "recipe/curated", "split": split, "trainer": "command"}
+    for wrong, match in {"recipe/raw": "Choose two", "recipe/gone": "there is no saved recipe 'gone'"}.items():
+        with pytest.raises(Invalid, match=match):
+            launch(project=project, kind="uplift", params={**params, "after": wrong}, user=None)
+    with pytest.raises(Invalid, match="has no rows of the split `train` in sft-prompt-completion"):
+        launch(project=other, kind="uplift", params=params, user=None)
+    assert not Export.objects.exists()
+    assert kind_of("uplift").scopes(params) == [Scope.RUN, Scope.EXPORT]
+    assert kind_of("uplift").scopes({"before": "1", "after": "2"}) == [Scope.RUN]
+
+
+def test_models_of_an_experiment_are_no_baseline_and_are_not_compared_with_one(client: Client) -> None:
+    project = signed_in(client)
+    params = experiment(project, equal_rows=False, seeds=2)
+    ended = run(project, params)
+    split = Split.objects.get(pk=params["split"])
+    access = access_to(project, make_member(project, role=Role.ADMIN))
+    of_uplift = Evaluation.objects.get(run=ended)
+    with pytest.raises(Invalid, match="It is no baseline"):
+        pin_baseline(access=access, model=of_uplift.models.all()[0])
+    assert "Pin as baseline" not in page(client, project, "evaluation-page", of_uplift.pk)
+
+    screen = Run.objects.create(project=project, kind="evaluate", state="succeeded")
+    other = Evaluation.objects.create(project=project, run=screen, split=split, family=of_uplift.family)
+    model = EvaluatedModel.objects.create(evaluation=other, place=0, name="usable")
+    pin_baseline(access=access, model=model)
+    assert all(one.against == {} for one in of_uplift.models.all())
 
 
 def test_what_is_missing_is_refused_at_launch(settings: Settings) -> None:

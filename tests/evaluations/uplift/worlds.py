@@ -10,29 +10,31 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
 from curation.exports.models import Export, ExportFile
+from curation.exports.recipes.recipe import Recipe
+from curation.exports.recipes.saved import save_recipe
 from curation.projects.models import Project
-from tests.factories import make_run
+from tests.evaluations.evaluating import make_split
+from tests.factories import make_project, make_run, make_user
+from tests.review.importing import access_to, bring_samples
 
 Row = dict[str, Any]
+RECIPE = {"formats": ["sft-prompt-completion"], "near_duplicates": None}
 
 
 def spoiled(rows: Sequence[Row]) -> list[Row]:
-    """Every second row with a planted flaw: a wrong answer, a duplicate with a wrong answer, or noise around it."""
+    """Every second row with a planted flaw, which `flaw` names: a wrong answer, a duplicate with a wrong answer, or
+    noise around it."""
     chance, found = random.Random(0), []
     for number, row in enumerate(rows):
         *prompt, answer = row["messages"]
-        if number % 2 == 0:
-            found.append(row)
-            continue
         wrong = {"role": "assistant", "content": chance.choice(rows)["messages"][-1]["content"]}
-        if number % 6 == 1:
-            messages = [*prompt, wrong]
-        elif number % 6 == 3:
-            messages = [*rows[number % 60 // 6 * 2]["messages"][:-1], wrong]
-        else:
-            noise = f"Sure! Here is the command:\n```bash\n{answer['content']}\n```\nLet me know."
-            messages = [*prompt, {"role": "assistant", "content": noise}]
-        found.append({**row, "messages": messages})
+        noise = f"Sure! Here is the command:\n```bash\n{answer['content']}\n```\nLet me know."
+        flaw, messages = {
+            1: ("wrong answer", [*prompt, wrong]),
+            3: ("duplicate", [*rows[number % 60 // 6 * 2]["messages"][:-1], wrong]),
+            5: ("noise", [*prompt, {"role": "assistant", "content": noise}]),
+        }.get(number % 6, ("none", row["messages"]))
+        found.append({**row, "messages": messages, "flaw": flaw})
     return found
 
 
@@ -52,3 +54,19 @@ def export_of(project: Project, rows: Sequence[Row], *, form: str = "sft-message
 
 def _completion(row: Row) -> Row:
     return {"prompt": row["messages"][:-1], "completion": row["messages"][-1:]}
+
+
+def project_of(rows: Sequence[Row], held_out: Sequence[Row], **recipe: Any) -> tuple[Project, str]:
+    """A project with all these rows as approved samples, in a file for each planted flaw; the recipes `raw`, and
+    `curated` without the rows with a flaw; a split of `held_out`, whose id is returned."""
+    user = make_user()
+    project = make_project(user=user)
+    for flaw in sorted({row["flaw"] for row in rows}):
+        approved = [{**row, "label": True} for row in rows if row["flaw"] == flaw]
+        brought = bring_samples(project, user, approved, f"{flaw}.jsonl", decisions=True)
+        assert brought.state == "succeeded", brought.error
+    access = access_to(project, user)
+    for name, wanted in {"raw": {}, "curated": {"source": "none.jsonl"}}.items():
+        given = {**RECIPE, **recipe, "filter": {"status": "approved", **wanted}}
+        save_recipe(access=access, name=name, recipe=Recipe.model_validate(given))
+    return project, str(make_split(project, held_out).pk)

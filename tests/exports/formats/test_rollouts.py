@@ -53,3 +53,19 @@ def test_the_reward_of_an_imported_run_is_its_own() -> None:
     export = run_export(project, RECIPE)
     assert [(row["reward"], row["group"]) for row in rows(export, FILE)] == [(0.25, "task sum")]
     assert reasons(export) == {str(unknown.sample_id): "no_reward", str(turn.pk): "no_reward"}
+
+
+def test_token_ids_that_a_rollout_kept_are_beside_the_messages_unless_they_repeat_a_masked_text() -> None:
+    project, user = make_project(), make_user()
+    given = {"prompt_token_ids": [1, 2], "completion_token_ids": [3], "logprobs": [-0.5]}
+    for commands in (COMMANDS, ("echo jane.roe@acme-corp.com", "exit")):
+        row = make_trajectory(project, commands=commands)
+        row.text.steps[1]["metrics"] = given
+        row.text.save()
+        approve(row.sample, by=user)
+    export = run_export(project, {**RECIPE, "formats": ["rollouts", "atif"]})
+    kept, masked = rows(export, FILE)
+    assert kept["tokens"] == [given, *[None] * len(COMMANDS)]
+    assert "acme" not in str(masked["completion"]) and "tokens" not in masked
+    kept, masked = rows(export, "atif.train.jsonl")
+    assert kept["steps"][1]["metrics"] == given and masked["steps"][1]["metrics"] == {}

@@ -361,3 +361,9 @@ def test_what_follows_the_last_answer_is_context_and_reasoning_is_apart(project:
     ]
     account = {entry["field"]: (entry["rows"], entry["becomes"]) for entry in run.result["account"]}
     assert account["messages after the answer"] == (2, "ignored")
+
+
+def test_a_thousand_samples_at_once_are_imported(project: Project, user: User) -> None:
+    rows = [{"prompt": f"What is {number}?", "completion": "A number."} for number in range(1_100)]
+    assert bring_samples(project, user, rows).state == "succeeded"
+    assert Sample.objects.count() == 1_100

@@ -1,10 +1,16 @@
+from dataclasses import replace
 from typing import Any
 
+import atif
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from curation.llm.client import pace
 from curation.llm.client.completion import Request
 from curation.llm.client.errors import Unreachable
+from curation.llm.client.tokens import Tokens
+from curation.projects.models import Role
 from curation.runs.control import retry_failed
 from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
@@ -13,11 +19,12 @@ from curation.runs.models import Call, Item, Run
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
 from curation.samples.models import Flag, Kind, Sample, Status
+from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from tests.driving import end
-from tests.factories import make_scenario
+from tests.factories import make_member, make_scenario
 from tests.sandbox.fake import FakeBackend, ran
 from tests.trajectories.rolling import (
     SOLVES,
@@ -364,3 +371,27 @@ def test_an_episode_waits_for_its_endpoint_and_is_no_infrastructure_error(
     drive(again.pk)
     drive(again.pk)
     assert rooms.opened - opened <= 3, "while the endpoint is down, no sandbox is opened to find that out"
+
+
+def test_token_ids_are_kept_with_their_steps_and_those_that_are_missing_are_counted(
+    operators: Operators, rooms: FakeBackend, client: Client
+) -> None:
+    given: Tokens = {"prompt_token_ids": [1, 2], "completion_token_ids": [3], "logprobs": [-0.5]}
+    said = [replace(completion(fenced(command)), tokens=given) for command in SOLVES[:2]]
+    operators.scripts["operator-a"] = (*said, *map(fenced, SOLVES[2:]))
+    row = rolled(token_ids=True)
+    assert {"logprobs": True, "return_token_ids": True}.items() <= operators.asked[0].params.items()
+
+    document = atif_of(row)
+    read = atif.Trajectory.model_validate(document).steps[1].metrics
+    assert read is not None and read.completion_token_ids == [3]
+    assert [step.get("metrics") for step in document["steps"]] == [None, given, given, None, None]
+    result = Run.objects.get(kind="rollout").result
+    assert result["tokens"] == {"replies": 4, "completion_token_ids": 2, "logprobs": 2}
+    client.force_login(make_member(row.project, role=Role.ADMIN))
+    shown = client.get(reverse("run-page", args=[row.project.slug, row.run_id])).content.decode()
+    assert "asked for 4 replies: 2 have ids, 2 log-probabilities. The endpoint did not give the others" in shown
+
+    operators.asked.clear()
+    rolled()
+    assert "logprobs" not in operators.asked[0].params
