@@ -76,7 +76,6 @@ harbor: install-dev ## Install Harbor for the tests that run it (470 MB; needs P
 	@exec .ci/harbor
 
 soak: consumers harbor ## The long tests: kills, restarted servers, images, compose, trainers, Harbor, the newest LiteLLM
-	@$(BIN)/python -m benchmarks --small
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 	@exec .ci/newest-litellm
 

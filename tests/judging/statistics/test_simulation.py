@@ -61,8 +61,10 @@ def bribed(world: World, *judges: str) -> NDArray[np.bool_]:
     return paid
 
 
-SPOILED = ("two collude", "all bribed, flagged", "all bribed, shown by controls", "one bribed, nothing shows it")
-SPOILED += ("all bribed, no one shown by its controls",)
+SPOILED = (
+    *("two collude", "all bribed, flagged", "all bribed, shown by controls", "one bribed, nothing shows it"),
+    "all bribed, no one shown by its controls",
+)
 
 
 @pytest.mark.parametrize("duels", list(ROUNDS))

@@ -1,5 +1,6 @@
 import json
 import sys
+from collections.abc import Mapping
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_lines_and_their_fields_have_an_account() -> None:
     assert account["user.userType"] == "ignored"
 
 
-def lines(*rows: dict[str, object]) -> bytes:
+def lines(*rows: Mapping[str, object]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
