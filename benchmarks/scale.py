@@ -1,4 +1,4 @@
-"""Trials that arrive from a provider: how fast one worker reads and saves them, what they take, and what waits behind.
+"""Trials that arrive from a provider: how fast one worker saves them, their processor time, and the queue behind.
 
     DATABASE_URL=postgresql://… python -m benchmarks.scale [--trials 4000] [--steps 50] [--workers 2]
 

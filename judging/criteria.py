@@ -100,7 +100,7 @@ class Criteria:
 
 
 def read_criteria(text: str) -> Criteria:
-    """Raises `Unscored` with what is wrong."""
+    """Raises `Unscored` with the reason."""
     if not _TOML.search(text):
         return Criteria([Criterion("score", text.strip(), "numeric", 1.0, 0.0, _TEXT_MAX)])
     try:

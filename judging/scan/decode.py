@@ -166,7 +166,7 @@ def _each(pattern: re.Pattern[str], decode: Callable[[re.Match[str]], str]) -> C
 
 
 def _joined(text: str) -> Iterator[_Part]:
-    """Yield what stands between strings that are joined, and the quotes around a part of a word."""
+    """Yield the text between strings that are joined, and the quotes around a part of a word."""
     yield from _found(_JOIN, text, lambda _: "")
     yield from _found(_IN_WORD, text, lambda match: match["inner"])
     if '""' in text or "''" in text:

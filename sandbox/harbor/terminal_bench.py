@@ -50,7 +50,7 @@ _SPECIAL_KEY = re.compile(r"(C|M)-\w|Escape|Tab|Up|Down|Left|Right|BSpace")
 
 
 class TaskYaml(BaseModel):
-    """What is read of `task.yaml`. Its other keys become metadata."""
+    """The known keys of `task.yaml`. The others become metadata."""
 
     model_config = ConfigDict(extra="allow")
 

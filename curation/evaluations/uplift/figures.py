@@ -23,7 +23,7 @@ WORDS = {**dict(COLUMN_WORDS), "exact": "exact match", "service_and_op": "servic
 
 class ArmFigures(BaseModel):
     """The models of an arm. `values` are their shares of right answers by seed, `mean` that of all. `seconds` are those
-    of all trainings with their answers, `tokens` and `cost` what the trainer says they used, None if it does not."""
+    of all trainings with their answers, `tokens` and `cost` as the trainer tells, None if it does not."""
 
     name: str
     rows: int

@@ -1,4 +1,4 @@
-"""The parameters of an uplift experiment, and its arms: what is trained on."""
+"""The parameters of an uplift experiment, and its arms: the rows to train on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def recipe_in(given: str) -> str:
 
 
 def check_arms(project: Project, params: UpliftParams) -> None:
-    """Raise `Invalid` for what cannot be trained on. The rows of a recipe are not known before its export."""
+    """Raise `Invalid` for rows that cannot be trained on. The rows of a recipe are not known before its export."""
     with all_checks() as check:
         with check():
             if params.before == params.after:

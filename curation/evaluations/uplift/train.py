@@ -35,7 +35,7 @@ SHOWN = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The answers by row, or a `figure` from 0 to 1 without them. `costs` are what the trainer says it used."""
+    """The answers by row, or a `figure` from 0 to 1 without them. `costs` are the trainer's own figures of its use."""
 
     answers: Mapping[int, str]
     figure: float | None
@@ -121,7 +121,7 @@ def train(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the trainer's group, also after its own end."""
+    """Kill the rest of the trainer's group, also after its own end."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

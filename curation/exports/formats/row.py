@@ -71,11 +71,11 @@ class Example(NamedTuple):
     """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
     message has more than role and content, and that there are no tools.
 
-    Of a rejected sample `conversation` has what a model avoids. `labels` say, by the index of a message, how right its
-    step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is the ATIF
-    document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a `reward` if one
-    is known. `scenario` is the name of its scenario, and `solved` the difficulty of the group, if a format needs it.
-    `tokens` are those of messages of the agent, by their index, if the rollout kept them.
+    Of a rejected sample `conversation` has the answer that a model avoids. `labels` say, by the index of a message, how
+    right its step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is
+    the ATIF document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a
+    `reward` if one is known. `scenario` is the name of its scenario, and `solved` the difficulty of the group, if a
+    format needs it. `tokens` are those of messages of the agent, by their index, if the rollout kept them.
     """
 
     conversation: Approved

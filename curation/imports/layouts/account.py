@@ -68,7 +68,7 @@ class Account:
 class Fields(Mapping[str, Any]):
     """A row's fields, which remember what became of each.
 
-    `get`, `[]` and `in` only look. `take` returns a value and says what it becomes. `names` has the source's own names
+    `get`, `[]` and `in` only look. `take` returns a value and names its place. `names` has the source's own names
     of fields that were renamed before.
     """
 

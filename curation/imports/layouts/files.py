@@ -19,7 +19,7 @@ MB = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
-    is one, and is read from `after` on. `became` has what each file was read as. `open` gets the whole name, and no
+    is one, and is read from `after` on. `became` has the layout of each file. `open` gets the whole name, and no
     more than `longest` bytes of a file are read.
     """
 

@@ -80,7 +80,7 @@ class Document:
 class Folder:
     """`open` gets one of the names and returns a seekable file. Documents of more than `longest` bytes are refused.
 
-    `became` has what each file was read as, or why it was ignored, when the documents of its group were read.
+    `became` has the layout of each file, or why it was ignored, when the documents of its group were read.
     """
 
     names: Sequence[str]

@@ -139,7 +139,7 @@ class ParquetReader:
 
 
 def connect_empty() -> duckdb.DuckDBPyConnection:
-    """A connection that reads no file, only what it is given."""
+    """A connection that reads no file, only the given bytes."""
     return _closed(_connect(), "")
 
 

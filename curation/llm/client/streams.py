@@ -72,7 +72,7 @@ class StreamProgress:
 
     A stream that is passed on has another form than OpenAI's, and LiteLLM reads it; `has_end` says that its last event
     was among those that arrived. `end` is OpenAI's word for the end of the answer, `refusal` a response that is no
-    answer, `cost` the answer's cost as the server reports it, `tokens` what it has of them.
+    answer, `cost` the answer's cost as the server reports it, `tokens` their ids and log-probabilities.
     """
 
     first_token_at: float | None = None

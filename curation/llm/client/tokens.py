@@ -38,7 +38,7 @@ class _Document(BaseModel):
 
 
 def tokens_of(document: JsonValue) -> Tokens:
-    """Return what a chat completion has of `NAMES`. Log-probabilities that are not one for each id are left out."""
+    """Return the fields of `NAMES` in a chat completion, without log-probabilities that are not one for each id."""
     try:
         found = _Document.model_validate(document)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The parameters of a run of kind `score`, and what a scorer gets of a trajectory."""
+"""The parameters of a run of kind `score`, and the parts of a trajectory that a scorer gets."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -57,7 +57,7 @@ def positions_of(text: TrajectoryText, subject: str) -> list[int]:
 
 
 def subjects_of(text: TrajectoryText, subject: str, document: Json) -> Sequence[object]:
-    """Return what a program gets: the ATIF document, the text of the answer, or steps in the names of ATIF."""
+    """Return the input of a program: the ATIF document, the text of the answer, or steps in the names of ATIF."""
     if subject == "trajectory":
         return [document]
     steps = [text.steps[position] for position in positions_of(text, subject)]

@@ -98,7 +98,7 @@ def _replaced(value: Any, images: Mapping[str, str]) -> Any:
 
 
 def _became(path: Path) -> dict[str, str]:
-    """Return what becomes of the lines of each type, and of what they have beside their message."""
+    """Return what becomes of the lines of each type, and of the fields beside their message."""
     found: dict[str, str] = {}
     for line in _lines(path):
         kind = str(line.get("type", line.get("role", "")))

@@ -67,7 +67,7 @@ def _session(messages: Sequence[Json], told: str, fields: Fields, time: str = ""
 
 
 def _chat(chat: str, time: str) -> Iterator[Json]:
-    """Yield the messages of one chat. What the program says of tokens is the usage of the answer before it."""
+    """Yield the messages of one chat. A line of the program about tokens is the usage of the answer before it."""
     said: Json = {"role": "", "content": ""}
     first: Json = {"timestamp": time}
     for line in chat.splitlines(keepends=True):

@@ -60,7 +60,7 @@ def read(files: Files) -> Reading:
 
 
 def _calls(shown: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield what the program tells of each call of a model."""
+    """Yield the program's facts on each call of a model."""
     for one in shown if isinstance(shown, list) else ():
         if isinstance(one, dict) and one.get("say") == "api_req_started":
             try:

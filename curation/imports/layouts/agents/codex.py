@@ -127,7 +127,7 @@ class _Log:
             self.totals = {f"total_{name}": value for name, value in metrics_of({"usage": total}).items()}
 
     def _executed(self, kind: str, line: Json) -> str:
-        """Add an event of `codex exec`. Return what it becomes."""
+        """Add an event of `codex exec`. Return the word for its place in the account."""
         item = line.get("item")
         if kind == "thread.started":
             self.about = {"id": line["thread_id"]}

@@ -122,7 +122,7 @@ def _episodes(files: Files, started: Json) -> Iterator[Json]:
 
 
 def _recorded(files: Files, started: Json) -> Iterator[Json]:
-    """Yield a call for the keys that an agent typed until the terminal answered, and what it then showed."""
+    """Yield a call for the keys that an agent typed until the terminal answered, and its screen then."""
     if RECORDING not in files.names or _INSTALLED in files.text(KEYS, f"{NAME}: keys"):
         return
     header, *events = list(_values(files.text(RECORDING, f"{NAME}: recording"))) or [{}]

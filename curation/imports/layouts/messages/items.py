@@ -1,4 +1,4 @@
-"""Formats that write what an agent says in one step as several items: OpenAI Responses, and Harmony by its channels."""
+"""Formats that write one step of an agent as several items: OpenAI Responses, and Harmony by its channels."""
 
 from collections.abc import Mapping
 from typing import Any

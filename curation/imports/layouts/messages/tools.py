@@ -20,7 +20,7 @@ _NAMED = frozenset(("name", "function", "type", *_DECLARATIONS))
 def read_tools(given: Any, path: str) -> list[Json]:
     """Return the tools of a list, which may be JSON text, as OpenAI, Anthropic, Gemini or MCP write them.
 
-    Raises `RowRefused` for what is no list of objects.
+    Raises `RowRefused` for anything but a list of objects.
     """
     if given is None or given == "" or given == []:
         return []

@@ -164,7 +164,7 @@ def _find(applied: Applied) -> None:
 
 
 def _asks(row: Json, *more: str) -> bool:
-    """Whether a column has what was asked: an answer or a history beside it is no whole conversation."""
+    """Whether a column has the question: an answer or a history beside it is no whole conversation."""
     return not {name.lower() for name in row}.isdisjoint((*TASK, *SAID, *more))
 
 
