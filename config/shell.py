@@ -24,12 +24,12 @@ from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu
 from curation.web.components import icon
+from curation.web.database.prepared import Prepared
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
 from curation.web.lists.pages import Tab
 from curation.web.lists.params import list_of_page
-from curation.web.prepared import Prepared
 from curation.web.problems import NotAllowed, NotFound, Problem
 from curation.web.text.escape import format_html
 

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from curation.labels.models import Label, Question
 from curation.projects.models import Project
 from curation.samples.models import Sample
-from curation.web.prepared import Prepared
+from curation.web.database.prepared import Prepared
 from curation.web.problems import FieldError, Invalid
 
 

@@ -3,10 +3,10 @@ from django.utils import timezone
 from pydantic import Field
 
 from curation.notifications.models import Notification
+from curation.web.database.prepared import RowCount
 from curation.web.lists.filters import Words
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
-from curation.web.prepared import RowCount
 
 
 class NotificationList(ListParams):

@@ -30,9 +30,9 @@ from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SCANNED, Flag, Look, Sample, Status
+from curation.web.database.prepared import Prepared
 from curation.web.lists.filters import Groups
 from curation.web.lists.id_list import IdList
-from curation.web.prepared import Prepared
 from curation.web.problems import Blind, FieldError
 
 R = TypeVar("R", bound="models.QuerySet[Any]")

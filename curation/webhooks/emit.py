@@ -7,8 +7,8 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from curation.projects.models import Project
-from curation.web.clock import database_now
-from curation.web.prepared import Prepared
+from curation.web.database.clock import database_now
+from curation.web.database.prepared import Prepared
 from curation.webhooks.models import Delivery, Event, Webhook
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from curation.duels.models import Session
-from curation.web.json_columns import column_text, read_column
+from curation.web.database.json_columns import column_text, read_column
 from curation.web.lists.id_list import IdList
 from judging.messages import Message
 

@@ -18,7 +18,7 @@ from curation.exports.models import SampleSignature
 from curation.review.decisions.outcome import Answered, reference_answer
 from curation.trajectories.models import NEVER_NEGATIVE, Pair, Trajectory
 from curation.trajectories.recorded import Recorded
-from curation.web.json_columns import read_column
+from curation.web.database.json_columns import read_column
 from curation.web.lists.id_list import IdList
 from judging.messages import Message, ToolCall
 

@@ -28,8 +28,7 @@ import openai
 from litellm.litellm_core_utils.litellm_logging import Logging
 from litellm.llms.custom_httpx import aiohttp_transport, http_handler
 
-from curation.llm.client.checked_call import check_host, key_of
-from curation.llm.client.checked_connector import CheckedConnector
+from curation.llm.client.checked_call import CheckedConnector, check_host, key_of
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
 from curation.llm.client.defaults import note_refused, without_refused

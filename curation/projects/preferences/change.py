@@ -8,8 +8,8 @@ from django.db import transaction
 from curation.projects.audit import record
 from curation.projects.models import Preferences
 from curation.projects.preferences.keys import checked_keys
+from curation.web.database.prepared import Prepared
 from curation.web.lists.tables import Density, TableLayout
-from curation.web.prepared import Prepared
 from curation.web.problems import FieldError, Invalid
 
 MOST_TABLES = 60

@@ -3,7 +3,7 @@
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 
-from curation.web.prepared import Prepared
+from curation.web.database.prepared import Prepared
 
 _of_id = Prepared(lambda user: User.objects.filter(pk=user), user=int)
 

@@ -6,7 +6,7 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from curation.web.prepared import Prepared
+from curation.web.database.prepared import Prepared
 
 _live = Prepared(lambda key, now: Session.objects.filter(session_key=key, expire_date__gt=now), key=str, now=datetime)
 

@@ -14,9 +14,9 @@ from ninja.utils import check_csrf
 
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
+from curation.web.database.prepared import Prepared
 from curation.web.http.idempotency import HEADER
 from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, refused
-from curation.web.prepared import Prepared
 from curation.web.problems import CsrfFailed, NotAuthenticated
 
 USE_RECORDED_EVERY = timedelta(minutes=1)

@@ -16,9 +16,9 @@ from curation.samples.models import Kind
 from curation.samples.scans.store import scan_texts
 from curation.trajectories.models import TrajectoryText
 from curation.trajectories.recorded import Recorded
-from curation.web.json_columns import read_column
+from curation.web.database.json_columns import read_column
+from curation.web.database.prepared import Prepared
 from curation.web.lists.id_list import IdList
-from curation.web.prepared import Prepared
 from judging.answers.digest import answer_sha256
 from judging.messages import Message
 from judging.scan.scan import rule_set_version, texts_of

@@ -14,7 +14,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
 from curation.samples.scans.store import text_sha256
-from curation.web.json_columns import column_text
+from curation.web.database.json_columns import column_text
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256
 from judging.messages import ToolCall, content_of, message_text

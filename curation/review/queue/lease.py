@@ -12,8 +12,8 @@ from curation.review.models import Lease
 from curation.review.queue.leased import give_back
 from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
-from curation.web.clock import database_now
-from curation.web.prepared import Prepared
+from curation.web.database.clock import database_now
+from curation.web.database.prepared import Prepared
 from curation.web.problems import Conflict, NotFound
 
 

@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 
 from curation.review.models import Lease
 from curation.samples.models import Sample
-from curation.web.prepared import Prepared
-from curation.web.schema_objects import SchemaObjects
+from curation.web.database.prepared import Prepared
+from curation.web.database.schema_objects import SchemaObjects
 
 WRITE = "UPDATE samples_sample SET leased = new.held WHERE id = new.sample_id"
 FREE = "UPDATE samples_sample SET leased = FALSE WHERE id = old.sample_id AND leased"

@@ -14,7 +14,7 @@ from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision, DecisionQuerySet
 from curation.review.queue.reserved import assigned_to
 from curation.review.queue.take import finished_count, open_count, undecided_by
-from curation.web.prepared import Prepared
+from curation.web.database.prepared import Prepared
 from curation.web.text.figures import COUNTED_UP_TO
 
 RECENT = 20

@@ -21,7 +21,7 @@ from curation.samples.list.clauses import HasOpinions, Unindexed
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.samples.scores.order import PREDICTED
-from curation.web.prepared import Prepared, RowCount
+from curation.web.database.prepared import Prepared, RowCount
 from curation.web.text.figures import COUNTED_UP_TO
 
 # Django writes `assigned=False` as NOT, for which SQLite sorts all undecided samples instead of reading an index.

@@ -8,7 +8,7 @@ from curation.review.decisions.outcome import LatestRevision, latest_revisions
 from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
 from curation.samples.models import Sample
-from curation.web.prepared import Prepared
+from curation.web.database.prepared import Prepared
 from curation.web.text.markup import Span
 from judging.answers.facts import answer_facts
 

@@ -16,7 +16,7 @@ from curation.runs.engine.counters import count
 from curation.runs.engine.suspects import pending_for
 from curation.runs.kinds import Json, Write
 from curation.runs.models import LIVE, Item, ItemState, Run, RunState
-from curation.web.clock import database_now
+from curation.web.database.clock import database_now
 
 LEASE = timedelta(seconds=15)
 # Raw: it ends every item, and Django takes ten times as long to build the query as the database to run it.

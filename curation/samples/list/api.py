@@ -10,8 +10,8 @@ from curation.samples.list.queries import in_review, sample_page, source_url
 from curation.samples.list.saved_views import router as saved_views_router
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, flag_names
+from curation.web.database.prepared import Prepared
 from curation.web.ids import id_number
-from curation.web.prepared import Prepared
 from curation.web.problems import NotFound
 from curation.web.schemas import Page
 

@@ -15,9 +15,9 @@ from curation.samples.list.clauses import page_rows
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.web.database.prepared import Prepared
 from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import KeysetPage, decode_cursor, in_order, page_of, paginate
-from curation.web.prepared import Prepared
 from curation.web.text.figures import counted
 
 WINDOW = 1_000

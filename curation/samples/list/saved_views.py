@@ -13,8 +13,8 @@ from curation.projects.access import Access, enter, opens
 from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.samples.models import SavedView
+from curation.web.database.prepared import Prepared
 from curation.web.lists.params import NamedList, find_list
-from curation.web.prepared import Prepared
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
 from curation.web.schemas import Id, Out
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from curation.web.schema_objects import SchemaObjects
+from curation.web.database.schema_objects import SchemaObjects
 
 SQLITE = {
     "sample_search": """

@@ -1,0 +1,1 @@
+"""The database, where Django's own models and queries do not reach."""
