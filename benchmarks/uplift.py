@@ -1,6 +1,6 @@
 """The uplift experiment on the published rows, of which half are spoiled: wrong answers, duplicates, noise.
 
-    WINNOW_DATA=FOLDER python -m benchmarks.uplift [steps] [seeds]
+    python -m benchmarks.uplift [steps] [seeds]
 
 A project of its own gets all rows, approved as they came, and two recipes: `raw` takes all, `curated` those without a
 planted flaw. The run trains on both and on as many raw rows as curated ones. Asked for: the curated rows gain more than
@@ -12,9 +12,11 @@ on two cores that do nothing else.
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -29,18 +31,15 @@ HELD_OUT = 8
 CONSUMERS = Path(sys.prefix) / "consumers"
 
 
-def main(steps: int, seeds: int) -> int:
-    os.environ["PYTHONPATH"] = str(CONSUMERS)
-    os.environ.setdefault("LOG_LEVEL", "WARNING")
+def main(arguments: Sequence[str]) -> int:
+    """Measures in a process of its own, whose data folder is deleted."""
     with tempfile.TemporaryDirectory(prefix="winnow-bench-") as folder:
-        os.environ.setdefault("WINNOW_DATA", folder)
-        return measure(steps, seeds)
+        here = os.environ | {"WINNOW_DATA": folder, "PYTHONPATH": str(CONSUMERS), "LOG_LEVEL": "WARNING"}
+        command = [sys.executable, "-m", "benchmarks.uplift", "--measure", *arguments]
+        return subprocess.run(command, env=here, check=False).returncode
 
 
 def measure(steps: int, seeds: int) -> int:
-    import django
-
-    django.setup()
     from django.core.management import call_command
 
     from curation.runs.kinds import kind_of
@@ -86,5 +85,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("steps", type=int, nargs="?", default=STEPS)
     parser.add_argument("seeds", type=int, nargs="?", default=SEEDS)
+    parser.add_argument("--measure", action="store_true")
     given = parser.parse_args()
-    sys.exit(main(given.steps, given.seeds))
+    sys.exit(measure(given.steps, given.seeds) if given.measure else main(sys.argv[1:]))
