@@ -220,7 +220,8 @@ sub run {
     pipe(my $read, my $write) or fail("pipe: $!");
     $pipes{ fileno $read } = quiet($read);
     # Before the fork: in the child each write to memory would first copy a page.
-    %ENV = %$own_env;
+    # In order, as a listing of the variables shows it: a replay is compared by it.
+    %ENV = map { $_ => $own_env->{$_} } sort keys %$own_env;
     ($child, $status) = (undef, undef);
     set_oom_score(1000);    # out of memory, the kernel kills the highest score first
     $child = fork_or_make_room();

@@ -31,6 +31,14 @@ class TestState:
         }
         assert said(session, "id -un; id -u; hostname; echo ~") == "agent\n1000\nhost\n/home/agent\n"
 
+    def test_every_session_lists_its_variables_alike(self, opened: Opener) -> None:
+        listed = set()
+        for _ in range(8):
+            session = opened()
+            session.exec("cd /tmp; cd")
+            listed.add(said(session, "env"))
+        assert len(listed) == 1
+
     def test_the_folder_and_the_way_back_carry_over(self, session: Session) -> None:
         assert said(session, "cd /tmp && cd /srv") == ""
         assert session.cwd() == "/srv"
