@@ -101,6 +101,7 @@ def _write(file: IO[bytes], texts: Sequence[CallText]) -> None:
                 "text": text.text,
                 "thinking": text.thinking,
                 "tool_calls": text.tool_calls,
+                "tokens": text.tokens,
             }
             packed.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 

@@ -48,6 +48,7 @@ def test_the_texts_are_in_the_file_and_all_figures_stay(project: Project) -> Non
     run = make_old(project)
     client = Client()
     client.force_login(make_member(project, role=Role.ADMIN))
+    CallText.objects.update(tokens={"completion_token_ids": [7, 9]})
     before, texts = figures(client, run), list(CallText.objects.order_by("call_id").values_list("call_id", "text"))
     assert client.get(f"/api/v1/runs/{run.pk}/texts").status_code == 404
 
@@ -60,6 +61,7 @@ def test_the_texts_are_in_the_file_and_all_figures_stay(project: Project) -> Non
     lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
     assert [(int(line["call"]), line["text"]) for line in lines] == texts
     assert {(line["stage"], line["model"]) for line in lines} == {("ask", "judge-a")}
+    assert {tuple(line["tokens"]["completion_token_ids"]) for line in lines} == {(7, 9)}
     page = client.get(f"/p/{project.slug}/runs/{run.pk}/calls/").content.decode()
     assert "were moved to a file" in page and f"/api/v1/runs/{run.pk}/texts" in page
     assert "3 calls were moved" in RunEvent.objects.filter(run=run).latest("id").message
