@@ -3,6 +3,7 @@
 Names are kept in memory, and of contents one document at a time.
 """
 
+import logging
 import os
 import re
 import tempfile
@@ -44,7 +45,10 @@ from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
+logger = logging.getLogger(__name__)
 START = Position()
+# What a reader meets in a value of another kind: a list for an object, a number for a text. Its document is refused.
+ODD_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # The calls of a trace repeat what was said before, so a trace may be as many times as long as a row.
 _TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
@@ -123,6 +127,8 @@ class Folder:
                 yield replace(document, beside=partial(self._beside, group))
         except RowRefused as refused:
             yield Document(_name(group), refused=str(refused))
+        except ODD_VALUE as error:
+            yield _odd(_name(group), error)
         for name in group.names:
             unread = _UNNAMED if name.lower().endswith(_PICTURES) else "ignored: no layout reads it"
             self.note(group.root + name, files.became.get(name, unread))
@@ -341,6 +347,8 @@ class Folder:
             found = reader(*given)
         except RowRefused as refused:
             return Document(name, refused=str(refused))
+        except ODD_VALUE as error:
+            return _odd(name, error)
         return Document(name, self._with_outcomes(found, name))
 
     def _with_instance(self, document: Document, instance: str) -> Document:
@@ -400,6 +408,12 @@ _READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
     Kind.INSPECT: Folder._inspect,
     Kind.FILE: Folder._file,
 }
+
+
+def _odd(name: str, error: Exception) -> Document:
+    logger.warning("%s cannot be read", name, exc_info=error)
+    reason = f"a value in it is of another kind than its layout has there ({type(error).__name__}: {error})"
+    return Document(name, refused=reason[:300])
 
 
 def is_history(name: str) -> bool:

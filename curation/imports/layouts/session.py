@@ -9,8 +9,12 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from curation.imports.sources.rows import RowRefused
+
 Json = dict[str, Any]
 Step = Json
+# Numbers of a usage, by the columns that store them.
+_MOST_TOKENS, _MOST_OTHERS = 10**9, 10**8
 Side = Literal["chosen", "rejected", "king", "challenger", "source"]
 
 
@@ -59,13 +63,22 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of a run: tokens, US dollars, seconds. None means unknown."""
+    """The usage of a run: tokens, US dollars, seconds. None means unknown. Raises `RowRefused` for other values than
+    numbers, and for numbers that no run has."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.known().items():
+            most = _MOST_TOKENS if name.endswith("tokens") else _MOST_OTHERS
+            # Clocks may run backwards.
+            least = -most if name == "seconds" else 0
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+                raise RowRefused(f"{name} of the usage is {str(value)[:60]}, not a number from {least:,} to {most:,}")
 
     def known(self) -> Json:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -94,6 +107,13 @@ class Session:
     metadata: Json = field(default_factory=dict)
     subagents: Sequence["Session"] = ()
     document: Json = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("name", "version", "model_name"):
+            if not isinstance(self.agent.get(name, ""), str | None):
+                raise RowRefused(f"{name} of the agent is {str(self.agent[name])[:60]}, not a text")
+        if not isinstance(self.tools, list) or not all(isinstance(tool, dict) for tool in self.tools):
+            raise RowRefused("the tools of the agent are no list of objects")
 
     @property
     def tools(self) -> list[Json]:

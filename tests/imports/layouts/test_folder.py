@@ -1,11 +1,15 @@
 import json
+import random
 from collections.abc import Iterator
 from io import BytesIO
+from typing import Any
+
+import pytest
 
 from curation.imports.layouts.folder import Folder
 from curation.imports.layouts.groups import Kind, group_files
 from curation.imports.layouts.session import Outcome
-from tests.imports.layouts.golden import documents, golden, packed
+from tests.imports.layouts.golden import GOLDEN, documents, golden, packed
 
 
 def lines(*values: object) -> bytes:
@@ -155,3 +159,39 @@ def test_files_are_open_one_at_a_time() -> None:
 
     assert len(list(read())) == 20
     assert (Counted.most, Counted.now) == (1, 0)
+
+
+ODD: list[Any] = [None, True, -1, 1e300, 10**30, "", "x", [], {}, [None], {"a": 1}, {"role": "user"}, "\ud800"]
+
+
+def spoil(value: Any, chance: random.Random, share: float) -> Any:
+    """A value in which some values are of another kind, and some are missing."""
+    if chance.random() < share:
+        return chance.choice(ODD)
+    if isinstance(value, dict):
+        return {key: spoil(one, chance, share) for key, one in value.items() if chance.random() > share / 2}
+    return [spoil(one, chance, share) for one in value] if isinstance(value, list) else value
+
+
+def spoiled(content: bytes, chance: random.Random) -> bytes:
+    share = chance.choice((0.02, 0.05, 0.15))
+    try:
+        values = [json.loads(line) for line in content.splitlines()]
+    except ValueError:
+        try:
+            return json.dumps(spoil(json.loads(content), chance, share)).encode()
+        except ValueError:
+            return content[: chance.randrange(len(content) + 1)]
+    return b"\n".join(json.dumps(spoil(value, chance, share)).encode() for value in values)
+
+
+@pytest.mark.parametrize("layout", sorted(path.name for path in GOLDEN.iterdir()))
+def test_values_of_another_kind_refuse_their_document_and_no_other(layout: str) -> None:
+    files = {name: (GOLDEN / layout / name).read_bytes() for name in golden(layout).names}
+    for number in range(30):
+        chance = random.Random(number)
+        given = {name: spoiled(content, chance) for name, content in files.items()}
+        whole = json.dumps({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
+        found = documents(packed({**given, "zz-sound/rows.jsonl": whole.encode()}))
+        assert found["zz-sound/rows.jsonl:1"].value
+        assert all(document.reading or document.refused or document.row for document in found.values())

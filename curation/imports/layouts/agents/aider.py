@@ -20,8 +20,9 @@ _CHAT = re.compile(r"^# aider chat started at (?P<time>.+)\n", re.MULTILINE)
 _CALL = re.compile(r"^(?P<kind>TO LLM|LLM RESPONSE) (?P<time>\d{4}-\d\d-\d\dT\S+)\n", re.MULTILINE)
 _ROLES = ("SYSTEM", "USER", "ASSISTANT")
 _MODEL, _VERSION = re.compile(r"(?:Main model|Model): (\S+)"), re.compile(r"Aider v?(\d\S*)")
-_TOKENS = re.compile(r"Tokens: (?P<sent>[\d.,]+k?) sent,(?:.*?,)? (?P<received>[\d.,]+k?) received\.")
-_COST = re.compile(r"Cost: \$(?P<cost>[\d.]+) message")
+_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+_TOKENS = re.compile(rf"Tokens: (?P<sent>{_NUMBER}k?) sent,(?:.*?,)? (?P<received>{_NUMBER}k?) received\.")
+_COST = re.compile(rf"Cost: \$(?P<cost>{_NUMBER}) message")
 
 
 def fits(text: str) -> bool:
@@ -90,7 +91,7 @@ def _used(line: str) -> Json:
     used: Json = {}
     if tokens:
         used["usage"] = {"prompt_tokens": _number(tokens["sent"]), "completion_tokens": _number(tokens["received"])}
-    return used | ({"cost": float(cost["cost"])} if cost else {})
+    return used | ({"cost": float(cost["cost"].replace(",", ""))} if cost else {})
 
 
 def _number(text: str) -> int:

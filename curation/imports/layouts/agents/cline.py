@@ -32,7 +32,7 @@ def read(files: Files) -> Reading:
     if not isinstance(given, list):
         raise RowRefused(f"{files.root}{MAIN} is not a list of messages")
     item, about = files.object(ITEM, f"{NAME}: metadata") or {}, files.object(ABOUT, f"{NAME}: model") or {}
-    fields = Fields({"messages": given, **item})
+    fields = Fields({**item, "messages": given})
     messages = read_messages(fields.take("messages", "steps"), "messages", fields)
     calls = list(_calls(files.json(SHOWN, f"{NAME}: tokens and cost")))
     totals = {

@@ -8,7 +8,6 @@ terminal leaves no trajectory there.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -17,6 +16,7 @@ from curation.imports.layouts.account import IGNORED, Account, Fields
 from curation.imports.layouts.agents import harbor
 from curation.imports.layouts.clean import clean_text
 from curation.imports.layouts.files import Files
+from curation.imports.layouts.messages.metrics import time_of
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
@@ -127,7 +127,7 @@ def _recorded(files: Files, started: Json) -> Iterator[Json]:
         return
     header, *events = list(_values(files.text(RECORDING, f"{NAME}: recording"))) or [{}]
     turns: list[tuple[float, str, str]] = []
-    for time, kind, text in (event for event in events if isinstance(event, list) and len(event) == 3):
+    for time, kind, text in filter(_is_event, events):
         if kind == "i" and (not turns or turns[-1][2]):
             turns.append((time, text, ""))
         elif turns:
@@ -141,10 +141,16 @@ def _recorded(files: Files, started: Json) -> Iterator[Json]:
     for number, (time, keys, shown) in enumerate(own, 1):
         call = {"id": f"call_{number}", "function": {"name": "keystrokes", "arguments": {"keys": keys}}}
         message: Json = {"role": "assistant", "content": "", "tool_calls": [call]}
-        if isinstance(began, int | float):
-            message["timestamp"] = datetime.fromtimestamp(began + time, UTC).isoformat()
+        if isinstance(began, int | float) and (stamp := time_of(began + time)):
+            message["timestamp"] = stamp
         yield message
         yield {"role": "tool", "tool_call_id": f"call_{number}", "content": _shown(shown)}
+
+
+def _is_event(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    return isinstance(value[0], int | float) and isinstance(value[1], str) and isinstance(value[2], str)
 
 
 def _values(text: str) -> Iterator[Any]:

@@ -21,7 +21,7 @@ _DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_detail
 # Anthropic counts what it reads from its cache, or writes to it, apart from the input.
 _BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 # Numbers below are no seconds since 1970, and above no seconds but milliseconds or less.
-_FIRST_SECOND, _LAST_SECOND = 1e8, 1e11
+_FIRST_SECOND, _LAST_SECOND, _LAST_NANOSECOND = 1e8, 1e11, 1e20
 
 
 def add_facts(step: Step, entry: Mapping[str, Any]) -> dict[str, str]:
@@ -51,6 +51,8 @@ def time_of(value: Any) -> str | None:
             return None
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if value > _LAST_NANOSECOND:
         return None
     for _ in range(3):
         value = value / 1000 if value > _LAST_SECOND else value
