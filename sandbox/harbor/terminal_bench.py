@@ -108,7 +108,9 @@ def harbor_files(files: Files) -> Files:
         raise TaskRefused([("run-tests.sh", "missing")])
     config = {
         "schema_version": SCHEMAS[-1],
-        "metadata": {name: value for name, value in (given.model_extra or {}).items() if value and name not in _UNREAD},
+        "metadata": {
+            name: _fact(one) for name, one in (given.model_extra or {}).items() if one and name not in _UNREAD
+        },
         "verifier": {"timeout_sec": given.max_test_timeout_sec, "environment_mode": "shared"},
         "agent": {"timeout_sec": given.max_agent_timeout_sec},
     }
@@ -131,6 +133,12 @@ def harbor_files(files: Files) -> Files:
     copied = "\n".join(_COPY.findall(made[f"{ENVIRONMENT}/{DOCKERFILE}"].text or ""))
     named = [path for path in files if path.split("/")[0] in (TESTS, *_SOLUTIONS) and path.split("/")[0] in copied]
     return made | {f"{ENVIRONMENT}/{path}": files[path] for path in named}
+
+
+def _fact(value: object) -> object:
+    """Return a value of the metadata as TOML has it. Objects become JSON text: TOML has no null and no other keys."""
+    inner = value if isinstance(value, list) else [value]
+    return value if all(isinstance(one, str | int | float) for one in inner) else json.dumps(value, default=str)
 
 
 def _environment(files: Files) -> dict[str, TaskFile]:

@@ -172,12 +172,14 @@ class TestTerminalBench:
             b"parser_name: pytest\nmax_agent_timeout_sec: 900.0\nmax_test_timeout_sec: 180.0\n"
             b"run_tests_in_same_shell: false\ndisable_asciinema: false\nexpert_time_estimate_min: 45\n"
             b"estimated_duration_sec:\n"
+            b"review: {by: B, at: null}\n"
         )
         task = read_task(harbor_files({**self.FILES, "docker-compose.yaml": compose, "task.yaml": given}))
 
         assert task.files["environment/Dockerfile"].data == b'FROM ubuntu:24.04\nENV EMPTY=""\n'
         known = {"author_name": "A", "difficulty": "hard", "category": "debugging", "tags": ["git"]}
-        assert task.config.metadata == {**known, "expert_time_estimate_min": 45}
+        nested = {"expert_time_estimate_min": 45, "review": '{"by": "B", "at": null}'}
+        assert task.config.metadata == {**known, **nested}
         assert (task.config.agent.timeout_sec, task.config.verifier.timeout_sec) == (900.0, 180.0)
 
     def test_an_image_gets_the_tests_that_it_copies(self) -> None:
