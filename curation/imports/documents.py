@@ -7,7 +7,7 @@ from itertools import islice
 from django.conf import settings
 
 from curation.imports.layouts.folder import Document, Folder, is_history
-from curation.imports.layouts.groups import Group, Kind
+from curation.imports.layouts.groups import OF_TRIALS, Group, Kind
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.open import Opened, open_file
 from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
@@ -83,7 +83,7 @@ class DocumentReader:
 
     def count(self) -> int:
         """Return the number of rows in a file, or of groups of files in an archive, which are not read for it."""
-        return self._rows.count() if self._rows else sum(group.kind is not Kind.JOB for group in self._folder.groups)
+        return self._rows.count() if self._rows else sum(one.kind not in OF_TRIALS for one in self._folder.groups)
 
     def _documents(self, group: Group, done: int) -> Iterator[Document]:
         """Yield the documents of a group but for the first ones, which are done."""

@@ -28,6 +28,10 @@ class Kind(StrEnum):
     FILE = "file"
 
 
+# Folders of trials, which have the documents.
+OF_TRIALS = (Kind.JOB, Kind.RUN)
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Files that are read together. Names are relative to `root`, which is empty or ends with `/`.
@@ -99,7 +103,7 @@ def _group_of(name: str, kinds: dict[str, Kind], entries: dict[str, set[str]]) -
     above = list(folders_above(name))
     for folder in reversed(above):
         kind = kinds.get(folder)
-        if kind and (kind not in (Kind.JOB, Kind.RUN) or folder == above[0]):
+        if kind and (kind not in OF_TRIALS or folder == above[0]):
             return kind, folder, ""
     if name[len(above[0]) :] in (cline.MAIN, *cline.BESIDE) and cline.MAIN in entries[above[0]]:
         return Kind.TASK, above[0], ""

@@ -26,8 +26,8 @@ _LINES = {
     "lines that are no JSON": "ignored",
 }
 _PARTS = frozenset(
-    ("type", "subtype", "role", "message", "timestamp", "payload", "item", "usage", "total_cost_usd", "model", "tools")
-    + ("uuid", "sessionId", "session_id", "thread_id", "cwd", "version", "isMeta", "data", "id")
+    ("type", "subtype", "role", "message", "timestamp", "usage", "model", "tools")
+    + ("uuid", "sessionId", "session_id", "cwd", "version", "isMeta", "data", "id")
 )
 
 

@@ -36,9 +36,8 @@ _OF_RESULT = {
     **dict.fromkeys(("subtype", "is_error"), "exception"),
     "result": "ignored: the last message has it",
 }
-
-
 _LINES = {"result": "usage", "system/init": "agent", "summary": "metadata"}
+_ABOUT = ("sessionId", "session_id", "version", "claude_code_version", "model")
 
 
 def is_line(line: Mapping[str, Any]) -> bool:
@@ -137,9 +136,6 @@ def _session(lines: Sequence[Json], fields: Fields) -> Session:
         usage=usage if seconds is None else replace(usage, seconds=seconds),
         metadata=metadata,
     )
-
-
-_ABOUT = ("sessionId", "session_id", "version", "claude_code_version", "model")
 
 
 def _add(entries: dict[str, Json], line: Json, message: Json, identifier: str) -> None:

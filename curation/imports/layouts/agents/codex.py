@@ -1,7 +1,7 @@
 """Logs of Codex: rollouts, whose lines have items of the Responses API, and the events of `codex exec --json`."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from curation.imports.layouts.account import Fields
@@ -28,6 +28,13 @@ _EXECUTED = {
     "web_search": (("query",), ()),
     "todo_list": (("items",), ()),
 }
+# The items of the oldest rollouts, which are lines themselves.
+_OLDEST = frozenset(
+    ("message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call")
+    + ("custom_tool_call_output",)
+)
+# The service alone reads these fields, or the program adds them.
+_UNREAD = frozenset(("encrypted_content", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"))
 
 
 def is_line(line: Mapping[str, Any]) -> bool:
@@ -130,7 +137,7 @@ class _Log:
         """Add an event of `codex exec`. Return the word for its place in the account."""
         item = line.get("item")
         if kind == "thread.started":
-            self.about = {"id": line["thread_id"]}
+            self.about = {"id": line.get("thread_id")}
             return "id"
         if kind == "turn.completed":
             self._use(line.get("usage"), line.get("usage"))
@@ -159,17 +166,9 @@ class _Log:
             agent=agent | ({"tool_definitions": tools} if tools else {}),
             origin=Origin(id=str(about.get("id") or "")),
             verdict=Verdict(exception=self.exception),
-            usage=replace(usage_of(messages.steps, self.totals)),
+            usage=usage_of(messages.steps, self.totals),
             metadata=self.metadata,
         )
-
-
-_OLDEST = frozenset(
-    ("message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call")
-    + ("custom_tool_call_output",)
-)
-# What the service alone reads, and what the program adds.
-_UNREAD = frozenset(("encrypted_content", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"))
 
 
 def _item_of(item: Json) -> Iterator[Json]:
