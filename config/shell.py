@@ -192,14 +192,10 @@ _own_rows = Prepared(
     user=int,
 )
 _own_projects = Prepared(
-    lambda user: (
-        Project.objects.filter(members__user=user, deleting_at=None).archived(False).values_list("slug", "name")[:50]
-    ),
+    lambda user: Project.objects.of_member(user).archived(False).values_list("slug", "name")[:50],
     user=int,
 )
-_all_projects = Prepared(
-    lambda: Project.objects.filter(deleting_at=None).archived(False).values_list("slug", "name")[:50]
-)
+_all_projects = Prepared(lambda: Project.objects.kept().archived(False).values_list("slug", "name")[:50])
 
 
 def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:

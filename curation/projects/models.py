@@ -82,10 +82,13 @@ class Removable(models.Model):
 class ProjectQuerySet(models.QuerySet["Project"]):
     def visible_to(self, user: AbstractBaseUser) -> "ProjectQuerySet":
         """The projects that this user is a member of, all for a superuser; without those that are being deleted."""
-        rows = self.filter(deleting_at=None)
-        if getattr(user, "is_superuser", False):
-            return rows
-        return rows.filter(members__user_id=user.pk)
+        return self.kept() if getattr(user, "is_superuser", False) else self.of_member(user.pk)
+
+    def of_member(self, user_id: int) -> "ProjectQuerySet":
+        return self.kept().filter(members__user_id=user_id)
+
+    def kept(self) -> "ProjectQuerySet":
+        return self.filter(deleting_at=None)
 
     def archived(self, wanted: bool) -> "ProjectQuerySet":
         return self.filter(archived_at__isnull=not wanted)

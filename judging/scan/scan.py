@@ -118,7 +118,7 @@ def _add_texts(value: object, found: list[str]) -> None:
     if isinstance(value, str):
         if not (value.startswith("data:image/") and _IMAGE.fullmatch(value)):
             found.append(value)
-    elif isinstance(value, _LISTS):  # a constant: a union is made anew for each value
+    elif isinstance(value, _LISTS):  # a constant: a union would be made again for each value
         for inner in value:
             _add_texts(inner, found)
     elif isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  another mapping is known slowly

@@ -234,7 +234,7 @@ def _drawn(project: int, reviewer: int) -> SampleQuerySet:
 
 def _free(rows: SampleQuerySet) -> SampleQuerySet:
     """The rows without a live lease; reading them locks them."""
-    # With the seat it is one row of a unique index, whatever number of leases the database's statistics know.
+    # With the seat it is one row of a unique index, also where the database's statistics know no leases.
     live = Lease.objects.filter(sample=OuterRef("pk"), seat=0, until__gt=Now())
     return rows.filter(~Exists(live)).only("id").select_for_update(skip_locked=True, of=("self",))
 

@@ -82,7 +82,7 @@ def rollout_figures(run: Run) -> Json:
 
 
 def _tokens(run: Run) -> dict[str, int]:
-    """How many replies there are, and of how many the ids and log-probabilities of tokens are kept: an endpoint may not
-    give them, and a reply that was no command is no step."""
+    """Count the replies, and those whose ids and log-probabilities of tokens are kept: an endpoint may not give them,
+    and a reply that was no command is no step."""
     results = list(Item.objects.filter(run=run).values_list("result", flat=True))
     return {name: sum(result.get(name, 0) for result in results) for name in ("replies", COMPLETION, LOGPROBS)}
