@@ -183,6 +183,11 @@ class Trial:
         return given if self.result.get("reward_valid", True) is not False else {}
 
 
+def reward_of(rewards: Mapping[str, float]) -> float | None:
+    """Return the reward that counts: Harbor's own name for it, or else the lowest, since all must be reached."""
+    return rewards.get("reward", min(rewards.values(), default=None))
+
+
 @dataclass(slots=True)
 class Job:
     """The job in a folder: the folder has `config.json`, Harbor's output in `output.txt`, and what Harbor writes in

@@ -101,10 +101,16 @@ class AgentSection(_Network):
     user: str | int | None = None
 
 
+class Artifact(BaseModel):
+    source: str
+    service: str | None = None
+
+
 class Step(BaseModel):
     name: str
     agent: AgentSection = AgentSection()
     verifier: Verifier = Verifier()
+    artifacts: list[str | Artifact] = []
 
     @field_validator("name")
     @classmethod
@@ -141,6 +147,7 @@ class Config(BaseModel):
     environment: Machine = Machine()
     solution: Solution = Solution()
     steps: list[Step] | None = None
+    artifacts: list[str | Artifact] = []
 
     @field_validator("schema_version")
     @classmethod
@@ -169,9 +176,32 @@ class Task:
     @property
     def is_separate(self) -> bool:
         """Whether no verifier runs on the machine that the agent has changed."""
-        own = self.config.verifier.mode or "shared"
-        modes = [step.verifier.mode or own for step in self.config.steps or ()] or [own]
-        return all(mode == "separate" for mode in modes)
+        return all(self.mode_of(step) == "separate" for step in self.steps or ("",))
+
+    def mode_of(self, step: str) -> str:
+        """`shared` or `separate`, of a step or, without its name, of the task."""
+        return self.verifier_of(step).mode or self.config.verifier.mode or "shared"
+
+    def verifier_of(self, step: str) -> Verifier:
+        return next((one.verifier for one in self.config.steps or () if one.name == step), self.config.verifier)
+
+    def carried_of(self, step: str) -> tuple[str, ...]:
+        """The files and folders of the agent's machine that a separate verifier gets."""
+        own = next((one.artifacts for one in self.config.steps or () if one.name == step), [])
+        named = [one if isinstance(one, str) else one.source for one in (*self.config.artifacts, *own)]
+        return ("/logs/artifacts", *(path.rstrip("/") for path in named))
+
+    @staticmethod
+    def tests_of(step: str) -> str:
+        """The folder of the tests of a step alone, or of the task."""
+        return f"{STEPS}/{step}/{TESTS}" if step else TESTS
+
+    def has_image_of_tests(self, step: str) -> bool:
+        """Whether a separate verifier's image has the tests, so that Harbor does not bring them."""
+        verifiers = (self.verifier_of(step), self.config.verifier)
+        images = any(one.environment and one.environment.docker_image for one in verifiers)
+        places = (f"{folder}/{name}" for folder in (self.tests_of(step), TESTS) for name in (DOCKERFILE, COMPOSE))
+        return self.mode_of(step) == "separate" and bool(images or any(place in self.files for place in places))
 
     @property
     def instruction(self) -> str:
@@ -227,6 +257,17 @@ class Task:
         document = tomllib.loads(self.files[CONFIG].data.decode())
         for name, values in sections.items():
             document[name] = {**document.get(name, {}), **values}
+        return self._of(document, files)
+
+    def with_time(self, seconds: float) -> "Task":
+        """A copy whose verifiers have at least this time."""
+        document = tomllib.loads(self.files[CONFIG].data.decode())
+        for one in (document, *document.get("steps", ())):
+            verifier = one.setdefault("verifier", {})
+            verifier["timeout_sec"] = max(seconds, verifier.get("timeout_sec", 0.0))
+        return self._of(document, {})
+
+    def _of(self, document: Mapping[str, object], files: Mapping[str, TaskFile | None]) -> "Task":
         merged = {**self.files, CONFIG: TaskFile(dump_toml(document).encode()), **files}
         return read_task({path: file for path, file in merged.items() if file is not None})
 
@@ -313,16 +354,10 @@ def _missing(task: Task) -> Iterator[tuple[str, str]]:
         elif files[f"{root}{INSTRUCTION}"].text is None:
             yield f"{root}{INSTRUCTION}", "is not text"
     script = "test.bat" if config.environment.os == "windows" else "test.sh"
-    steps: list[Step | None] = [*config.steps] if config.steps else [None]
-    for step in steps:
-        folders = [f"{STEPS}/{step.name}/{TESTS}"] if step else []
-        folders.append(TESTS)
-        verifier = step.verifier if step and step.verifier.mode else config.verifier
-        image = verifier.environment and verifier.environment.docker_image
-        built = any(f"{folder}/{name}" in files for folder in folders for name in (DOCKERFILE, COMPOSE))
-        is_bundled = verifier.mode == "separate" and (image or built)
-        if not is_bundled and not any(f"{folder}/{script}" in files for folder in folders):
-            yield f"{folders[0]}/{script}", "missing"
+    for step in task.steps or ("",):
+        own = task.tests_of(step)
+        if not task.has_image_of_tests(step) and not {f"{own}/{script}", f"{TESTS}/{script}"} & files.keys():
+            yield f"{own}/{script}", "missing"
 
 
 def _named(env: Mapping[str, str]) -> set[str]:
