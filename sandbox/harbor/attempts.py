@@ -5,6 +5,7 @@ agent's folder, a reward in the agent's files, and the verifier's own places.
 """
 
 import hashlib
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator
@@ -72,7 +73,8 @@ class Subject:
 
 def subject_of(task: Task, seen: Probed, step: str = "") -> Subject:
     found = changes_between(seen.before, seen.after)
-    carried = task.carried_of(step) if task.mode_of(step) == "separate" else None
+    is_separate = task.mode_of(step) == "separate"
+    carried = tuple(posixpath.join(seen.folder, place) for place in task.carried_of(step)) if is_separate else None
     changes = {
         path: change
         for path, change in found.items()

@@ -68,6 +68,10 @@ class _Network(BaseModel):
         return self.network_mode == "allowlist" or bool(self.allowed_hosts)
 
 
+class McpServer(BaseModel):
+    headers: dict[str, str] = {}
+
+
 class Machine(_Network):
     """The section `[environment]`, and that of a separate verifier."""
 
@@ -75,6 +79,7 @@ class Machine(_Network):
     os: str = "linux"
     gpus: int | None = None
     tpu: dict[str, Any] | None = None
+    mcp_servers: list[McpServer] = []
     env: dict[str, str] = {}
 
     @field_validator("os")
@@ -188,8 +193,10 @@ class Task:
     def carried_of(self, step: str) -> tuple[str, ...]:
         """The files and folders of the agent's machine that a separate verifier gets."""
         own = next((one.artifacts for one in self.config.steps or () if one.name == step), [])
-        named = [one if isinstance(one, str) else one.source for one in (*self.config.artifacts, *own)]
-        return ("/logs/artifacts", *(path.rstrip("/") for path in named))
+        listed = [Artifact(source=one) if isinstance(one, str) else one for one in (*self.config.artifacts, *own)]
+        # Those of another service are files of its own machine.
+        places = [one.source.rstrip("/") for one in listed if one.service in (None, "main")]
+        return ("/logs/artifacts", *places)
 
     @staticmethod
     def tests_of(step: str) -> str:
@@ -239,6 +246,7 @@ class Task:
         if any(network.has_allow_list for network in networks):
             found.append("It limits the network to a list of hosts.")
         tables = [machine.env for machine in machines] + [verifier.env for verifier in self._verifiers()]
+        tables += [server.headers for machine in machines for server in machine.mcp_servers]
         variables = {name for env in [*tables, self.config.solution.env] for name in _named(env)}
         if variables:
             found.append(f"It needs variables of the machine that runs it: {', '.join(sorted(variables))}.")

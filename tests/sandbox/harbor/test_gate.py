@@ -88,14 +88,23 @@ class TestHarborsOwnAnswers:
 
         assert (found.reason, room.trials) == ("solution: solution/solve.sh: missing", 0)
 
-    @pytest.mark.parametrize(("rule", "admitted"), [("shared-verifier", True), ("compose-privileged", False)])
-    def test_the_lint_warns_or_refuses(self, tmp_path: Path, rule: str, admitted: bool) -> None:
-        finding = LintFinding(rule, "task.toml", "Mend it.")
+    @pytest.mark.parametrize(
+        ("rule", "path", "admitted"),
+        [
+            ("shared-verifier", "task.toml", True),
+            ("compose-privileged", "task.toml", False),
+            ("invalid-task-config", "task.toml", False),
+            # The lint needs a newer Docker Compose than trials do.
+            ("invalid-task-config", "environment/docker-compose.yaml", True),
+        ],
+    )
+    def test_the_lint_warns_or_refuses(self, tmp_path: Path, rule: str, path: str, admitted: bool) -> None:
+        finding = LintFinding(rule, path, "Mend it.")
         found = gate(read_task(task_files()), tmp_path, all=[finding])
         check = next(check for check in found.checks if check.name == "lint")
 
         assert (found.admitted, check.passed) == (admitted, admitted)
-        assert "task.toml: Mend it." in check.reason
+        assert f"{path}: Mend it." in check.reason
 
     def test_a_shared_machine_is_a_warning_and_a_separate_one_a_failure(self, tmp_path: Path) -> None:
         name = "the verifier's own places"
