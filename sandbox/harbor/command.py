@@ -30,6 +30,8 @@ PASSED = re.compile(
     r"|(HTTPS?|NO|ALL)_PROXY",
     re.IGNORECASE,
 )
+# A plain traceback ends with its message, which is shown to people.
+_OWN = {"HARBOR_TELEMETRY": "off", "PYTHONUNBUFFERED": "1", "TYPER_STANDARD_TRACEBACK": "1"}
 CANCELLED = "CancelledError"
 DOCKER = "docker"
 _JOB, _RESULT, _CONFIG = "job", "result.json", "config.json"
@@ -326,7 +328,7 @@ class Job:
 def environment(secrets: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of Harbor's process. Harbor's own reports to its makers are off."""
     passed = {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
-    return {**passed, "HARBOR_TELEMETRY": "off", "PYTHONUNBUFFERED": "1", **secrets}
+    return {**passed, **_OWN, **secrets}
 
 
 def remove_leftovers(trials: Collection[str], provider: str) -> None:
