@@ -55,7 +55,9 @@ tests() {{
     mkdir -p "$out"
     rm -rf /{TESTS}/* /{TESTS}/.[!.]* /logs/verifier/reward.txt /logs/verifier/reward.json
     cp -R "$kept/{TESTS}/." /{TESTS}/ && chmod -R +x /{TESTS}
-    cd "$here" && timeout TIMEOUT /{TESTS}/test.sh 2>&1 < /dev/null | head -c 8192 > "$out/printed"
+    # A file, since what the tests leave in the background would keep a pipe open.
+    cd "$here" && timeout TIMEOUT /{TESTS}/test.sh > "$kept/printed" 2>&1 < /dev/null
+    head -c 8192 "$kept/printed" > "$out/printed"
     cat /logs/verifier/reward.json > "$out/reward.json" 2>/dev/null
     cat /logs/verifier/reward.txt > "$out/reward.txt" 2>/dev/null
     echo done > "$out/done"
