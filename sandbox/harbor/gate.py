@@ -126,7 +126,8 @@ class _Copies:
         }
         ended = self.runner.run(copies, [ORACLE, NOP], attempts)
         looked = next((one for one in ended if (one.task, one.agent) == ("winnow/probe", ORACLE)), None)
-        return ended, {step: looked and probed(looked.artifacts(step)) for step in self.task.steps or ("",)}
+        steps = self.task.steps or ("",)
+        return ended, {step: probed(looked.artifacts(step)) if looked else None for step in steps}
 
     def solutions(self, scripts: Mapping[str, Task]) -> dict[str, Ended]:
         """Run copies by their names, each once with its own solution."""

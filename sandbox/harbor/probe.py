@@ -183,7 +183,7 @@ def rewards_of(verifier: Path, name: str) -> tuple[bool, float, str]:
 
 def with_reference(task: Task) -> dict[str, TaskFile]:
     """The files of the solutions, with their scripts under the name of `RUN_REFERENCE`."""
-    files = {}
+    files: dict[str, TaskFile] = {}
     for folder in task.solutions():
         files |= {path: file for path, file in task.files.items() if path.startswith(f"{folder}/")}
         files[f"{folder}/{_REFERENCE.rpartition('/')[2]}"] = files.pop(f"{folder}/solve.sh")

@@ -101,7 +101,7 @@ from harbor.models.task.config import TaskConfig
 TaskConfig.model_validate(tomllib.loads(sys.stdin.read()))
 print(json.dumps(TaskConfig.model_json_schema()))
 """
-FILES = {"instruction_md": None, "steps__only__instruction_md": "Do.", "tests__test_sh": None}
+FILES: dict[str, Any] = {"instruction_md": None, "steps__only__instruction_md": "Do.", "tests__test_sh": None}
 
 
 def test_a_copy_keeps_every_field_and_says_what_a_machine_must_have() -> None:
