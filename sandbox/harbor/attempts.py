@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sandbox.gate.cheats import Attempt, believed, is_right, left_out, pretended, swapped
-from sandbox.gate.edits import Edits, can_make
+from sandbox.gate.edits import can_make
 from sandbox.gate.foreign import literals_of, stuffed
 from sandbox.gate.neighbours import damaged
 from sandbox.gate.state import Changes, Entry, StateChange, changes_between
@@ -66,23 +66,24 @@ class Subject:
     results: Changes
     carried: tuple[str, ...] | None = None
 
-    def can_reach(self, edits: Edits) -> bool:
+    def can_reach(self, *paths: str) -> bool:
         """Whether the verifier sees all of these paths."""
-        return self.carried is None or all(_is_below(path, self.carried) for path in edits)
+        return self.carried is None or all(_is_below(path, self.carried) for path in paths)
+
+    def seen_changes(self) -> Changes:
+        """The changes that can be made again, and that the verifier sees."""
+        return {path: one for path, one in self.changes.items() if _is_made(one) and self.can_reach(path)}
 
 
 def subject_of(task: Task, seen: Probed, step: str = "") -> Subject:
     found = changes_between(seen.before, seen.after)
     is_separate = task.mode_of(step) == "separate"
     carried = tuple(posixpath.join(seen.folder, place) for place in task.carried_of(step)) if is_separate else None
-    changes = {
-        path: change
-        for path, change in found.items()
-        if not _LEFT.search(path) and (carried is None or _is_below(path, carried))
-    }
+    changes = {path: change for path, change in found.items() if not _LEFT.search(path)}
+    reached = {path: one for path, one in changes.items() if carried is None or _is_below(path, carried)}
     text = f"{task.instruction}\n{tests_text(task)}"
-    named = {path: change for path, change in changes.items() if path.rsplit("/", 1)[-1] in text}
-    results = dict(list((named or changes).items())[:MAX_RESULTS])
+    named = {path: change for path, change in reached.items() if path.rsplit("/", 1)[-1] in text}
+    results = dict(list((named or reached).items())[:MAX_RESULTS])
     made = {path: change for path, change in results.items() if _is_made(change)}
     return Subject(task, step, seen, changes, made, carried)
 
@@ -111,22 +112,11 @@ def groups_of(subject: Subject) -> list[Group]:
     groups = []
     for group in found:
         start = after if group.after else before
-        made = (
-            one for one in group.attempts if all(map(can_make, one.edits.values())) and subject.can_reach(one.edits)
-        )
+        seen = (one for one in group.attempts if subject.can_reach(*one.edits))
+        made = (one for one in seen if all(map(can_make, one.edits.values())))
         cheats = tuple(one for one in made if group.is_right or not is_right(one, start, subject.results))
         groups.append(replace(group, attempts=cheats[:MAX_OF_KIND]))
     return [group for group in groups if group.attempts]
-
-
-def undone(subject: Subject) -> dict[str, Entry | None]:
-    """Edits that take the reference's changes back."""
-    return {path: change.before for path, change in subject.changes.items() if _is_made(change)}
-
-
-def done(subject: Subject) -> dict[str, Entry | None]:
-    """Edits that make the reference's changes."""
-    return {path: change.after for path, change in subject.changes.items() if _is_made(change)}
 
 
 def is_alike(attempt: Attempt, subject: Subject) -> bool:

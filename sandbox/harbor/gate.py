@@ -18,17 +18,7 @@ from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import scripts_of
 from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, ReportLine
 from sandbox.gate.state import Entry, State
-from sandbox.harbor.attempts import (
-    WAITING,
-    WRITTEN,
-    Group,
-    Subject,
-    done,
-    groups_of,
-    is_alike,
-    subject_of,
-    undone,
-)
+from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, is_alike, subject_of
 from sandbox.harbor.probe import (
     MAX_REPEATS,
     RUN_REFERENCE,
@@ -315,8 +305,9 @@ def _entries(subject: Subject) -> list[Scanned]:
     for group in groups_of(subject):
         numbered += [(len(numbered) + at, group, attempt) for at, attempt in enumerate(group.attempts)]
     before, after = subject.seen.before, subject.seen.after
-    back = "".join(scripts_of(undone(subject), after))
-    forth = "".join(scripts_of(done(subject), before))
+    changes = subject.seen_changes()
+    back = "".join(scripts_of({path: change.before for path, change in changes.items()}, after))
+    forth = "".join(scripts_of({path: change.after for path, change in changes.items()}, before))
     entries: list[Scanned] = []
     for from_after, state in ((True, after), (False, before)):
         for number, group, attempt in numbered:
