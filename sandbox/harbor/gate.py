@@ -32,7 +32,7 @@ from sandbox.harbor.probe import (
     with_reference,
     with_solution,
 )
-from sandbox.harbor.tasks import COMPOSE, SOLUTION, Task, TaskFile, TaskRefused
+from sandbox.harbor.tasks import COMPOSE, SOLUTION, Task, TaskRefused
 from sandbox.harbor.trials import Ended, LintFinding, Runner
 
 ORACLE, NOP = "oracle", "nop"
@@ -131,7 +131,12 @@ class _Copies:
         copies = {
             "winnow/written": with_solution(self.task, "winnow/written", WRITTEN),
             "winnow/waiting": with_solution(self.task, "winnow/waiting", WAITING),
-            **{f"winnow/without-{step}": _without(self.task, step) for step in range(len(self.task.steps))},
+            **{
+                f"winnow/without-{number}": with_solution(
+                    self.task, f"winnow/without-{number}", "#!/bin/sh\n", None, step
+                )
+                for number, step in enumerate(self.task.steps)
+            },
         }
         entries = {one.step: _entries(one) for one in subjects if tries[one.step] and scannable(self.task, one.step)}
         if entries:
@@ -287,13 +292,9 @@ def _tries(subject: Subject, groups: Sequence[Group]) -> Iterator[_Try]:
         for attempt in group.attempts:
             edits = "".join(scripts_of(attempt.edits, state))
             first, then = (RUN_REFERENCE, "") if group.after else ("", group.then and RUN_REFERENCE + group.then)
-            yield _Try(
-                subject.step,
-                group.name,
-                attempt,
-                f"#!/bin/sh\n{first}{edits}{then}",
-                1.0 if subject.step else group.least,
-            )
+            # The reward of a trial has those of its other steps too.
+            least = 1.0 if subject.step else group.least
+            yield _Try(subject.step, group.name, attempt, f"#!/bin/sh\n{first}{edits}{then}", least)
 
 
 def _entries(subject: Subject) -> list[Scanned]:
@@ -328,9 +329,8 @@ def _repeated(name: str, verifier: Path) -> Check:
     # Tests that can only be run once have a low reward from then on.
     varies = any(one < other for at, one in enumerate(rewards) for other in rewards[at:])
     lowest = min(found, default=(0.0, ""))
-    reason = (
-        f"flaky: the reward of the same results is {lowest[0]:g} in {rewards.count(lowest[0])} of {len(found)} runs"
-    )
+    times = f"{rewards.count(lowest[0])} of {len(found)} runs"
+    reason = f"flaky: the reward of the same results is {lowest[0]:g} in {times}"
     return Check(name, not varies, reason if varies else "", (ReportLine(CHECKER, _judged(lowest[1], lowest[0])),))
 
 
@@ -340,7 +340,7 @@ def _results(verifier: Path, tries: Sequence[_Try], full: float) -> list[_Try] |
     _, most, _ = rewards_of(verifier, "right-0")
     for name, is_rewarded in (("right-1", True), ("untouched", False), ("again", True)):
         was_tried, reward, _ = rewards_of(verifier, name)
-        if not most or (was_tried or name == "right-1") and (reward >= most) != is_rewarded:
+        if not most or (was_tried and (reward >= most) != is_rewarded):
             return None
     found = []
     for number, one in enumerate(tries):
@@ -366,11 +366,3 @@ def _some_of_each(tries: Sequence[_Try], most: int) -> list[_Try]:
         groups.setdefault(one.group, []).append(one)
     rows = zip_longest(*groups.values())
     return list(islice((one for row in rows for one in row if one is not None), most))
-
-
-def _without(task: Task, number: int) -> Task:
-    """A copy in which one step does nothing."""
-    folder = f"steps/{task.steps[number]}/{SOLUTION}"
-    return task.changed(
-        {f"{folder}/solve.sh": TaskFile.script("#!/bin/sh\n")}, task={"name": f"winnow/without-{number}"}
-    )
