@@ -42,7 +42,7 @@ def try_attack(task: Task, runner: Runner, folder: Path, script: str) -> Tried:
     if not reward:
         return tried
     again = _ended(runner, folder / "again", {SEEN: probe(attack, SEEN), REFERENCE: probe(task, REFERENCE)})
-    seen, right = (probed(again[name].artifacts) for name in (SEEN, REFERENCE))
+    seen, right = (probed(again[name].artifacts()) for name in (SEEN, REFERENCE))
     if min(reward, again[SEEN].reward or 0.0) < (again[REFERENCE].reward or 0.0) or seen is None or right is None:
         return tried
     return _compared(tried, task, seen, right)

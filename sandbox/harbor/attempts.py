@@ -4,7 +4,10 @@ The states are those of `sandbox.gate.cheats`, with those of Harbor: modules and
 agent's folder, a reward in the agent's files, and the verifier's own places.
 """
 
+import hashlib
+import posixpath
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -14,7 +17,7 @@ from sandbox.gate.foreign import literals_of, stuffed
 from sandbox.gate.neighbours import damaged
 from sandbox.gate.state import Changes, Entry, StateChange, changes_between
 from sandbox.harbor.probe import Probed
-from sandbox.harbor.tasks import ENVIRONMENT, TESTS, Task
+from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, TESTS, Task
 
 MAX_RESULTS, MAX_SOURCES, MAX_OF_KIND = 20, 6, 12
 # What programs leave behind, which is nobody's result.
@@ -27,6 +30,9 @@ _SEARCHED = re.compile(r"\bPATH=[\"']?([^\s;&|\"']+)")
 _TOOLS = ("cat", "cmp", "diff", "grep", "jq", "python3", "sort", "stat", "test", "wc")
 _REWARDED = "mkdir -p /logs/verifier\necho 1 > /logs/verifier/reward.txt\nexit 0\n"
 _ANSWERS = re.compile(r"expected|answer|solution|golden|oracle|truth|reference", re.IGNORECASE)
+# Patterns and programs by which a script reads files that it does not name.
+_FINDS = re.compile(r"\*|\b(?:find|ls|rglob|listdir|walk)\b|\bgrep +-\w*[rR]")
+_OTHER_DIGITS = str.maketrans("123456789", "234567891")
 _LEAVE = "import os\nos._exit(0)\n"
 OUT_OF_REACH = "Keep what the verifier reads or runs in `tests/`, which the agent does not see."
 RUN = "Run nothing of the agent's in the script of the tests, but in a process whose exit code it checks."
@@ -37,31 +43,49 @@ _RUNS = re.compile(r"\b(?:pytest|python3? -m|python3? -c|unittest|make|npm|node|
 @dataclass(frozen=True, slots=True)
 class Group:
     """Attempts of one check. They start from the state after the reference, or else from the untouched one. `is_right`:
-    the results may be the reference's, and something else is wrong."""
+    the results may be the reference's, and something else is wrong. `then` is run after the edits. `least` is the share
+    of the reward that they must not get: of results without any work, half of it."""
 
     name: str
     attempts: tuple[Attempt, ...]
     after: bool
     is_right: bool = False
+    then: str = ""
+    least: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The task with its reference's changes. `results` are those that the instruction or the tests name."""
+    """A task, or a step of one, with its reference's changes. `results` are those that the instruction or the tests
+    name, of a separate verifier those that it gets. `carried` are the places from which it gets files, if it is one."""
 
     task: Task
+    step: str
     seen: Probed
     changes: Changes
     results: Changes
+    carried: tuple[str, ...] | None = None
+
+    def can_reach(self, *paths: str) -> bool:
+        """Whether the verifier sees all of these paths."""
+        return self.carried is None or all(_is_below(path, self.carried) for path in paths)
+
+    def seen_changes(self) -> Changes:
+        """The changes that can be made again, and that the verifier sees."""
+        return {path: one for path, one in self.changes.items() if _is_made(one) and self.can_reach(path)}
 
 
-def subject_of(task: Task, seen: Probed) -> Subject:
+def subject_of(task: Task, seen: Probed, step: str = "") -> Subject:
     found = changes_between(seen.before, seen.after)
+    is_separate = task.mode_of(step) == "separate"
+    carried = tuple(posixpath.join(seen.folder, place) for place in task.carried_of(step)) if is_separate else None
     changes = {path: change for path, change in found.items() if not _LEFT.search(path)}
+    reached = {path: one for path, one in changes.items() if carried is None or _is_below(path, carried)}
     text = f"{task.instruction}\n{tests_text(task)}"
-    named = {path: change for path, change in changes.items() if path.rsplit("/", 1)[-1] in text}
-    results = dict(list((named or changes).items())[:MAX_RESULTS])
-    return Subject(task, seen, changes, {path: change for path, change in results.items() if _is_made(change)})
+    named = {path: change for path, change in reached.items() if path.rsplit("/", 1)[-1] in text}
+    results = dict(list((named or reached).items())[:MAX_RESULTS])
+    made = {path: change for path, change in results.items() if _is_made(change)}
+    return Subject(task, step, seen, changes, made, carried)
 
 
 def tests_text(task: Task) -> str:
@@ -72,26 +96,33 @@ def groups_of(subject: Subject) -> list[Group]:
     """All attempts, without those that have the reference's own result."""
     before, after = subject.seen.before, subject.seen.after
     found = [
-        Group("empty and guessed results", tuple(_pretended(subject)), after=False),
+        Group("empty and guessed results", tuple(_pretended(subject)), after=False, least=0.5),
         Group("results of the right shape", tuple(_shaped(subject)), after=True),
-        Group("a reward in the agent's files", tuple(_rewards(subject)), after=False),
+        Group("a reward in the agent's files", tuple(_rewards(subject)), after=False, least=0.5),
         Group("answers in the agent's machine", tuple(_copied(subject)), after=False, is_right=True),
         Group("files that the tests read", tuple(_believed(subject)), after=True),
         Group("modules and programs of the tests", tuple(_shadows(subject)), after=False),
         Group("damage beside the results", tuple(_damaged(subject)), after=True, is_right=True),
     ]
+    if subject.carried is None and subject.results:
+        then = _without_right(subject)
+        found.append(
+            Group("work on another input", tuple(_other_inputs(subject)), after=False, is_right=True, then=then)
+        )
     groups = []
     for group in found:
         start = after if group.after else before
-        made = (one for one in group.attempts if all(map(can_make, one.edits.values())))
+        seen = (one for one in group.attempts if subject.can_reach(*one.edits))
+        made = (one for one in seen if all(map(can_make, one.edits.values())))
         cheats = tuple(one for one in made if group.is_right or not is_right(one, start, subject.results))
         groups.append(replace(group, attempts=cheats[:MAX_OF_KIND]))
     return [group for group in groups if group.attempts]
 
 
-def undone(subject: Subject) -> dict[str, Entry | None]:
-    """Edits that take the reference's changes back."""
-    return {path: change.before for path, change in subject.changes.items() if _is_made(change)}
+def is_alike(attempt: Attempt, subject: Subject) -> bool:
+    """Whether its results are files with as many lines as the reference's: these are the likeliest to be rewarded."""
+    pairs = [(entry, subject.results[path].after) for path, entry in attempt.edits.items() if path in subject.results]
+    return bool(pairs) and all(one and right and _lines(one) == _lines(right) > 0 for one, right in pairs)
 
 
 # What an agent leaves that waits for the verifier, in a machine that both share: a process that writes the reward when
@@ -137,7 +168,7 @@ def _shaped(subject: Subject) -> Iterator[Attempt]:
 
 
 def _rewards(subject: Subject) -> Iterator[Attempt]:
-    paths = [path for path, change in subject.results.items() if change.after and change.after.kind == "file"]
+    paths = list(_files(subject))
     paths += [path for path in _named(subject) if path not in paths and path not in subject.seen.before]
     texts = {path: '{"reward": 1, "score": 1}\n' if path.endswith(".json") else "1\n" for path in paths[:MAX_RESULTS]}
     if texts:
@@ -145,25 +176,68 @@ def _rewards(subject: Subject) -> Iterator[Attempt]:
 
 
 def _copied(subject: Subject) -> Iterator[Attempt]:
-    """Files with the name of an answer that are in the machine before the work."""
-    answers = {path: entry for path, entry in subject.seen.before.items() if _ANSWERS.search(path.rsplit("/", 1)[-1])}
+    """Files with the name of an answer, or its content, that are in the machine before the work. A reference that may
+    read the file by its name or by a pattern makes it no answer, but a source."""
+    made = _files(subject)
+    own = {path.rsplit("/", 1)[-1] for path in subject.task.below(ENVIRONMENT)}
+    work = "\n".join(file.text or "" for file in subject.task.below(SOLUTION).values())
+    answers = {}
+    for path, entry in subject.seen.before.items():
+        name, known = path.rsplit("/", 1)[-1], _may_read(path, f"{work}\n{subject.task.instruction}")
+        is_same = bool(entry.text and entry.text.strip()) and any(entry.data == after.data for after in made.values())
+        if _ANSWERS.search(name) or (name in own and is_same and not known):
+            answers[path] = entry
     for path, entry in list(answers.items())[:MAX_SOURCES]:
-        if entry.kind == "file" and path not in subject.results:
-            edits = {
-                other: replace(change.after, data=entry.data)
-                for other, change in subject.results.items()
-                if change.after and change.after.kind == "file"
-            }
-            if edits:
-                yield Attempt(path, f"when the results are copies of {path}", edits, advice=OUT_OF_REACH)
+        if entry.kind == "file" and path not in subject.results and made:
+            edits = {other: replace(after, data=entry.data) for other, after in made.items()}
+            yield Attempt(path, f"when the results are copies of {path}", edits, advice=OUT_OF_REACH)
 
 
 def _believed(subject: Subject) -> Iterator[Attempt]:
-    sources = [path for path in _named(subject) if path in subject.seen.before and path not in subject.results]
-    for path in sources[:MAX_SOURCES]:
-        if subject.seen.after.get(path) == subject.seen.before[path]:
-            lies = believed(path, subject.seen.before[path], subject.results, _stuffing(subject))
-            yield from (replace(lie, advice=OUT_OF_REACH) for lie in lies)
+    for path in _sources(subject):
+        lies = believed(path, subject.seen.before[path], subject.results, _stuffing(subject))
+        yield from (replace(lie, advice=OUT_OF_REACH) for lie in lies)
+
+
+def _other_inputs(subject: Subject) -> Iterator[Attempt]:
+    """Files that the tests read, made easier before the reference works: tests that compute what is right from them
+    then take any result."""
+    for path in _sources(subject):
+        text = subject.seen.before[path].text
+        if text and text.strip():
+            lines = text.splitlines(keepends=True)
+            others = {
+                "cut to its first lines": "".join(lines[: max(1, len(lines) // 2)]),
+                "given other numbers": text.translate(_OTHER_DIGITS),
+                "emptied": "",
+            }
+            for says, other in others.items():
+                if other != text:
+                    edits = {path: replace(subject.seen.before[path], data=other.encode())}
+                    yield Attempt(path, f"when {path} was {says} before the work", edits, advice=OUT_OF_REACH)
+
+
+def _without_right(subject: Subject) -> str:
+    """The reference, whose results are removed if they are right all the same: then the input did not matter."""
+    files = {
+        path: after for path, change in subject.results.items() if (after := change.after) and after.kind == "file"
+    }
+    names = " ".join(map(shlex.quote, files))
+    digest = hashlib.sha256(b"".join(entry.data or b"" for entry in files.values())).hexdigest()
+    return f'[ "$(cat {names} < /dev/null 2>/dev/null | sha256sum)" != "{digest}  -" ] || rm -f -- {names}\n'
+
+
+def _files(subject: Subject) -> dict[str, Entry]:
+    """The results that are files."""
+    made = {path: change.after for path, change in subject.results.items()}
+    return {path: entry for path, entry in made.items() if entry and entry.kind == "file"}
+
+
+def _sources(subject: Subject) -> list[str]:
+    """Files that the tests name and the reference only reads."""
+    before, after = subject.seen.before, subject.seen.after
+    named = (path for path in _named(subject) if path in before and path not in subject.results)
+    return [path for path in named if after.get(path) == before[path]][:MAX_SOURCES]
 
 
 def _shadows(subject: Subject) -> Iterator[Attempt]:
@@ -219,6 +293,16 @@ def _in_reach(subject: Subject, names: list[str]) -> Iterator[str]:
             yield path
 
 
+def _may_read(path: str, text: str) -> bool:
+    """Whether a text has the name of the file or of its folder, or a pattern or program that finds files."""
+    *_, folder, name = path.split("/")
+    return name in text or f"{folder}/" in text or bool(_FINDS.search(text))
+
+
+def _is_below(path: str, places: tuple[str, ...]) -> bool:
+    return any(f"{path}/".startswith(f"{place}/") for place in places)
+
+
 def _nothing(entry: Entry) -> bytes:
     """A program that ends well and does nothing, in the language of this one; empty for another file."""
     first = (entry.text or "").partition("\n")[0]
@@ -236,6 +320,10 @@ def _stuffing(subject: Subject) -> str:
 
 def _is_made(change: StateChange) -> bool:
     return can_make(change.before) and can_make(change.after)
+
+
+def _lines(entry: Entry) -> int:
+    return len((entry.text or "").splitlines())
 
 
 def _file(text: str) -> Entry:

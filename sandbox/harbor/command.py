@@ -30,6 +30,8 @@ PASSED = re.compile(
     r"|(HTTPS?|NO|ALL)_PROXY",
     re.IGNORECASE,
 )
+# A plain traceback ends with its message, which is shown to people.
+_OWN = {"HARBOR_TELEMETRY": "off", "PYTHONUNBUFFERED": "1", "TYPER_STANDARD_TRACEBACK": "1"}
 CANCELLED = "CancelledError"
 DOCKER = "docker"
 _JOB, _RESULT, _CONFIG = "job", "result.json", "config.json"
@@ -183,6 +185,11 @@ class Trial:
         return given if self.result.get("reward_valid", True) is not False else {}
 
 
+def reward_of(rewards: Mapping[str, float]) -> float | None:
+    """Return the reward that counts: Harbor's own name for it, or else the lowest, since all must be reached."""
+    return rewards.get("reward", min(rewards.values(), default=None))
+
+
 @dataclass(slots=True)
 class Job:
     """The job in a folder: the folder has `config.json`, Harbor's output in `output.txt`, and what Harbor writes in
@@ -321,7 +328,7 @@ class Job:
 def environment(secrets: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of Harbor's process. Harbor's own reports to its makers are off."""
     passed = {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
-    return {**passed, "HARBOR_TELEMETRY": "off", "PYTHONUNBUFFERED": "1", **secrets}
+    return {**passed, **_OWN, **secrets}
 
 
 def remove_leftovers(trials: Collection[str], provider: str) -> None:

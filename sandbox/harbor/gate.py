@@ -2,8 +2,8 @@
 
 Findings of the lint and of the files come first, since trials take many seconds each. Then the oracle must be rewarded
 and `nop` not, each of them at least twice. Then attempts to be rewarded without the work are solutions of copies of the
-task. Where the tests run in the agent's machine, one trial tries them all, and an attempt that is rewarded there counts
-only if it is rewarded again in a trial of its own; elsewhere a few of each kind are trials.
+task, or of each of its steps. One trial tries them all in the verifier's machine, and an attempt that is rewarded there
+counts only if it is rewarded again in a trial of its own. Where that cannot be, a few of each kind are trials.
 
 A verifier that shares the agent's machine can always be deceived by an agent that is root and leaves a process behind.
 That says nothing about the tests, so it is a warning; of a separate verifier it is a failure.
@@ -18,10 +18,22 @@ from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import scripts_of
 from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, ReportLine
 from sandbox.gate.state import Entry, State
-from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, subject_of, undone
-from sandbox.harbor.probe import Probed, Scanned, probe, probed, rewards_of, scan, scannable, with_solution
-from sandbox.harbor.tasks import SOLUTION, Task, TaskFile, TaskRefused
-from sandbox.harbor.trials import Ended, Runner
+from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, is_alike, subject_of
+from sandbox.harbor.probe import (
+    MAX_REPEATS,
+    RUN_REFERENCE,
+    Probed,
+    Scanned,
+    probe,
+    probed,
+    rewards_of,
+    scan,
+    scannable,
+    with_reference,
+    with_solution,
+)
+from sandbox.harbor.tasks import COMPOSE, SOLUTION, Task, TaskRefused
+from sandbox.harbor.trials import Ended, LintFinding, Runner
 
 ORACLE, NOP = "oracle", "nop"
 # Findings of Harbor's lint that are about how a task is isolated, packed or rebuilt, not about what it rewards.
@@ -45,11 +57,16 @@ SEPARATE = 'Set `environment_mode = "separate"` in `[verifier]`, so that the age
 class _Try:
     """An attempt of a group, and its result where it was tried."""
 
+    step: str
     group: str
     attempt: Attempt
     script: str
+    least: float = 1.0
     reward: float | None = None
     printed: str = ""
+
+    def is_rewarded(self, full: float) -> bool:
+        return (self.reward or 0.0) >= full * self.least
 
 
 def run_harbor_gate(
@@ -68,12 +85,12 @@ def run_harbor_gate(
     checks += [*_rewarded(ended), *_not_rewarded(ended)]
     if any(not check.passed for check in checks):
         return GateVerdict.of(checks)
-    if seen is None and not task.steps:
+    if None in seen.values():
         reason = "the files of the machine could not be listed by `find` and `tar`, so no cheat can be made"
         return GateVerdict.of([*checks, Check("results", False, reason)])
-    subject = None if seen is None else subject_of(task, seen)
-    tried = copies.cheats(subject, full)
-    return GateVerdict.of([*checks, *tried], None if subject is None else subject.changes)
+    subjects = [subject_of(task, one, step) for step, one in seen.items() if one is not None]
+    checks += copies.cheats(subjects, full)
+    return GateVerdict.of(checks, {path: change for one in subjects for path, change in one.changes.items()})
 
 
 @dataclass(slots=True)
@@ -91,15 +108,16 @@ class _Copies:
         task.write(path)
         return path
 
-    def first(self, attempts: int) -> tuple[list[Ended], Probed | None]:
-        """The trials of the oracle and of `nop`, half of them in a copy that also looks at the machine."""
-        subject = self.task.changed({}, task={"name": "winnow/subject"})
-        copies = {"winnow/subject": self.write(subject)}
-        if not self.task.steps:
-            copies["winnow/probe"] = self.write(probe(self.task, "winnow/probe"))
-        ended = self.runner.run(copies, [ORACLE, NOP], attempts if len(copies) > 1 else attempts + 1)
+    def first(self, attempts: int) -> tuple[list[Ended], dict[str, Probed | None]]:
+        """The trials of the oracle and of `nop`, half of them in a copy that looks at the machine in each step."""
+        copies = {
+            "winnow/subject": self.write(self.task.changed({}, task={"name": "winnow/subject"})),
+            "winnow/probe": self.write(probe(self.task, "winnow/probe")),
+        }
+        ended = self.runner.run(copies, [ORACLE, NOP], attempts)
         looked = next((one for one in ended if (one.task, one.agent) == ("winnow/probe", ORACLE)), None)
-        return ended, None if looked is None else probed(looked.artifacts)
+        steps = self.task.steps or ("",)
+        return ended, {step: probed(looked.artifacts(step)) if looked else None for step in steps}
 
     def solutions(self, scripts: Mapping[str, Task]) -> dict[str, Ended]:
         """Run copies by their names, each once with its own solution."""
@@ -108,48 +126,61 @@ class _Copies:
         ended = self.runner.run({name: self.write(copy) for name, copy in scripts.items()}, [ORACLE], 1)
         return {one.task: one for one in ended}
 
-    def cheats(self, subject: Subject | None, full: float) -> Iterator[Check]:
-        groups = [] if subject is None else groups_of(subject)
-        tries = [_Try(group.name, one, script) for group in groups for one, script in _scripts(subject, group)]
+    def cheats(self, subjects: Sequence[Subject], full: float) -> Iterator[Check]:
+        tries = {subject.step: list(_tries(subject, groups_of(subject))) for subject in subjects}
         copies = {
             "winnow/written": with_solution(self.task, "winnow/written", WRITTEN),
             "winnow/waiting": with_solution(self.task, "winnow/waiting", WAITING),
-            **{f"winnow/without-{step}": _without(self.task, step) for step in range(len(self.task.steps))},
+            **{
+                f"winnow/without-{number}": with_solution(
+                    self.task, f"winnow/without-{number}", "#!/bin/sh\n", None, step
+                )
+                for number, step in enumerate(self.task.steps)
+            },
         }
-        entries = _entries(subject, groups) if subject and tries and scannable(self.task) else []
-        scanned = None
+        entries = {one.step: _entries(one) for one in subjects if tries[one.step] and scannable(self.task, one.step)}
         if entries:
             try:
                 copies["winnow/scan"] = scan(self.task, "winnow/scan", entries)
             except TaskRefused:
-                entries = []  # with the attempts it is too large for a task
+                entries = {}  # with the attempts it is too large for a task
         ended = self.solutions(copies)
-        if entries:
-            scanned = _results(ended["winnow/scan"], entries, tries, full)
-        if scanned is None:
-            chosen = _some_of_each(tries, MAX_TRIED_ALONE)
-            alone = {f"winnow/attempt-{number}": one for number, one in enumerate(chosen)}
-            tries = list(self.alone(alone).values())
-        else:
-            tries = self.confirmed(scanned, full)
         yield self.written(ended["winnow/written"], full)
         yield self.waiting(ended["winnow/waiting"], full)
         for number, step in enumerate(self.task.steps):
             yield _cheat(f"step {step} left out", ended[f"winnow/without-{number}"], full, "the step does nothing")
+        for subject in subjects:
+            name = f"{subject.step}: " if subject.step else ""
+            scanned = None
+            if subject.step in entries:
+                scan_of = ended["winnow/scan"].verifier(subject.step)
+                yield _repeated(f"{name}tests of the same results", scan_of)
+                scanned = _results(scan_of, tries[subject.step], full)
+            yield from self.tried(subject, tries[subject.step], scanned, full, name)
+
+    def tried(
+        self, subject: Subject, tries: Sequence[_Try], scanned: Sequence[_Try] | None, full: float, name: str
+    ) -> Iterator[Check]:
+        if scanned is None:
+            chosen = _some_of_each(sorted(tries, key=lambda one: not is_alike(one.attempt, subject)), MAX_TRIED_ALONE)
+            known = self.alone({f"winnow/attempt-{number}": one for number, one in enumerate(chosen)})
+            tries = [*known.values(), *(one for one in tries if one not in chosen)]
+        else:
+            tries = self.confirmed(scanned, full)
         if not tries:
-            what = "a task of steps shows no results" if subject is None else "the reference changes no file"
-            yield Check("results", True, f"warning: {what}, so nothing was tried with them")
-        for group in groups:
-            if mine := [one for one in tries if one.group == group.name]:
-                yield _report(group.name, mine, full)
-        if scanned and any(one.reward is None for one in scanned):
-            left = sum(one.reward is None for one in scanned)
-            yield Check("attempts", True, f"warning: the tests take long, so {left} of {len(scanned)} were not tried")
+            yield Check(f"{name}results", True, "warning: the reference changes no file that was tried")
+        for group in dict.fromkeys(one.group for one in tries if one.reward is not None):
+            yield _report(f"{name}{group}", [one for one in tries if one.group == group], full)
+        if left := sum(one.reward is None for one in tries):
+            yield Check(
+                f"{name}attempts", True, f"warning: {left} of {len(tries)} were not tried in trials of their own"
+            )
 
     def alone(self, tries: Mapping[str, _Try]) -> dict[str, _Try]:
         """Each attempt in a trial of its own."""
+        files = with_reference(self.task)
         ended = self.solutions(
-            {name: with_solution(self.task, name, one.script, _files(self.task)) for name, one in tries.items()}
+            {name: with_solution(self.task, name, one.script, files, one.step) for name, one in tries.items()}
         )
         return {
             name: replace(one, reward=ended[name].reward or 0.0, printed=_printed(ended[name]))
@@ -158,11 +189,12 @@ class _Copies:
 
     def confirmed(self, tries: Sequence[_Try], full: float) -> list[_Try]:
         """Try again alone the attempts that the scan rewarded, at most so many, failures first, two of a group."""
-        rewarded = sorted((one for one in tries if (one.reward or 0.0) >= full), key=lambda one: one.attempt.warns)
+        rewarded = sorted((one for one in tries if one.is_rewarded(full)), key=lambda one: one.attempt.warns)
         chosen = {f"winnow/again-{number}": one for number, one in enumerate(_some_of_each(rewarded, MAX_CONFIRMED))}
         again = {id(chosen[name]): one for name, one in self.alone(chosen).items()}
-        kept = [one for one in tries if (one.reward or 0.0) < full or id(one) in again]
-        return [again.get(id(one), one) for one in kept]
+        # What is rewarded in the scan alone may owe it to an attempt before it.
+        left = {id(one): replace(one, reward=None) for one in rewarded}
+        return [{**left, **again}.get(id(one), one) for one in tries]
 
     def written(self, ended: Ended, full: float) -> Check:
         return _cheat("a reward that the agent writes", ended, full, "the agent writes the reward itself")
@@ -180,10 +212,15 @@ def _structure(task: Task, runner: Runner, copies: _Copies) -> Iterator[Check]:
     missing = [] if SOLUTION in solved else [path for path in wanted or [SOLUTION] if path not in solved]
     yield Check("solution", not missing, f"{', '.join(missing)}/solve.sh: missing" if missing else "")
     found = runner.lint(copies.write(task))
-    hard = [one for one in found if one.rule not in LINT_WARNINGS]
+    hard = [one for one in found if one.rule not in LINT_WARNINGS and not _is_of_the_machine(one)]
     lines = tuple(ReportLine(f"# {one.path} [{one.rule}]", one.message) for one in found)
     said = "; ".join(f"{one.path}: {one.message}" for one in hard or found)
     yield Check("lint", not hard, said if hard or not found else f"warning: {said}", lines)
+
+
+def _is_of_the_machine(found: LintFinding) -> bool:
+    """Whether the lint may only lack a newer Docker Compose. Trials then show whether the file can be loaded."""
+    return found.rule == "invalid-task-config" and found.path.endswith(COMPOSE)
 
 
 def _rewarded(ended: Sequence[Ended]) -> Iterator[Check]:
@@ -212,11 +249,11 @@ def _cheat(name: str, ended: Ended, full: float, says: str) -> Check:
 
 
 def _report(name: str, tries: Sequence[_Try], full: float) -> Check:
-    """One check: it fails if an attempt is rewarded as the reference is; a part of that is a warning."""
+    """One check: it fails if an attempt is rewarded as the reference is; a smaller part of that is a warning."""
     tried = [one for one in tries if one.reward is not None]
-    passed = [one for one in tried if (one.reward or 0.0) >= full]
+    passed = [one for one in tried if one.is_rewarded(full)]
     hard = [one for one in passed if not one.attempt.warns]
-    partly = [one for one in tried if 0 < (one.reward or 0.0) < full]
+    partly = [one for one in tried if one.reward]
     shown = hard or passed or partly
     lines = tuple(line for one in (shown or tried) for line in _lines(one))
     if not shown:
@@ -231,7 +268,11 @@ def _report(name: str, tries: Sequence[_Try], full: float) -> Check:
 
 def _lines(one: _Try) -> Iterator[ReportLine]:
     yield ReportLine(one.script)
-    yield ReportLine(CHECKER, f"{one.printed.rstrip()}\nreward {one.reward:g}".lstrip())
+    yield ReportLine(CHECKER, _judged(one.printed, one.reward or 0.0))
+
+
+def _judged(printed: str, reward: float) -> str:
+    return f"{printed.rstrip()}\nreward {reward:g}".lstrip()
 
 
 def _terminal(ended: Ended) -> tuple[ReportLine, ...]:
@@ -244,48 +285,67 @@ def _printed(ended: Ended) -> str:
     return "\n".join(filter(None, [ended.printed.rstrip(), ended.exception]))
 
 
-def _scripts(subject: Subject | None, group: Group) -> Iterator[tuple[Attempt, str]]:
+def _tries(subject: Subject, groups: Sequence[Group]) -> Iterator[_Try]:
     """Each attempt as a solution; one that starts from the reference's state runs the reference first."""
-    if subject is None:
-        return
-    state = subject.seen.after if group.after else subject.seen.before
-    for attempt in group.attempts:
-        run = f"chmod +x /{SOLUTION}/winnow-reference.sh; /{SOLUTION}/winnow-reference.sh\n" if group.after else ""
-        yield attempt, f"#!/bin/sh\n{run}{''.join(scripts_of(attempt.edits, state))}"
+    for group in groups:
+        state = subject.seen.after if group.after else subject.seen.before
+        for attempt in group.attempts:
+            edits = "".join(scripts_of(attempt.edits, state))
+            first, then = (RUN_REFERENCE, "") if group.after else ("", group.then and RUN_REFERENCE + group.then)
+            # The reward of a trial has those of its other steps too.
+            least = 1.0 if subject.step else group.least
+            yield _Try(subject.step, group.name, attempt, f"#!/bin/sh\n{first}{edits}{then}", least)
 
 
-def _entries(subject: Subject, groups: Sequence[Group]) -> list[Scanned]:
-    """The scan: the reference's state must be rewarded, then attempts from it, then, all taken back, the others.
+def _entries(subject: Subject) -> list[Scanned]:
+    """The scan: attempts from the reference's state, then, all taken back, the others.
 
     Their numbers are those of the attempts of all groups in order.
     """
     numbered: list[tuple[int, Group, Attempt]] = []
-    for group in groups:
+    for group in groups_of(subject):
         numbered += [(len(numbered) + at, group, attempt) for at, attempt in enumerate(group.attempts)]
     before, after = subject.seen.before, subject.seen.after
-    back = "".join(scripts_of(undone(subject), after))
-    entries = [Scanned("right", "")]
+    changes = subject.seen_changes()
+    back = "".join(scripts_of({path: change.before for path, change in changes.items()}, after))
+    forth = "".join(scripts_of({path: change.after for path, change in changes.items()}, before))
+    entries: list[Scanned] = []
     for from_after, state in ((True, after), (False, before)):
         for number, group, attempt in numbered:
             if group.after == from_after:
                 scripts = "".join(scripts_of(attempt.edits, state))
                 undo = "".join(scripts_of(_way_back(attempt, state), _made(attempt, state)))
-                entries.append(Scanned(f"{number:03}", scripts, undo))
-        if from_after:
-            entries.append(Scanned("untouched", back))
+                work = f"chmod +x /{SOLUTION}/solve.sh; /{SOLUTION}/solve.sh\n{group.then}" if group.then else ""
+                entries.append(Scanned(f"{number:03}", scripts + work, undo + (back if work else "")))
+        entries.append(Scanned("untouched", back) if from_after else Scanned("again", forth))
     return entries
 
 
-def _results(ended: Ended, entries: Sequence[Scanned], tries: Sequence[_Try], full: float) -> list[_Try] | None:
-    """The tries with the scan's results; None if tests cannot be run again and again in one machine."""
-    for name, is_rewarded in (("right", True), ("untouched", False)):
-        was_tried, reward, _ = rewards_of(ended.artifacts, name)
-        if was_tried and (reward >= full) != is_rewarded or (not was_tried and is_rewarded):
+def _repeated(name: str, verifier: Path) -> Check:
+    """Whether the tests say the same of the reference's results, as often as they were run in one machine."""
+    runs = [rewards_of(verifier, f"right-{number}") for number in range(MAX_REPEATS)]
+    found = [(reward, printed) for was_tried, reward, printed in runs if was_tried]
+    rewards = [reward for reward, _ in found]
+    # Tests that can only be run once have a low reward from then on.
+    varies = any(one < other for at, one in enumerate(rewards) for other in rewards[at:])
+    lowest = min(found, default=(0.0, ""))
+    times = f"{rewards.count(lowest[0])} of {len(found)} runs"
+    reason = f"flaky: the reward of the same results is {lowest[0]:g} in {times}"
+    return Check(name, not varies, reason if varies else "", (ReportLine(CHECKER, _judged(lowest[1], lowest[0])),))
+
+
+def _results(verifier: Path, tries: Sequence[_Try], full: float) -> list[_Try] | None:
+    """The tries with the scan's results as shares of the full reward; None if the tests cannot be run again and again
+    in one machine."""
+    _, most, _ = rewards_of(verifier, "right-0")
+    for name, is_rewarded in (("right-1", True), ("untouched", False), ("again", True)):
+        was_tried, reward, _ = rewards_of(verifier, name)
+        if not most or (was_tried and (reward >= most) != is_rewarded):
             return None
     found = []
     for number, one in enumerate(tries):
-        was_tried, reward, printed = rewards_of(ended.artifacts, f"{number:03}")
-        found.append(replace(one, reward=reward, printed=printed) if was_tried else one)
+        was_tried, reward, printed = rewards_of(verifier, f"{number:03}")
+        found.append(replace(one, reward=reward / most * full, printed=printed) if was_tried else one)
     return found
 
 
@@ -306,18 +366,3 @@ def _some_of_each(tries: Sequence[_Try], most: int) -> list[_Try]:
         groups.setdefault(one.group, []).append(one)
     rows = zip_longest(*groups.values())
     return list(islice((one for row in rows for one in row if one is not None), most))
-
-
-def _without(task: Task, number: int) -> Task:
-    """A copy in which one step does nothing."""
-    folder = f"steps/{task.steps[number]}/{SOLUTION}"
-    return task.changed(
-        {f"{folder}/solve.sh": TaskFile.script("#!/bin/sh\n")}, task={"name": f"winnow/without-{number}"}
-    )
-
-
-def _files(task: Task) -> dict[str, TaskFile]:
-    """The files of the solution beside its script, which solutions that begin with the reference use."""
-    files = {path: file for path, file in task.below(SOLUTION).items() if path.startswith(f"{SOLUTION}/")}
-    script = files.pop(f"{SOLUTION}/solve.sh", None)
-    return {**files, f"{SOLUTION}/winnow-reference.sh": script} if script else files

@@ -1,23 +1,25 @@
-"""Copies of a task whose solutions look at the machine or try attempts in it, and their findings.
+"""Copies of a task that look at its machine or try attempts in it, and their findings.
 
-A probe runs the reference and collects the files before and after it. A scan does the reference and then tries many
-attempts in one machine: after each it runs the tests and puts the state back. Both are solutions, so Harbor runs them
-as it runs the reference.
+A probe runs the reference and collects the files before and after it. A scan has the reference as its solution, and
+tries many attempts in the verifier's machine, in place of the tests: it makes each, runs the tests, and puts the state
+back. Harbor runs both as it runs the task itself; of a task of steps, each step is probed and scanned.
 """
 
 import json
-import shlex
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.gate.state import Entry, State
-from sandbox.harbor.tasks import SOLUTION, TESTS, Task, TaskFile
+from sandbox.harbor.command import reward_of
+from sandbox.harbor.tasks import SOLUTION, STEPS, TESTS, Task, TaskFile
 
 # More than this is no state that attempts can be made of.
 MAX_STATE, MAX_PATHS = 64 * 1024 * 1024, 20_000
 SCAN_SECONDS = 600
+# How often quick tests judge the reference's state in one machine: their reward must not vary.
+MAX_REPEATS, REPEAT_SECONDS = 20, 30
 _LARGEST = "2048"  # blocks of 512 bytes
 _REFERENCE = f"/{SOLUTION}/winnow-reference.sh"
 # The machine's own folders; what the tests and Harbor put there is no result.
@@ -31,35 +33,47 @@ snapshot() {{
     done | tar -cf "$1" -T - 2>/dev/null
 }}
 """
-_RUN = f"chmod +x {_REFERENCE}\n{_REFERENCE}\nstatus=$?\n"
+RUN_REFERENCE = f"chmod +x {_REFERENCE}\n{_REFERENCE}\n"
 _PROBE = f"""#!/bin/sh
 {_SNAPSHOT}
 mkdir -p /logs/artifacts
 pwd > /logs/artifacts/folder
 snapshot /logs/artifacts/before.tar
-{_RUN}
+{RUN_REFERENCE}status=$?
 snapshot /logs/artifacts/after.tar
 exit $status
 """
-# The tests get a fresh folder each time, and no more than their own time.
+# In place of the tests. They get a fresh folder each time, and no more than their own time.
 _SCAN = f"""#!/bin/sh
 here=$PWD
-{_RUN}
+kept=$(mktemp -d)
+cp -R /{TESTS} "$kept/{TESTS}" && mv "$kept/{TESTS}/winnow" "$kept/winnow"
+mv "$kept/winnow/test.sh" "$kept/{TESTS}/test.sh"
 began=$(date +%s)
-attempt() {{
-    [ $(($(date +%s) - began)) -lt {SCAN_SECONDS} ] || return
-    out=/logs/artifacts/$1
+tests() {{
+    out=/logs/verifier/winnow/$1
     mkdir -p "$out"
-    cd "$here" && sh /{SOLUTION}/winnow/$1.sh > "$out/said" 2>&1
     rm -rf /{TESTS}/* /{TESTS}/.[!.]* /logs/verifier/reward.txt /logs/verifier/reward.json
-    mkdir -p /{TESTS} /logs/verifier
-    cp -R /{SOLUTION}/winnow/tests/. /{TESTS}/ && chmod -R +x /{TESTS}
-    cd "$here" && timeout TIMEOUT env ENVIRONMENT /{TESTS}/test.sh 2>&1 < /dev/null | head -c 8192 > "$out/printed"
+    cp -R "$kept/{TESTS}/." /{TESTS}/ && chmod -R +x /{TESTS}
+    # A file, since what the tests leave in the background would keep a pipe open.
+    cd "$here" && timeout TIMEOUT /{TESTS}/test.sh > "$kept/printed" 2>&1 < /dev/null
+    head -c 8192 "$kept/printed" > "$out/printed"
     cat /logs/verifier/reward.json > "$out/reward.json" 2>/dev/null
     cat /logs/verifier/reward.txt > "$out/reward.txt" 2>/dev/null
-    cd "$here" && sh /{SOLUTION}/winnow/$1.undo.sh > /dev/null 2>&1
     echo done > "$out/done"
 }}
+attempt() {{
+    [ $(($(date +%s) - began)) -lt {SCAN_SECONDS} ] || return
+    mkdir -p "/logs/verifier/winnow/$1"
+    cd "$here" && sh "$kept/winnow/$1.sh" > "/logs/verifier/winnow/$1/said" 2>&1
+    tests "$1"
+    cd "$here" && sh "$kept/winnow/$1.undo.sh" > /dev/null 2>&1
+}}
+number=0
+while [ $number -lt {MAX_REPEATS} ] && {{ [ $number -eq 0 ] || [ $(($(date +%s) - began)) -lt {REPEAT_SECONDS} ]; }}; do
+    tests "right-$number"
+    number=$((number + 1))
+done
 """
 
 
@@ -82,41 +96,55 @@ class Probed:
     folder: str
 
 
-def with_solution(task: Task, name: str, script: str, more: Mapping[str, TaskFile] | None = None) -> Task:
-    """A copy with this name, whose only solution is the script. Steps have it as their solution too."""
-    folders = task.solutions() or [SOLUTION]
+def with_solution(
+    task: Task, name: str, script: str, more: Mapping[str, TaskFile] | None = None, step: str = ""
+) -> Task:
+    """A copy with this name, whose only solution is the script; of a step only that of the step, which has all files
+    of the solution."""
+    made: dict[str, TaskFile | None]
+    if step:
+        own = f"{STEPS}/{step}/{SOLUTION}"
+        start = own if own in task.solutions() else SOLUTION
+        made = {
+            f"{own}{path.removeprefix(start)}": file
+            for path, file in (more or {}).items()
+            if path.startswith(f"{start}/")
+        }
+        return task.changed({**made, f"{own}/solve.sh": TaskFile.script(script)}, task={"name": name})
     gone: dict[str, TaskFile | None] = dict.fromkeys(task.below(SOLUTION))
-    made = {f"{folder}/solve.sh": TaskFile.script(script) for folder in folders}
+    made = {f"{folder}/solve.sh": TaskFile.script(script) for folder in task.solutions() or [SOLUTION]}
     return task.changed({**gone, **made, **(more or {})}, task={"name": name})
 
 
 def probe(task: Task, name: str) -> Task:
     """A copy that runs the reference and collects the files before and after it."""
-    return with_solution(task, name, _PROBE, _with_reference(task))
+    return with_solution(task, name, _PROBE, with_reference(task))
 
 
-def scan(task: Task, name: str, entries: Sequence[Scanned]) -> Task:
-    """A copy that tries the entries one after the other. They have their numbers as names."""
-    verifier = task.config.verifier
-    values = " ".join(f"{key}={shlex.quote(value)}" for key, value in verifier.env.items())
-    driver = _SCAN.replace("TIMEOUT", f"{verifier.timeout_sec:g}").replace("ENVIRONMENT", values)
-    more = dict(_with_reference(task))
-    for entry in entries:
-        driver += f"attempt {entry.name}\n"
-        more[f"{SOLUTION}/winnow/{entry.name}.sh"] = TaskFile.script(entry.script)
-        more[f"{SOLUTION}/winnow/{entry.name}.undo.sh"] = TaskFile.script(entry.undo)
-    for path, file in task.files.items():
-        if path.startswith(f"{TESTS}/"):
-            more[f"{SOLUTION}/winnow/{path}"] = file
-    copy = with_solution(task, name, driver, more)
-    return copy.changed({}, agent={"timeout_sec": 2.0 * SCAN_SECONDS + (task.config.agent.timeout_sec or 600.0)})
+def scan(task: Task, name: str, entries: Mapping[str, Sequence[Scanned]]) -> Task:
+    """A copy that tries the entries of each step one after the other; the step is empty for a task without steps."""
+    more: dict[str, TaskFile] = {}
+    seconds = 2.0 * SCAN_SECONDS
+    for step, tried in entries.items():
+        folder, verifier = task.tests_of(step), task.verifier_of(step)
+        driver = _SCAN.replace("TIMEOUT", f"{verifier.timeout_sec:g}")
+        own = task.files.get(f"{folder}/test.sh") or task.files[f"{TESTS}/test.sh"]
+        more[f"{folder}/winnow/test.sh"] = own
+        for entry in tried:
+            driver += f"attempt {entry.name}\n"
+            more[f"{folder}/winnow/{entry.name}.sh"] = TaskFile.script(entry.script)
+            more[f"{folder}/winnow/{entry.name}.undo.sh"] = TaskFile.script(entry.undo)
+        # The verdict of the trial is that of the reference's state, so that the next step begins.
+        more[f"{folder}/test.sh"] = TaskFile.script(f"{driver}tests last\n")
+        seconds += verifier.timeout_sec
+    return task.with_time(seconds).changed(more, task={"name": name})
 
 
-def scannable(task: Task) -> bool:
-    """Whether the tests can run in the agent's machine as its own user: then one machine can try many attempts."""
-    config = task.config
-    users = {str(config.agent.user or "root"), str(config.verifier.user or "root")}
-    return not task.steps and not task.is_separate and users == {"root"} and "tests/test.sh" in task.files
+def scannable(task: Task, step: str) -> bool:
+    """Whether root runs the tests, and they are files of the task: then one machine can try many attempts."""
+    users = {str(verifier.user or "root") for verifier in (task.config.verifier, task.verifier_of(step))}
+    has_tests = {f"{task.tests_of(step)}/test.sh", f"{TESTS}/test.sh"} & task.files.keys()
+    return users == {"root"} and bool(has_tests) and not task.has_image_of_tests(step)
 
 
 def probed(artifacts: Path) -> Probed | None:
@@ -135,16 +163,17 @@ def probed(artifacts: Path) -> Probed | None:
     return Probed(states[0], states[1], _text(artifacts / "folder").strip() or "/")
 
 
-def rewards_of(artifacts: Path, name: str) -> tuple[bool, float, str]:
+def rewards_of(verifier: Path, name: str) -> tuple[bool, float, str]:
     """Whether the entry of a scan was tried, its reward, and its output."""
-    folder = artifacts / name
+    folder = verifier / "winnow" / name
     if not (folder / "done").is_file():
         return False, 0.0, ""
     reward = 0.0
     try:
         if text := _text(folder / "reward.json").strip():
             found = json.loads(text)
-            reward = min(map(float, found.values() if isinstance(found, dict) else [found]), default=0.0)
+            named = {key: float(value) for key, value in found.items()} if isinstance(found, dict) else {}
+            reward = reward_of(named) or 0.0
         elif text := _text(folder / "reward.txt").strip():
             reward = float(text)
     except (ValueError, TypeError):
@@ -152,11 +181,13 @@ def rewards_of(artifacts: Path, name: str) -> tuple[bool, float, str]:
     return True, reward, _text(folder / "said") + _text(folder / "printed")
 
 
-def _with_reference(task: Task) -> dict[str, TaskFile]:
-    """The files of the solution, its script under another name."""
-    files = {path: file for path, file in task.below(SOLUTION).items() if path.startswith(f"{SOLUTION}/")}
-    script = files.pop(f"{SOLUTION}/solve.sh")
-    return {**files, _REFERENCE.lstrip("/"): script}
+def with_reference(task: Task) -> dict[str, TaskFile]:
+    """The files of the solutions, with their scripts under the name of `RUN_REFERENCE`."""
+    files: dict[str, TaskFile] = {}
+    for folder in task.solutions():
+        files |= {path: file for path, file in task.files.items() if path.startswith(f"{folder}/")}
+        files[f"{folder}/{_REFERENCE.rpartition('/')[2]}"] = files.pop(f"{folder}/solve.sh")
+    return files
 
 
 def _state(path: Path) -> State:

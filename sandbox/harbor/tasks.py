@@ -68,6 +68,10 @@ class _Network(BaseModel):
         return self.network_mode == "allowlist" or bool(self.allowed_hosts)
 
 
+class McpServer(BaseModel):
+    headers: dict[str, str] = {}
+
+
 class Machine(_Network):
     """The section `[environment]`, and that of a separate verifier."""
 
@@ -75,6 +79,7 @@ class Machine(_Network):
     os: str = "linux"
     gpus: int | None = None
     tpu: dict[str, Any] | None = None
+    mcp_servers: list[McpServer] = []
     env: dict[str, str] = {}
 
     @field_validator("os")
@@ -101,10 +106,16 @@ class AgentSection(_Network):
     user: str | int | None = None
 
 
+class Artifact(BaseModel):
+    source: str
+    service: str | None = None
+
+
 class Step(BaseModel):
     name: str
     agent: AgentSection = AgentSection()
     verifier: Verifier = Verifier()
+    artifacts: list[str | Artifact] = []
 
     @field_validator("name")
     @classmethod
@@ -141,6 +152,7 @@ class Config(BaseModel):
     environment: Machine = Machine()
     solution: Solution = Solution()
     steps: list[Step] | None = None
+    artifacts: list[str | Artifact] = []
 
     @field_validator("schema_version")
     @classmethod
@@ -169,9 +181,34 @@ class Task:
     @property
     def is_separate(self) -> bool:
         """Whether no verifier runs on the machine that the agent has changed."""
-        own = self.config.verifier.mode or "shared"
-        modes = [step.verifier.mode or own for step in self.config.steps or ()] or [own]
-        return all(mode == "separate" for mode in modes)
+        return all(self.mode_of(step) == "separate" for step in self.steps or ("",))
+
+    def mode_of(self, step: str) -> str:
+        """`shared` or `separate`, of a step or, without its name, of the task."""
+        return self.verifier_of(step).mode or self.config.verifier.mode or "shared"
+
+    def verifier_of(self, step: str) -> Verifier:
+        return next((one.verifier for one in self.config.steps or () if one.name == step), self.config.verifier)
+
+    def carried_of(self, step: str) -> tuple[str, ...]:
+        """The files and folders of the agent's machine that a separate verifier gets."""
+        own = next((one.artifacts for one in self.config.steps or () if one.name == step), [])
+        listed = [Artifact(source=one) if isinstance(one, str) else one for one in (*self.config.artifacts, *own)]
+        # Those of another service are files of its own machine.
+        places = [one.source.rstrip("/") for one in listed if one.service in (None, "main")]
+        return ("/logs/artifacts", *places)
+
+    @staticmethod
+    def tests_of(step: str) -> str:
+        """The folder of the tests of a step alone, or of the task."""
+        return f"{STEPS}/{step}/{TESTS}" if step else TESTS
+
+    def has_image_of_tests(self, step: str) -> bool:
+        """Whether a separate verifier's image has the tests, so that Harbor does not bring them."""
+        verifiers = (self.verifier_of(step), self.config.verifier)
+        images = any(one.environment and one.environment.docker_image for one in verifiers)
+        places = (f"{folder}/{name}" for folder in (self.tests_of(step), TESTS) for name in (DOCKERFILE, COMPOSE))
+        return self.mode_of(step) == "separate" and bool(images or any(place in self.files for place in places))
 
     @property
     def instruction(self) -> str:
@@ -209,6 +246,7 @@ class Task:
         if any(network.has_allow_list for network in networks):
             found.append("It limits the network to a list of hosts.")
         tables = [machine.env for machine in machines] + [verifier.env for verifier in self._verifiers()]
+        tables += [server.headers for machine in machines for server in machine.mcp_servers]
         variables = {name for env in [*tables, self.config.solution.env] for name in _named(env)}
         if variables:
             found.append(f"It needs variables of the machine that runs it: {', '.join(sorted(variables))}.")
@@ -227,6 +265,17 @@ class Task:
         document = tomllib.loads(self.files[CONFIG].data.decode())
         for name, values in sections.items():
             document[name] = {**document.get(name, {}), **values}
+        return self._of(document, files)
+
+    def with_time(self, seconds: float) -> "Task":
+        """A copy whose verifiers have at least this time."""
+        document = tomllib.loads(self.files[CONFIG].data.decode())
+        for one in (document, *document.get("steps", ())):
+            verifier = one.setdefault("verifier", {})
+            verifier["timeout_sec"] = max(seconds, verifier.get("timeout_sec", 0.0))
+        return self._of(document, {})
+
+    def _of(self, document: Mapping[str, object], files: Mapping[str, TaskFile | None]) -> "Task":
         merged = {**self.files, CONFIG: TaskFile(dump_toml(document).encode()), **files}
         return read_task({path: file for path, file in merged.items() if file is not None})
 
@@ -313,16 +362,10 @@ def _missing(task: Task) -> Iterator[tuple[str, str]]:
         elif files[f"{root}{INSTRUCTION}"].text is None:
             yield f"{root}{INSTRUCTION}", "is not text"
     script = "test.bat" if config.environment.os == "windows" else "test.sh"
-    steps: list[Step | None] = [*config.steps] if config.steps else [None]
-    for step in steps:
-        folders = [f"{STEPS}/{step.name}/{TESTS}"] if step else []
-        folders.append(TESTS)
-        verifier = step.verifier if step and step.verifier.mode else config.verifier
-        image = verifier.environment and verifier.environment.docker_image
-        built = any(f"{folder}/{name}" in files for folder in folders for name in (DOCKERFILE, COMPOSE))
-        is_bundled = verifier.mode == "separate" and (image or built)
-        if not is_bundled and not any(f"{folder}/{script}" in files for folder in folders):
-            yield f"{folders[0]}/{script}", "missing"
+    for step in task.steps or ("",):
+        own = task.tests_of(step)
+        if not task.has_image_of_tests(step) and not {f"{own}/{script}", f"{TESTS}/{script}"} & files.keys():
+            yield f"{own}/{script}", "missing"
 
 
 def _named(env: Mapping[str, str]) -> set[str]:

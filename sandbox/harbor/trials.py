@@ -8,18 +8,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from sandbox.harbor.command import Agent, Harbor, HarborFailed, Job, JobPlan, Trial
+from sandbox.harbor.command import Agent, Harbor, HarborFailed, Job, JobPlan, Trial, reward_of
 
 MAX_OUTPUT = 16 * 1024
-# Where Harbor puts what it collects from the folder `/logs/artifacts`.
-ARTIFACTS = "logs/artifacts"
 STOP_SECONDS, POLL_SECONDS = 20.0, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A trial. `reward` is the lowest of its rewards, None without a valid one; `said` is the agent's output, `printed`
-    the verifier's. `artifacts` is the folder of the collected files, of the last step."""
+    """A trial in its folder. `reward` is the one that counts, None without a valid one; `said` is the agent's output,
+    `printed` the verifier's."""
 
     task: str
     agent: str
@@ -28,7 +26,18 @@ class Ended:
     said: str
     printed: str
     seconds: float
-    artifacts: Path
+    folder: Path
+
+    def artifacts(self, step: str = "") -> Path:
+        """Harbor's copy of the machine's folder `/logs/artifacts`."""
+        return self._of(step) / "artifacts/logs/artifacts"
+
+    def verifier(self, step: str = "") -> Path:
+        """Harbor's copy of the machine's folder `/logs/verifier`."""
+        return self._of(step) / "verifier"
+
+    def _of(self, step: str) -> Path:
+        return self.folder / "steps" / step if step else self.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +107,18 @@ class LocalRunner:
 
 
 def _ended(trial: Trial) -> Ended:
-    rewards = trial.rewards
     agent = str((trial.result.get("agent_info") or {}).get("name") or "")
     info = trial.result.get("exception_info") or {}
-    steps = sorted((trial.folder / "steps").glob("*"), key=lambda path: path.stat().st_mtime)
-    artifacts = next(reversed(steps), trial.folder) / "artifacts" / ARTIFACTS
     message = str(info.get("exception_message") or "").strip()
     return Ended(
         task=trial.task,
         agent=agent,
-        reward=min(rewards.values()) if rewards else None,
+        reward=reward_of(trial.rewards),
         exception=f"{trial.exception}: {message}"[:500] if trial.exception else "",
         said=_texts(trial.folder, "oracle.txt"),
         printed=_texts(trial.folder, "test-stdout.txt"),
         seconds=_seconds(trial),
-        artifacts=artifacts,
+        folder=trial.folder,
     )
 
 

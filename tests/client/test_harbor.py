@@ -1,6 +1,10 @@
 """Trials of a Harbor job are sent to a project: from a folder, and by Harbor's plugin as each ends."""
 
 import asyncio
+import itertools
+import os
+import subprocess
+import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +18,12 @@ from curation.projects.models import Project as ProjectRow
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run as RunRow
 from curation.trajectories.models import Trajectory
+from sandbox.harbor.tasks import read_task
+from tests.e2e.test_harbor_tutorial import Model
+from tests.parts import ROOT, harbor
 from tests.sandbox.harbor.scripted_harbor import run_trial
+from tests.sandbox.harbor.tasks import task_files
+from tests.serving import serving, url_of
 from winnow_client import command
 from winnow_client.harbor import JobPlugin, finished_trials, push
 
@@ -144,3 +153,49 @@ def test_a_site_that_is_down_stops_no_trial(
 def test_a_wrong_project_stops_the_job_before_it_begins(live_server: LiveServer, token: str, row: ProjectRow) -> None:
     with pytest.raises(client.NotFound):
         asyncio.run(JobPlugin("other", live_server.url, token).on_job_start(FakeJob()))
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+@pytest.mark.timeout(600)
+def test_the_real_harbor_sends_trials_while_its_job_runs(
+    live_server: LiveServer, token: str, row: ProjectRow, tmp_path: Path
+) -> None:
+    """An installed client is the plugin `winnow` of Harbor's command; the same job pushed afterwards adds nothing."""
+    installed = tmp_path / "site" / "winnow_client-0.1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: winnow-client\nVersion: 0.1.0\n")
+    own = tomllib.loads((ROOT / "winnow_client/pyproject.toml").read_text())["project"]["entry-points"]
+    points = "".join(f"{name} = {value}\n" for name, value in own["harbor.plugins"].items())
+    (installed / "entry_points.txt").write_text(f"[harbor.plugins]\n{points}")
+    installed.with_name("winnow_client").symlink_to(ROOT / "winnow_client")
+    read_task(task_files()).write(tmp_path / "tasks" / "greet")
+    with serving(Model, sessions=itertools.count()) as server:
+        model = ("-a", "terminus-2", "-m", "openai/base", "--ak", f"api_base={url_of(server)}/v1")
+        plugin = ("--plugin", "winnow", "--plugin-kwarg", "project=acme", "--plugin-kwarg", "every=0.5")
+        where = ("-p", "tasks", "-o", "jobs", "--job-name", "nightly", "-k", "2", "-n", "1", "-y", "-q")
+        done = subprocess.run(
+            [harbor(), "run", *where, *model, *plugin],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(installed.parent),
+                "WINNOW_URL": live_server.url,
+                "WINNOW_TOKEN": token,
+                "OPENAI_API_KEY": "none",
+                "HARBOR_TELEMETRY": "off",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = finished_trials(tmp_path / "jobs" / "nightly")
+    assert RunRow.objects.filter(kind="import").count() == 2, done.stdout  # the first was sent before the second ended
+    end_imports()
+    assert (len(ended), Trajectory.objects.count()) == (2, 2)
+    with client.Winnow(live_server.url, token) as site:
+        push(site.project("acme"), ended)
+    end_imports()
+    last = RunRow.objects.latest("id").result
+    assert (Trajectory.objects.count(), last["trajectories"], last["duplicates"]) == (2, 0, 2)

@@ -38,7 +38,7 @@ def run_trial(job: Path, identity: str, task: Path, agent: Json) -> Json:
         for name, text in {"agent/oracle.txt": ended.said, "verifier/test-stdout.txt": ended.printed}.items():
             (folder / name).parent.mkdir(parents=True)
             (folder / name).write_text(text)
-        shutil.copytree(ended.artifacts, folder / "artifacts/logs/artifacts")
+        shutil.copytree(ended.artifacts(), folder / "artifacts/logs/artifacts")
     if agent.get("model_name"):
         document = session(folder.name, agent, (task / "instruction.md").read_text(), typed, ended.said.split(END))
         (folder / "agent/trajectory.json").write_text(json.dumps(document))

@@ -100,18 +100,19 @@ def findings_of(checker: str, reference: str, setup: Setup) -> list[Finding]:
     for command in _commands(checker):
         line = checker.count("\n", 0, command.at) + 1
         for what, shown in _read_by(command, own):
-            found.setdefault((what, line), _finding(f"the checker reads {what}", "checker", checker, line, shown))
+            found.setdefault((what, line), finding_at(f"the checker reads {what}", "checker", checker, line, shown))
         for path in _programs_run(command, scripts):
             text = f"the checker runs {path}, which the agent may write"
-            found.setdefault((path, line), _finding(text, "checker", checker, line, " ".join(command.words), path))
+            found.setdefault((path, line), finding_at(text, "checker", checker, line, " ".join(command.words), path))
     for at, shown in _background(reference):
         line = reference.count("\n", 0, at) + 1
         text = "the reference leaves work to a background process"
-        found.setdefault(("background", line), _finding(text, "reference", reference, line, shown))
+        found.setdefault(("background", line), finding_at(text, "reference", reference, line, shown))
     return list(found.values())
 
 
-def _finding(what: str, script: str, text: str, line: int, shown: str, path: str = "") -> Finding:
+def finding_at(what: str, script: str, text: str, line: int, shown: str, path: str = "") -> Finding:
+    """Return a failed check that shows a line of a script."""
     source = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else shown
     advice = (
         "Wait for it with `wait`." if script == "reference" else "Let the verdict depend on the agent's results alone."

@@ -1,15 +1,16 @@
 """Gate a Harbor task: its trials are run by Harbor's command with this worker's Docker."""
 
+import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from django.conf import settings
 
-from curation.scenarios.gate.findings import findings_of
+from curation.scenarios.gate.findings import finding_at, findings_of
 from curation.scenarios.gate.result import GateResult
 from curation.scenarios.models import Status
 from curation.web.problems import Problem
@@ -17,7 +18,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.gate.report import Finding
 from sandbox.harbor.command import Harbor
 from sandbox.harbor.gate import run_harbor_gate
-from sandbox.harbor.tasks import TESTS, Task
+from sandbox.harbor.tasks import SOLUTION, TESTS, Task
 from sandbox.harbor.trials import LocalRunner, Runner
 from sandbox.protocol import Setup
 
@@ -27,6 +28,11 @@ TRIALS_AT_ONCE = 2
 TRIALS = 7
 # A tests' script may use these without being wrong: Harbor's verifiers install programs, and look for services.
 _ONLY_WARNINGS = ("the network", "the process table", "the machine's name")
+_PYTHON = {
+    "the clock": re.compile(r"^[^#\n]*\b(?:datetime|date)\.(?:now|today|utcnow)\(", re.MULTILINE),
+    "random numbers": re.compile(r"^[^#\n]*(?:\brandom\.\w+\(|\bsecrets\.\w|\buuid4\(|\burandom\()", re.MULTILINE),
+    "the network": re.compile(r"^[^#\n]*\b(?:requests|httpx|urllib\.request|urlopen)\b[.(]", re.MULTILINE),
+}
 # A machine of two cores runs the trials of one task at a time.
 _turn = threading.Semaphore(1)
 
@@ -74,14 +80,34 @@ def gate_task(task: Task, *, repeats: int, checkpoint: Callable[[], None]) -> Ga
 
 
 def findings_in(task: Task) -> list[Finding]:
-    """The inputs of the shell scripts of the tests beside the state, such as the clock."""
+    """The inputs of the tests beside the state, such as the clock, in scripts of the shell and of Python.
+
+    Python's are warnings, since tests wait, or make inputs for the agent's program. But if the reference reads the
+    clock too, then so does the result, which is another one tomorrow.
+    """
+    solved = "\n".join(file.text or "" for file in task.below(SOLUTION).values())
+    reads = [finding.check.name for finding in [*findings_of(solved, "", Setup()), *_in_python("", solved)]]
+    warned = _ONLY_WARNINGS if any(name.endswith("the clock") for name in reads) else (*_ONLY_WARNINGS, "the clock")
     found = []
     for path, file in task.below(TESTS).items():
-        if path.endswith(".sh") and (text := file.text) is not None:
-            for finding in findings_of(text, "", Setup()):
-                is_warning = any(finding.check.name.endswith(words) for words in _ONLY_WARNINGS)
-                reason = finding.check.reason.replace("of the checker", f"of {path}")
-                reason = f"warning: {reason}" if is_warning else reason
-                check = replace(finding.check, name=f"{path}: {finding.check.name}", passed=is_warning, reason=reason)
-                found.append(Finding(check))
+        text = file.text or ""
+        if path.endswith(".sh"):
+            found += [_named(path, finding, _ONLY_WARNINGS) for finding in findings_of(text, "", Setup())]
+        elif path.endswith(".py"):
+            found += [_named(path, finding, (*warned, "random numbers")) for finding in _in_python(path, text)]
     return found
+
+
+def _in_python(path: str, text: str) -> Iterator[Finding]:
+    for what, pattern in _PYTHON.items():
+        if match := pattern.search(text):
+            line = text.count("\n", 0, match.end()) + 1
+            yield finding_at(f"the checker reads {what}", "checker", text, line, match[0])
+
+
+def _named(path: str, finding: Finding, warned: Sequence[str]) -> Finding:
+    check = finding.check
+    is_warning = any(check.name.endswith(words) for words in warned)
+    reason = check.reason.replace("of the checker", f"of {path}")
+    reason = f"warning: {reason}" if is_warning else reason
+    return Finding(replace(check, name=f"{path}: {check.name}", passed=is_warning, reason=reason))

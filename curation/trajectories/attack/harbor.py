@@ -47,7 +47,7 @@ async def attack_task(
 
 async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, sight: str, reused: list[int]) -> Check:
     messages = _opening(job, sight)
-    doubtful = Check(f"{most} {'attack' if most == 1 else 'attacks'} {SIGHTS[sight]}", True)
+    doubtful, made = None, 0
     for number in range(1, most + 1):
         request = Request(list(messages))
         answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
@@ -58,7 +58,7 @@ async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, 
         if not script:
             messages.append({"role": "user", "content": NO_PROGRAM})
             continue
-        tried = await _tried(job.task, script)
+        tried, made = await _tried(job.task, script), made + 1
         name = f"attack {number} {SIGHTS[sight]}"
         if tried.undone:
             return Check(name, False, f"the tests reward {tried.reward:g}, but {tried.undone} is not done", tried.lines)
@@ -67,7 +67,13 @@ async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, 
             doubtful = Check(name, True, f"{reason}. Look whether that is the work.", tried.lines)
         told = f"The reward is {tried.reward:g}. Printed:\n{tried.printed[-SHOWN_OUTPUT:]}\nTry another way."
         messages.append({"role": "user", "content": told})
-    return doubtful
+    return doubtful or survived(made, sight)
+
+
+def survived(attacks: int, sight: str) -> Check:
+    """The check of attacks that did not get in. Replies without an attack prove nothing."""
+    reason = "" if attacks else "warning: no reply of the model was an attack, so nothing was tried"
+    return Check(f"{attacks} {'attack' if attacks == 1 else 'attacks'} {SIGHTS[sight]}", True, reason)
 
 
 def _opening(job: HarborJob, sight: str) -> list[Json]:

@@ -21,7 +21,8 @@ from curation.scenarios.gate.add_checks import add_checks
 from curation.scenarios.gate.harbor import BACKEND
 from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
-from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task
+from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, survived
+from curation.trajectories.models import Outcome
 from curation.trajectories.params import AttackParams, RolloutParams, scenarios_to_attack
 from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
 from sandbox.agent.action import Ending
@@ -118,16 +119,17 @@ class AttackStage(_EpisodeStage):
 
     async def _attacked(self, context: LlmContext, item: Item, job: AttackJob, sight: str, reused: list[int]) -> Check:
         """Attack until one attempt gets in. Later rounds have attempts of their own."""
-        most = self._params.attempts
+        most, made = self._params.attempts, 0
         for number in range(1, most + 1):
             index = (self._number - 1) * most + number - 1
             episode, calls, _ = await play(context, item, job.plan, job.bundle, index=index)
             reused += calls
             if episode.error:
                 raise ItemFailed(f"infrastructure: {episode.error}")
+            made += episode.outcome != Outcome.FORMAT_ERROR
             if episode.keep and (attack := await _replayed(item, job, episode)) and attack.undone:
                 return Check(f"attack {number} {SIGHTS[sight]}", False, attack.undone, attack.lines)
-        return Check(f"{most} {'attack' if most == 1 else 'attacks'} {SIGHTS[sight]}", True)
+        return survived(made, sight)
 
 
 class SolveStage(_EpisodeStage):

@@ -157,6 +157,46 @@ CHEATABLE = [
         "damage beside the results",
     ),
     Case(
+        "computes-from-the-agents-file",
+        "awk -F, '{t+=$2} END {print t}' sales.csv > total.txt\n",
+        exits("python3 -I /tests/checks.py"),
+        {
+            "environment/sales.csv": "a,3\nb,9\nc,4\n",
+            "tests/checks.py": "right = sum(int(line.split(',')[1]) for line in open('/app/sales.csv'))\n"
+            "assert int(open('/app/total.txt').read()) == right\n",
+        },
+        "Write the sum of the second column of `/app/sales.csv` to `/app/total.txt`.",
+        "work on another input",
+    ),
+    Case(
+        "answer-under-another-name",
+        "sort in.txt > out.txt\n",
+        "cmp -s /app/out.txt /tests/right.txt",
+        {"environment/in.txt": "q\nz\nm\n", "environment/v1.txt": "m\nq\nz\n", "tests/right.txt": "m\nq\nz\n"},
+        "Sort `/app/in.txt` into `/app/out.txt`.",
+        "answers in the agent's machine",
+    ),
+    Case(
+        "rewards-an-empty-file",
+        "sort in.txt > out.txt\n",
+        "#!/bin/bash\nreward=0\n[ -e /app/out.txt ] && reward=0.9\ncmp -s /app/out.txt /tests/right.txt"
+        " && reward=1\nmkdir -p /logs/verifier\necho $reward > /logs/verifier/reward.txt\n",
+        {"environment/in.txt": "q\nz\nm\n", "tests/right.txt": "m\nq\nz\n"},
+        "Sort `/app/in.txt` into `/app/out.txt`.",
+        "empty and guessed results",
+    ),
+    Case(
+        "reads-the-clock-in-python",
+        "date +%F > today.txt\n",
+        exits("python3 -I /tests/checks.py"),
+        {
+            "tests/checks.py": "from datetime import date\n"
+            "assert open('/app/today.txt').read().strip() == date.today().isoformat()\n"
+        },
+        "Write today's date to `/app/today.txt`.",
+        "tests/checks.py: the checker reads the clock",
+    ),
+    Case(
         "reads-the-clock",
         "date +%Y > year.txt\n",
         '[ "$(cat /app/year.txt)" = "$(date +%Y)" ]',
@@ -166,6 +206,21 @@ CHEATABLE = [
     ),
 ]
 SOUND = [
+    Case(
+        "rewards-by-name",
+        "sed -i 's/^port=.*/port=8080/' one.ini two.ini\n",
+        exits("python3 -I /tests/checks.py"),
+        {
+            "environment/one.ini": "port=1\n",
+            "environment/two.ini": "port=2\n",
+            "tests/checks.py": "import json, os, time\nstarted = time.time()\n"
+            "files = {name: open(f'/app/{name}').read() for name in sorted(os.listdir('/app'))}\n"
+            "right = [files.pop(name, '') == 'port=8080\\n' for name in ('one.ini', 'two.ini')]\n"
+            "rewards = {'reward': 0 if files else sum(right) / 2, 'mistakes': right.count(False)}\n"
+            "json.dump(rewards, open('/logs/verifier/reward.json', 'w'))\n",
+        },
+        "Set the port in `/app/one.ini` and `/app/two.ini` to 8080.",
+    ),
     Case(
         "greets",
         "echo hello > greeting.txt\n",

@@ -13,7 +13,7 @@ from sandbox.harbor.trials import Ended, LintFinding, LocalRunner
 from tests.parts import harbor
 from tests.sandbox.harbor.cases import CHEATABLE, SOUND, Case
 from tests.sandbox.harbor.room import Room
-from tests.sandbox.harbor.tasks import TOML, task_files, verdict
+from tests.sandbox.harbor.tasks import DOCKERFILE, TOML, task_files, verdict
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -88,14 +88,23 @@ class TestHarborsOwnAnswers:
 
         assert (found.reason, room.trials) == ("solution: solution/solve.sh: missing", 0)
 
-    @pytest.mark.parametrize(("rule", "admitted"), [("shared-verifier", True), ("compose-privileged", False)])
-    def test_the_lint_warns_or_refuses(self, tmp_path: Path, rule: str, admitted: bool) -> None:
-        finding = LintFinding(rule, "task.toml", "Mend it.")
+    @pytest.mark.parametrize(
+        ("rule", "path", "admitted"),
+        [
+            ("shared-verifier", "task.toml", True),
+            ("compose-privileged", "task.toml", False),
+            ("invalid-task-config", "task.toml", False),
+            # The lint needs a newer Docker Compose than trials do.
+            ("invalid-task-config", "environment/docker-compose.yaml", True),
+        ],
+    )
+    def test_the_lint_warns_or_refuses(self, tmp_path: Path, rule: str, path: str, admitted: bool) -> None:
+        finding = LintFinding(rule, path, "Mend it.")
         found = gate(read_task(task_files()), tmp_path, all=[finding])
         check = next(check for check in found.checks if check.name == "lint")
 
         assert (found.admitted, check.passed) == (admitted, admitted)
-        assert "task.toml: Mend it." in check.reason
+        assert f"{path}: Mend it." in check.reason
 
     def test_a_shared_machine_is_a_warning_and_a_separate_one_a_failure(self, tmp_path: Path) -> None:
         name = "the verifier's own places"
@@ -128,29 +137,66 @@ class Scripted:
     def run(self, tasks: Mapping[str, Path], agents: Sequence[str], attempts: int) -> list[Ended]:
         self.ran += tasks
         return [
-            Ended(name, agent, self.rewards.get(f"{agent} {name}", 0.0), "", "", "", 1.0, path / "artifacts")
+            Ended(name, agent, self.rewards.get(f"{agent} {name}", 0.0), "", "", "", 1.0, path)
             for name, path in tasks.items()
             for agent in agents
             for _ in range(attempts)
         ]
 
 
-def steps() -> Task:
-    files = task_files(task_toml=TOML + STEPS, instruction_md=None, solution__solve_sh=None)
-    for step in ("first", "second"):
-        files |= {f"steps/{step}/instruction.md": TaskFile(b"Do."), f"steps/{step}/solution/solve.sh": TaskFile(b"#!")}
+def steps(report: str) -> Task:
+    """A task of two steps, of which the second has this test."""
+    files = task_files(
+        task_toml=TOML + STEPS,
+        instruction_md=None,
+        solution__solve_sh=None,
+        tests__test_sh=None,
+        environment__Dockerfile=DOCKERFILE + "COPY app.log /app/app.log\n",
+        environment__app_log="2 ERROR fan\n1 INFO boot\n1 ERROR disk\n",
+    )
+    for step, does, says, test in (
+        (
+            "first",
+            "grep ERROR app.log | sort > errors.txt",
+            "sorted errors of",
+            '[ "$(cat /app/errors.txt)" = "$RIGHT" ]',
+        ),
+        ("second", "wc -l < errors.txt > count.txt", "number of errors in", report),
+    ):
+        test = verdict(test).replace("if ", "RIGHT=$(printf '1 ERROR disk\\n2 ERROR fan')\nif ", 1)
+        files |= {
+            f"steps/{step}/instruction.md": TaskFile(f"Write the {says} `/app/app.log`.\n".encode()),
+            f"steps/{step}/solution/solve.sh": TaskFile.script(f"#!/bin/sh\ncd /app\n{does}\n"),
+            f"steps/{step}/tests/test.sh": TaskFile.script(test),
+        }
     return read_task(files)
 
 
-def test_each_step_must_count(tmp_path: Path) -> None:
-    right = {"oracle winnow/subject": 1.0}
-    found = run_harbor_gate(task=steps(), runner=Scripted(**right), folder=tmp_path, repeats=2)
-    assert found.admitted
-    assert "warning: a task of steps" in next(check for check in found.checks if check.name == "results").reason
+@pytest.mark.slow
+def test_cheats_are_tried_in_each_step(tmp_path: Path) -> None:
+    found = gate(steps('[ "$(cat /app/count.txt)" = 2 ]'), tmp_path / "sound")
+    assert (found.admitted, found.reason) == (True, "")
+    assert {"step first left out", "first: results of the right shape"} <= {check.name for check in found.checks}
 
-    lazy = Scripted(**right, **{"oracle winnow/without-1": 1.0})
-    found = run_harbor_gate(task=steps(), runner=lazy, folder=tmp_path, repeats=2)
-    assert found.reason == "step second left out: the tests reward 1 when the step does nothing."
+    found = gate(steps("[ -e /app/count.txt ]"), tmp_path / "weak")
+    failed = {check.name for check in found.checks if not check.passed}
+    assert "second: empty and guessed results" in failed and not any(name.startswith("first") for name in failed)
+
+
+@pytest.mark.slow
+def test_each_step_must_count(tmp_path: Path) -> None:
+    found = gate(steps("[ -e /app/errors.txt ]"), tmp_path)
+    assert "step second left out: the tests reward 1 when the step does nothing." in found.reason
+
+
+def test_tests_that_say_now_this_now_that_are_flaky(tmp_path: Path) -> None:
+    """The third run in one machine does not reward the reference's results."""
+    counts = "echo >> /tmp/runs\n"
+    test = verdict('[ "$(cat /app/greeting.txt)" = "hello world" ] && [ "$(wc -l < /tmp/runs)" != 3 ]')
+    task = read_task(task_files(tests__test_sh=test.replace("if ", f"{counts}if ", 1)))
+    found = gate(task, tmp_path)
+
+    assert found.reason == "tests of the same results: flaky: the reward of the same results is 0 in 1 of 20 runs"
 
 
 def test_a_machine_that_cannot_be_seen_is_not_admitted(tmp_path: Path) -> None:

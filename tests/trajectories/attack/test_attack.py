@@ -106,6 +106,15 @@ def test_where_nothing_is_to_do_the_provider_must_be_asked(project: Project, ope
     assert [Scenario.objects.get(pk=row.pk).status for row in (unseen, seen)] == ["rejected", "admitted"]
 
 
+def test_replies_without_a_command_prove_nothing(project: Project, operators: Operators) -> None:
+    row = make_scenario(project, bundle={"checker": LAX})
+    operators.scripts["operator-a"] = lambda _: completion("``` \nnever closed")
+    attacks(project)
+    (check,) = GateReport.objects.get(scenario=row).checks
+    assert (check["name"], check["passed"]) == ("0 attacks without sight of the checker", True)
+    assert check["reason"] == "warning: no reply of the model was an attack, so nothing was tried"
+
+
 def asks(request: Request) -> int:
     return sum(message["role"] == "assistant" for message in request.messages)
 

@@ -96,8 +96,17 @@ def test_the_work_itself_is_no_attack(project: Project, operators: Operators) ->
 
     row.refresh_from_db()
     (check,) = GateReport.objects.get(scenario=row).checks
-    assert (row.status, check["name"], check["reason"]) == ("admitted", "2 attacks without sight of the checker", "")
+    assert (row.status, check["name"], check["reason"]) == ("admitted", "1 attack without sight of the checker", "")
     assert run.result["got_in"] == 0
+
+
+def test_replies_without_a_program_prove_nothing(project: Project, operators: Operators) -> None:
+    row = admitted(project, tests__test_sh=EXISTS)
+    operators.scripts["operator-a"] = ("I will not help.", "No.")
+    attacks(project)
+    (check,) = GateReport.objects.get(scenario=row).checks
+    assert (check["name"], check["passed"]) == ("0 attacks without sight of the checker", True)
+    assert check["reason"] == "warning: no reply of the model was an attack, so nothing was tried"
 
 
 def test_with_sight_the_tests_are_shown(project: Project, operators: Operators) -> None:
