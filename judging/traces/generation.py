@@ -11,6 +11,10 @@ Message = dict[str, object]
 DEEPEST = 100
 # One of these names tells a message from other objects.
 _MARKS = frozenset(("role", "parts", "tool_calls", "tool_call"))
+# Parts that are read here; others are left to the reader of messages.
+_PLAIN = ("tool_call", "tool_use", "tool_call_response", "tool_result", "reasoning", "thinking", "text", None)
+# Items of OpenAI's Responses and messages of LangChain, which have no role.
+_ITEMS = frozenset(("function_call", "function_call_output", "reasoning", "human", "ai", "system", "tool"))
 
 
 class Unreadable(Exception):
@@ -19,8 +23,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Messages in OpenAI's form that end with the model's answer. `turns` are the indexes of this call's answers;
-    `group` is shared by the calls of one task, such as the id of the trace."""
+    """Messages in OpenAI's form that end with the model's answer; one with parts of other kinds is as its source has it.
+    `turns` are the indexes of this call's answers; `group` is shared by the calls of one task, such as the id of the
+    trace."""
 
     messages: list[Message]
     turns: list[int]
@@ -47,7 +52,7 @@ def generations_of(
     return [
         Generation([*given, output], [len(given)], list(tools), group)
         for output in outputs
-        if output["content"] or output.get("tool_calls")
+        if output.get("content") or output.get("tool_calls") or "kwargs" in output
     ]
 
 
@@ -103,19 +108,33 @@ def messages_of(value: object, role: str) -> list[Message]:
         return [{"role": role, "content": value}] if value else []
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         found = found["messages"]
-    entries = (entry for entry in listed(found) if isinstance(entry, Mapping) and (_MARKS | {"content"}) & entry.keys())
-    return [message for entry in entries for message in _messages(entry, role)]
+    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):  # of each prompt in a batch
+        [found] = found
+    entries = (entry for entry in listed(found) if isinstance(entry, Mapping))
+    known = (entry for entry in entries if _is_item(entry) or (_MARKS | {"content"}) & entry.keys())
+    return [message for entry in known for message in _messages(entry, role)]
 
 
 def _are_messages(found: object) -> bool:
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         return True
     entries = found if isinstance(found, list) else [found]
-    return bool(entries) and all(isinstance(entry, Mapping) and _MARKS & entry.keys() for entry in entries)
+    if len(entries) == 1 and isinstance(entries[0], list):
+        [entries] = entries
+    return bool(entries) and all(
+        isinstance(entry, Mapping) and (_is_item(entry) or bool(_MARKS & entry.keys())) for entry in entries
+    )
+
+
+def _is_item(entry: Json) -> bool:
+    return "role" not in entry and ("lc" in entry or entry.get("type") in _ITEMS)
 
 
 def _messages(entry: Json, role: str) -> Iterator[Message]:
     """Yield the messages of one entry: results of tools that share a message are messages of their own."""
+    if _is_item(entry):
+        yield dict(entry)
+        return
     role = str(entry.get("role") or role)
     parts = entry.get("parts", entry.get("content"))
     if not isinstance(parts, list):
@@ -131,7 +150,22 @@ def _messages(entry: Json, role: str) -> Iterator[Message]:
             message["tool_call_id"] = entry["id"]
         yield message
         return
-    yield from _of_parts(role, parts, calls_of(entry.get("tool_calls")))
+    if all(map(_is_plain, parts)):
+        yield from _of_parts(role, parts, calls_of(entry.get("tool_calls")))
+    else:
+        yield {**entry, "role": role, "content": [_image_of(part) for part in parts]}
+
+
+def _is_plain(part: object) -> bool:
+    return not isinstance(part, Mapping) or part.get("type") in _PLAIN
+
+
+def _image_of(part: object) -> object:
+    """Return an image of OpenTelemetry in OpenAI's form, and any other part as it is."""
+    if not isinstance(part, Mapping) or part.get("modality") != "image":
+        return part
+    data = f"data:{part.get('mime_type') or 'image/png'};base64,{part.get('content')}"
+    return {"type": "image_url", "image_url": {"url": part.get("uri") or data}}
 
 
 def _of_parts(role: str, parts: Sequence[object], calls: list[object]) -> Iterator[Message]:
@@ -149,10 +183,8 @@ def _of_parts(role: str, parts: Sequence[object], calls: list[object]) -> Iterat
             yield {"role": "tool", "content": _as_text(result), **answers}
         elif kind in ("reasoning", "thinking"):
             thoughts.append(_as_text(part.get("content") or part.get("thinking") or part.get("text")))
-        elif kind in ("text", None) or isinstance(part.get("text"), str):
-            texts.append(_as_text(part.get("content", part.get("text"))))
         else:
-            texts.append(f"[{part.get('modality') or kind}]")
+            texts.append(_as_text(part.get("content", part.get("text"))))
     if texts or thoughts or calls:
         message: Message = {"role": role, "content": "\n".join(texts)}
         if calls:

@@ -39,6 +39,7 @@ class Span:
 
 def is_spans(row: Json) -> bool:
     """Whether a document has spans, or is one."""
+    row = _without_info(row)
     if any(key in row for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")):
         return True
     if any(key.startswith(("attributes.llm.", "attributes.gen_ai.", "attributes.openinference.")) for key in row):
@@ -51,6 +52,7 @@ def is_spans(row: Json) -> bool:
 def spans_of(row: Json) -> tuple[list[Span], list[str]]:
     """Return the spans of a document, and why others cannot be read. Log records without their span are spans of events
     alone."""
+    row = _without_info(row)
     rows = [span for _, span in span_rows(row)]
     rows += [span for key in ("data", "spans") for span in _entries(row, key) if _is_span(span)]
     if _is_span(row) or any(key.startswith("attributes.") for key in row):
@@ -64,6 +66,12 @@ def spans_of(row: Json) -> tuple[list[Span], list[str]]:
             reasons.append(str(unreadable))
     logged, others = _logged(row)
     return [*found, *logged], [*reasons, *others]
+
+
+def _without_info(row: Json) -> Json:
+    """Return the spans of a trace of MLflow, which has them beside its `info`."""
+    data = row.get("data")
+    return data if isinstance(data, Mapping) and "spans" in data else row
 
 
 def span_rows(row: Json) -> Iterator[tuple[object, object]]:

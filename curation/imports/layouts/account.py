@@ -74,7 +74,7 @@ class Fields(Mapping[str, Any]):
 
     def __init__(self, row: Mapping[str, Any], path: str = "", names: Mapping[str, str] | None = None) -> None:
         self._row = row
-        self._path = path
+        self.path = path
         self._names = names or {}
         self._became: dict[tuple[str, str], None] = {}
         self._taken: set[str] = set()
@@ -83,7 +83,7 @@ class Fields(Mapping[str, Any]):
         """Return the value, or None, and account for it."""
         if name in self._row:
             self._taken.add(name)
-            self._became[self._path + name, becomes] = None
+            self._became[self.path + name, becomes] = None
         return self._row.get(name)
 
     def rest(self, becomes: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Fields(Mapping[str, Any]):
 
     def became(self, path: str, becomes: str) -> None:
         """Account for a field inside another one by its path: `messages.3.name` is the field `messages[].name`."""
-        self._became[self._path + _INDEX.sub("[]", path), becomes] = None
+        self._became[self.path + _INDEX.sub("[]", path), becomes] = None
 
     def left(self) -> list[str]:
         """Return the names of the fields that nothing was said of yet."""
@@ -110,7 +110,7 @@ class Fields(Mapping[str, Any]):
             account.count(self._source_name(field), becomes)
         for name in self.left():
             if self._row[name] not in EMPTY:
-                account.count(self._path + name, IGNORED)
+                account.count(self.path + name, IGNORED)
         return account
 
     def _source_name(self, field: str) -> str:

@@ -25,6 +25,7 @@ from curation.imports.layouts.agents import (
     codex,
     harbor,
     inspect_log,
+    mlflow,
     openhands,
     swe_agent,
     swe_bench,
@@ -249,7 +250,7 @@ class Folder:
                 first, *rest = _all_values(split_lines(file, START, self.longest), name, self.longest)
             about = {} if _is_message(first) else first
             yield self._document(name, {**about, "messages": rest if about else [first, *rest]})
-        elif head and all(map(traces.fits, head)):
+        elif head and all(map(traces.fits, head)) and not any(map(mlflow.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
                 yield from self._traces(file, name)

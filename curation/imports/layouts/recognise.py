@@ -11,6 +11,7 @@ from curation.imports.layouts.agents import (
     chat_logs,
     inspect_log,
     mini_swe_agent,
+    mlflow,
     openhands,
     swe_agent,
     traces,
@@ -45,6 +46,7 @@ LAYOUTS = (
     Layout(chat_logs.OPENCODE, chat_logs.fits_opencode, chat_logs.read_opencode),
     Layout(agent_data.NAME, agent_data.fits, agent_data.read),
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),
+    Layout(mlflow.NAME, mlflow.fits, mlflow.read),
     Layout(traces.NAME, traces.fits, traces.read, has_parts=True),
 )
 
