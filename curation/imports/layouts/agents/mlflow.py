@@ -33,7 +33,9 @@ def read(document: Mapping[str, Any]) -> Reading:
     reading = traces.read({"spans": spans})
     if not reading.sessions:
         raise RowRefused("no span of the trace calls a model: none has the type LLM or CHAT_MODEL, with its messages")
-    fields = Fields({**info, "assessments": decoded(info.get("assessments")) or []}, "info." if "info" in document else "")
+    fields = Fields(
+        {**info, "assessments": decoded(info.get("assessments")) or []}, "info." if "info" in document else ""
+    )
     identifier = str(fields.take("trace_id", "id") or fields.take("request_id", "id") or "")
     columns = _assessed(fields)
     state = str(fields.take("state", "outcome") or fields.take("status", "outcome"))

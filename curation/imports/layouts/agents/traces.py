@@ -147,11 +147,7 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
     read = read_messages(last["messages"], "messages", fields)
     tools = read_tools(last["tools"], "tools")
     attributes = [call.span.attributes for call in conversation.calls]
-    models = [
-        model
-        for one in attributes
-        if (model := _first(one, *_MODELS))
-    ]
+    models = [model for one in attributes if (model := _first(one, *_MODELS))]
     span = spans.get(conversation.agent)
     name = (span and (_first(span.attributes, "gen_ai.agent.name", "agent.name") or span.name)) or NAME
     agent: Json = {"name": str(name), "version": "unknown"}

@@ -22,6 +22,7 @@ from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
 from curation.imports.layouts.rows.stepwise import read_steps, read_text
 from curation.imports.layouts.rows.surroundings import read_surroundings
+from curation.imports.layouts.rows.text_calls import names_of, tools_in_system, with_written_calls
 from curation.imports.layouts.session import Ending, Json, Session, Step
 from curation.imports.sources.rows import RowRefused
 
@@ -139,7 +140,10 @@ def _read(columns: Columns, metadata: Json) -> Session:
     if not found.steps and not endings:
         raise RowRefused(f"no layout of training data has the columns {', '.join([*columns.fields][:12]) or 'none'}")
     label = None if endings else _label(columns, found)
-    tools = _tools(columns)
+    tools = _tools(columns) or tools_in_system(found.steps, columns.fields)
+    if names := names_of(tools):
+        found.steps = with_written_calls(found.steps, names, name, columns.fields)
+        endings = [Ending(one.side, with_written_calls(one.steps, names, one.side, columns.fields)) for one in endings]
     judged = _JUDGED if is_duel else _OWN if columns.fields.keys() >= OWN else ()
     metadata = metadata | {name: columns.take(name, name) for name in columns.present(judged)}
     around = read_surroundings(columns.fields)
