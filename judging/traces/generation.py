@@ -23,9 +23,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Messages in OpenAI's form that end with the model's answer; one with parts of other kinds is as its source has it.
-    `turns` are the indexes of this call's answers; `group` is shared by the calls of one task, such as the id of the
-    trace."""
+    """Messages in OpenAI's form that end with the model's answer; those with parts of other kinds are as their source
+    has them. `turns` are the indexes of this call's answers; `group` is shared by the calls of one task, such as the
+    id of the trace."""
 
     messages: list[Message]
     turns: list[int]

@@ -20,6 +20,7 @@ from curation.imports.layouts.agents import (
     aider,
     atif,
     chat_logs,
+    chatgpt,
     claude_code,
     cline,
     codex,
@@ -55,6 +56,8 @@ _TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+# Files of an export of ChatGPT begin with the id by which messages name them.
+_EXPORTED = re.compile(r"file[-_][A-Za-z0-9]+")
 _UNNAMED = "kept if a document names it"
 _DOCUMENTS = (".json", ".traj", ".har")
 # What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
@@ -96,6 +99,8 @@ class Folder:
     _reports: dict[str, list[str]] = field(default_factory=dict)
     _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
     _data_sets: set[str] = field(default_factory=set)
+    _exports: set[str] = field(default_factory=set)
+    _exported: dict[str, str] = field(default_factory=dict)
     _known: frozenset[str] = frozenset()
     _untold: dict[str, str] = field(default_factory=dict)
 
@@ -107,6 +112,10 @@ class Folder:
         self._data_sets = {folder for name in arrows for folder in islice(folders_above(name), 2)}
         for name in self.names:
             folder = next(iter(folders_above(name)))
+            if chatgpt.is_export(name[len(folder) :]):
+                self._exports.add(folder)
+            if named := _EXPORTED.match(name[len(folder) :]):
+                self._exported[named[0]] = name
             if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
                 self._reports.setdefault(folder, []).append(name)
 
@@ -147,6 +156,8 @@ class Folder:
     def _beside(self, group: Group, path: str) -> bytes | None:
         """Return the content of a file that a document of the group names, such as an image."""
         name = beside(group.root + group.main, path)
+        if name not in self._known and (found := _EXPORTED.match(path)):
+            name = self._exported.get(found[0], "")
         if name not in self._known:
             # Of files that are read together, any folder may have the document.
             inside = (one for one in group.names if group.kind is not Kind.FILE and one.endswith(f"/{path}"))
@@ -208,6 +219,9 @@ class Folder:
             return
         if files.main in _OF_DATA_SETS and files.root in self._data_sets:
             files.became[files.main] = "ignored: it is about the files of a data set"
+            return
+        if files.main in chatgpt.BESIDE and files.root in self._exports:
+            files.became[files.main] = "ignored: the export's conversations are in another file"
             return
         if files.main.lower().endswith(LINES):
             yield from self._lines(files)

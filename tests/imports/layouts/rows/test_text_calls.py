@@ -50,9 +50,7 @@ def test_each_call_has_its_result() -> None:
     assert trained_positions(session, unmarked=True) == [2, 3]
 
 
-@pytest.mark.parametrize(
-    "text", ["[see the docs(now)]", "[1, 2]", "[unknown(a=1)]", "Use [get_weather(city=1)].", "[]"]
-)
+@pytest.mark.parametrize("text", ["[see the docs(now)]", "[1, 2]", "[unknown(a=1)]", "Use [get_weather(a=1)].", "[]"])
 def test_other_text_stays_text(text: str) -> None:
     session, _ = read_row(row(("user", "Go."), ("assistant", text)))
     assert said(session)[-1] == ("agent", text)
