@@ -6,7 +6,7 @@ from itertools import islice
 
 from django.conf import settings
 
-from curation.imports.layouts.folder import Document, Folder, is_history
+from curation.imports.layouts.folder import Document, Folder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, Group, Kind
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.open import Opened, open_file
@@ -42,7 +42,7 @@ class DocumentReader:
         """Whether any file may have rows, by the names alone."""
         names = (group.main.lower() for group in self._folder.groups if group.kind is Kind.FILE)
         return (
-            any(name.endswith(_READ) or is_history(name) for name in names)
+            any(name.endswith(_READ) or is_history(name) or is_database(name) for name in names)
             or any(group.kind is not Kind.FILE for group in self._folder.groups)
             or not (self._files.is_archive or self._rows)  # a text that is no rows
         )

@@ -6,6 +6,7 @@ Names are kept in memory, and of contents one document at a time.
 import logging
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from curation.imports.layouts.agents import (
     claude_code,
     cline,
     codex,
+    goose,
     harbor,
     inspect_log,
     mlflow,
@@ -227,6 +229,8 @@ class Folder:
             yield from self._lines(files)
         elif files.main.lower().endswith(_DOCUMENTS):
             yield from self._json(files)
+        elif is_database(files.main) or self._begins(files.root + files.main, goose.MAGIC):
+            yield from self._database(files)
         elif is_history(files.main) or len(self.names) == 1:
             text = files.text(files.main, aider.NAME)
             if not aider.fits(text):
@@ -263,7 +267,9 @@ class Folder:
             with self.open(name) as file:
                 first, *rest = _all_values(split_lines(file, START, self.longest), name, self.longest)
             about = {} if _is_message(first) else first
-            yield self._document(name, {**about, "messages": rest if about else [first, *rest]})
+            messages = rest if about else [first, *rest]
+            session = {**about, "extension_data": {}, "conversation": messages}
+            yield self._document(name, session if "working_dir" in about else {**about, "messages": messages})
         elif head and all(map(traces.fits, head)) and not any(map(mlflow.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
@@ -272,6 +278,23 @@ class Folder:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self.rows(name, _decoded(split_lines(file, files.after, self.longest)))
+
+    def _database(self, files: Files) -> Iterator[Document]:
+        """Read a copy of a database, whose reader needs a file of its own."""
+        name = files.root + files.main
+        files.became[files.main] = goose.NAME
+        with tempfile.TemporaryDirectory() as folder, self.open(name) as file:
+            copy = Path(folder, "sessions.db")
+            with copy.open("wb") as into:
+                shutil.copyfileobj(file, into, MB)
+            for number, session in enumerate(goose.sessions_in(copy, self.longest), 1):
+                yield self._document(f"{name}:{number}", session)
+
+    def _begins(self, name: str, magic: bytes) -> bool:
+        if len(self.names) > 1:
+            return False
+        with self.open(name) as file:
+            return file.read(len(magic)) == magic
 
     def _session_lines(self, files: Files, name: str, becomes: str) -> list[Json]:
         """Return the lines of one session that are objects. The place of characters that were replaced is kept."""
@@ -434,6 +457,11 @@ def _odd(name: str, error: Exception) -> Document:
 def is_history(name: str) -> bool:
     """Whether a file may be a history of Aider, by its name."""
     return "aider" in name.rpartition("/")[2].lower()
+
+
+def is_database(name: str) -> bool:
+    """Whether a file may be a database of sessions, by its name."""
+    return name.lower().endswith((".db", ".sqlite", ".sqlite3"))
 
 
 def _report(files: Files, name: str) -> object:

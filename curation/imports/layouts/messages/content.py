@@ -13,11 +13,15 @@ from curation.imports.sources.rows import RowRefused
 
 TEXTS = frozenset(("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal"))
 CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"))
+# Of Goose, whose calls and results may be errors in their place.
+_REQUESTS = frozenset(("toolRequest", "frontendToolRequest"))
 RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output"))
 THOUGHTS = frozenset(("thinking", "reasoning"))
 IMAGES = frozenset(("image", "image_url", "input_image"))
 # Parts that are known and have no text: the provider alone can read them.
-SEALED = frozenset(("redacted_thinking",))
+SEALED = frozenset(("redacted_thinking", "redactedThinking"))
+# Messages of a program to the person, in the messages of its session.
+_UNSEEN = frozenset(("systemNotification", "actionRequired", "toolConfirmationRequest", "conversationCompacted"))
 _MEDIA_TYPES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 _GEMINI = {
     "inlineData": "inline_data",
@@ -102,14 +106,25 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
         content.calls.append(read_call(part, path, fields))
     elif kind in RESULTS:
         content.results.append(_result(part, path, fields))
-    elif kind == "toolRequest" and isinstance(call := _settled(part.get("toolCall")), Mapping):
-        content.calls.append(read_call({**call, "id": part.get("id")}, path, fields))
+    elif kind in _REQUESTS:
+        call = _settled(part.get("toolCall"))
+        if isinstance(call, Mapping):
+            content.calls.append(read_call({**call, "id": part.get("id")}, path, fields))
+        else:
+            fields.became(f"{path}.toolCall", "ignored: a call that the program could not read")
     elif kind == "toolResponse":
-        given = _settled(part.get("toolResult"))
-        content.results.append(Result(read_result(given, path, fields), str(part.get("id") or "")))
+        given = part.get("toolResult")
+        result = _settled(given)
+        inner = result if isinstance(result, Mapping) and "content" in result else {"content": result}
+        failed = inner.get("isError") or (isinstance(given, Mapping) and given.get("status") == "error")
+        content.results.append(_result({**inner, "id": part.get("id"), "is_error": failed}, path, fields))
+    elif kind == "resource" and isinstance(resource := part.get("resource"), Mapping) and "text" in resource:
+        content.parts.append(_text(_string(resource, ("text",), path)))
+    elif kind == "resource_link" and isinstance(part.get("uri"), str):
+        content.parts.append(_text(part["uri"]))
     elif kind == "audio" and isinstance(part.get("source"), Mapping):  # of ATIF
         content.parts.append(dict(part))
-    elif kind in SEALED:
+    elif kind in SEALED | _UNSEEN:
         fields.became(f"{path}.{kind}", IGNORED)
     else:
         raise RowRefused(f"{path} is a part of type {kind!r}, which is not known"[:300])
@@ -158,6 +173,8 @@ def thought_of(part: Mapping[str, Any], path: str) -> str:
 def read_image(part: Mapping[str, Any], path: str) -> Json:
     """Return an image as a part of ATIF, with its address or its data as a `data:` address."""
     found = part.get("image_url", part.get("source", part.get("image")))
+    if found is None and isinstance(part.get("data"), str):  # of MCP
+        found = {"data": part["data"], "media_type": part.get("mimeType", part.get("mediaType"))}
     if isinstance(found, Mapping):
         if found.get("type") == "base64" or "data" in found:
             return _image(f"data:{found.get('media_type')};base64,{found.get('data')}")
