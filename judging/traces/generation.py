@@ -11,6 +11,8 @@ Message = dict[str, object]
 DEEPEST = 100
 # One of these names tells a message from other objects.
 _MARKS = frozenset(("role", "parts", "tool_calls", "tool_call"))
+# Fields of a message that are left to the reader of messages, as are parts of other kinds.
+_LEFT = ("additional_kwargs", "function_call", "refusal", "reasoning", "thinking", "reasoning_details", "is_error")
 # Parts that are read here; others are left to the reader of messages.
 _PLAIN = ("tool_call", "tool_use", "tool_call_response", "tool_result", "reasoning", "thinking", "text", None)
 # Items of OpenAI's Responses and messages of LangChain, which have no role.
@@ -127,7 +129,7 @@ def _are_messages(found: object) -> bool:
 
 
 def _is_item(entry: Json) -> bool:
-    return "role" not in entry and ("lc" in entry or entry.get("type") in _ITEMS)
+    return "role" not in entry and ("lc" in entry or str(entry.get("type")) in _ITEMS)
 
 
 def _messages(entry: Json, role: str) -> Iterator[Message]:
@@ -146,6 +148,7 @@ def _messages(entry: Json, role: str) -> Iterator[Message]:
         for key in ("tool_call_id", "name"):
             if isinstance(entry.get(key), str):
                 message[key] = entry[key]
+        message |= {key: entry[key] for key in _LEFT if entry.get(key)}
         if role == "tool" and "tool_call_id" not in message and isinstance(entry.get("id"), str):
             message["tool_call_id"] = entry["id"]
         yield message

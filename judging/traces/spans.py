@@ -93,9 +93,10 @@ def _is_span(value: object) -> bool:
     if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list | dict):
         return False
     context = value.get("context")
-    return any(key in value for key in ("traceId", "trace_id")) or (
-        isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId"))
-    )
+    if isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId")):
+        return True
+    # Calls of Weave have a trace and attributes too, but are no spans.
+    return any(key in value for key in ("traceId", "trace_id")) and "op_name" not in value
 
 
 def trace_of(row: Json) -> str:

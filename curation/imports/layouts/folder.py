@@ -30,6 +30,7 @@ from curation.imports.layouts.agents import (
     inspect_log,
     mlflow,
     openhands,
+    pi,
     swe_agent,
     swe_bench,
     terminal_bench,
@@ -262,6 +263,8 @@ class Folder:
             with self.open(name) as file:
                 lines = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, chat_logs.gemini_session(lines))
+        elif head and pi.is_head(head[0]):
+            yield self._read(name, pi.read, self._session_lines(files, files.main, pi.NAME))
         elif len(head) > 1 and all(map(_is_message, head[1:])):
             files.became[files.main] = "messages"
             with self.open(name) as file:
@@ -460,8 +463,8 @@ def is_history(name: str) -> bool:
 
 
 def is_database(name: str) -> bool:
-    """Whether a file may be a database of sessions, by its name."""
-    return name.lower().endswith((".db", ".sqlite", ".sqlite3"))
+    """Whether a file may be Goose's database of sessions, by its name."""
+    return name.rpartition("/")[2].lower() == "sessions.db"
 
 
 def _report(files: Files, name: str) -> object:

@@ -1,9 +1,10 @@
 """Conversations that ChatGPT exports: a tree of messages, of which the branch that ends at `current_node` was shown."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.branch import branch_to
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.reading import Reading
@@ -11,10 +12,11 @@ from curation.imports.layouts.session import Json, Origin, Session
 from curation.imports.sources.rows import RowRefused
 
 NAME = "ChatGPT conversation"
-# Other files of an export, beside the one or several with its conversations.
+# Other files of an export, also of one of Claude, beside the one or several with its conversations.
 BESIDE = frozenset(
     ("user.json", "message_feedback.json", "model_comparisons.json", "shared_conversations.json")
     + ("user_settings.json", "tool_messages.json", "group_chats.json", "export_manifest.json", "shopping.json")
+    + ("users.json", "projects.json", "memories.json")
 )
 _BRANCH = "ignored: it is on another branch than the one shown last"
 _UNSEEN = "ignored: the model does not see it"
@@ -52,7 +54,7 @@ def read(document: Mapping[str, Any]) -> Reading:
     """Return the session of the shown branch. Raises `RowRefused`."""
     fields = Fields(document)
     nodes = fields.take("mapping", "steps")
-    shown = list(_branch(nodes, fields.take("current_node", "steps")))
+    shown = _branch(nodes, fields.take("current_node", "steps"))
     for name, node in nodes.items():
         if name not in shown and node.get("message"):
             fields.became("mapping (other branches)", _BRANCH)
@@ -89,20 +91,14 @@ def read(document: Mapping[str, Any]) -> Reading:
     return Reading([session], fields.account())
 
 
-def _branch(nodes: Mapping[str, Any], last: Any) -> Iterator[str]:
-    """Yield the names of the nodes from the root to the last one. Raises `RowRefused`."""
+def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
+    """Return the names of the nodes from the root to the last one. Raises `RowRefused`."""
     if last not in nodes:
         leaves = [name for name, node in nodes.items() if not node.get("children")]
         if len(leaves) != 1:
             raise RowRefused("current_node names no message of mapping, which has several branches")
         [last] = leaves
-    above: dict[str, None] = {}
-    while last in nodes:
-        if last in above:
-            raise RowRefused("mapping is no tree: a message is above itself")
-        above[last] = None
-        last = nodes[last].get("parent")
-    return reversed(above)
+    return branch_to(nodes, last, lambda node: node.get("parent"))
 
 
 def _message(given: Json, path: str, fields: Fields) -> Json | None:

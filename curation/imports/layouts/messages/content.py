@@ -12,16 +12,20 @@ from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
 TEXTS = frozenset(("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal"))
-CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"))
+CALLS = frozenset(
+    ("tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call", "tool-call", "toolCall")
+)
 # Of Goose, whose calls and results may be errors in their place.
 _REQUESTS = frozenset(("toolRequest", "frontendToolRequest"))
-RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output"))
+RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output", "tool-result"))
 THOUGHTS = frozenset(("thinking", "reasoning"))
 IMAGES = frozenset(("image", "image_url", "input_image"))
 # Parts that are known and have no text: the provider alone can read them.
 SEALED = frozenset(("redacted_thinking", "redactedThinking"))
 # Messages of a program to the person, in the messages of its session.
 _UNSEEN = frozenset(("systemNotification", "actionRequired", "toolConfirmationRequest", "conversationCompacted"))
+_CONTENTS = ("content", "response", "result", "output", "error")
+_CALL_IDS = ("tool_use_id", "call_id", "tool_call_id", "toolUseId", "toolUseID", "toolCallId", "id")
 _MEDIA_TYPES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 _GEMINI = {
     "inlineData": "inline_data",
@@ -124,7 +128,9 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
         content.parts.append(_text(part["uri"]))
     elif kind == "audio" and isinstance(part.get("source"), Mapping):  # of ATIF
         content.parts.append(dict(part))
-    elif kind in SEALED | _UNSEEN:
+    elif kind == "document" and isinstance(document := part.get("document", part.get("source")), Mapping):
+        content.parts.append(_text(_document(document, path)))
+    elif kind in SEALED | _UNSEEN or kind.startswith(("source-", "data-")):
         fields.became(f"{path}.{kind}", IGNORED)
     else:
         raise RowRefused(f"{path} is a part of type {kind!r}, which is not known"[:300])
@@ -141,6 +147,8 @@ def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: F
             content.parts.append(_text(text))
     elif isinstance(given.get("image"), str):  # of Qwen-Agent
         content.parts.append(read_image(given, path))
+    elif _add_bedrock(content, given, path, fields):
+        return
     elif isinstance(call := given.get("function_call"), Mapping):
         content.calls.append(read_call(call, path, fields))
     elif isinstance(answer := given.get("function_response"), Mapping):
@@ -157,6 +165,33 @@ def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: F
         raise RowRefused(
             f"{path} is a part with the fields {', '.join(map(str, part)) or 'none'}, not a known one"[:300]
         )
+
+
+def _add_bedrock(content: Content, given: Mapping[str, Any], path: str, fields: Fields) -> bool:
+    """Add a part of Bedrock's Converse. Return False for any other."""
+    kind, inner = next(((name, value) for name, value in given.items() if isinstance(value, Mapping)), ("", {}))
+    if kind == "toolUse":
+        content.calls.append(read_call(inner, path, fields))
+    elif kind == "toolResult":
+        content.results.append(_result({**inner, "is_error": inner.get("status") == "error"}, path, fields))
+    elif kind == "reasoningContent":
+        content.thoughts.append(thought_of(inner.get("reasoningText") or {}, path))
+    elif kind == "json":
+        content.parts.append(_text(orjson.dumps(inner).decode()))
+    elif kind == "image" and isinstance(source := inner.get("source"), Mapping):
+        data = {"data": source.get("bytes"), "media_type": f"image/{inner.get('format') or 'png'}"}
+        content.parts.append(read_image({"source": data if source.get("bytes") else source}, path))
+    else:
+        return False
+    return True
+
+
+def _document(document: Mapping[str, Any], path: str) -> str:
+    """Return the text of a document of Cohere or Anthropic. Raises `RowRefused` for other documents."""
+    data = document.get("data")
+    if document.get("type", "text") != "text" or not isinstance(data, str | Mapping):
+        raise RowRefused(f"{path} is a part of type 'document' that is no text")
+    return data if isinstance(data, str) else orjson.dumps(data).decode()
 
 
 def thought_of(part: Mapping[str, Any], path: str) -> str:
@@ -202,10 +237,14 @@ def _image(address: str, media_type: str = "") -> Json:
 
 
 def _result(part: Mapping[str, Any], path: str, fields: Fields) -> Result:
-    keys = ("content", "response", "result", "output")
-    given = next((part[key] for key in keys if part.get(key) is not None), "")
-    identifier = part.get("tool_use_id") or part.get("call_id") or part.get("tool_call_id") or part.get("id") or ""
-    extra = {"is_error": True} if part.get("is_error") else {}
+    ran = part.get("run")
+    part = {**part, **ran} if isinstance(ran, Mapping) else part  # of Amp
+    given = next((part[key] for key in _CONTENTS if part.get(key) is not None), "")
+    failed = part.get("is_error") or part.get("isError")
+    if isinstance(given, Mapping) and given.keys() == {"type", "value"}:  # of Vercel's AI SDK
+        given, failed = given["value"], failed or str(given["type"]).startswith("error")
+    identifier = next((part[key] for key in _CALL_IDS if part.get(key)), "")
+    extra = {"is_error": True} if failed else {}
     return Result(read_result(given, path, fields), str(identifier), extra)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.messages import vercel
 from curation.imports.layouts.messages.autogen import is_event, plain
 from curation.imports.layouts.messages.calls import calls_after_text, calls_in_text, decoded, read_call, results_in_text
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
@@ -30,8 +31,8 @@ ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "gpt", "model", "agent", "bot", "chatgpt", "chatbot"), "agent"),
-    **dict.fromkeys(("function_call", "tool_call"), "call"),
-    **{"tool-call": "agent", "tool-response": "tool"},  # of smolagents
+    **dict.fromkeys(("function_call", "tool_call", "tool-call"), "call"),
+    **{"tool-response": "tool", "toolResult": "tool", "toolresult": "tool"},
     **dict.fromkeys(("tool", "function", "function_response", "observation", "tool_response", "ipython"), "tool"),
 }
 # The keys by which formats mark the messages that a trainer learns from. A false `loss` means context.
@@ -43,15 +44,16 @@ _PARTIAL_MARKS = ("train_detail", "training_detail")
 # Marks of which it is not known what they mean.
 _UNKNOWN_MARKS = ("loss_weight", "trainable", "masked", "is_masked", "learn")
 _MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS, *_UNKNOWN_MARKS))
-_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts")
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts", "tool_plan")
 _ITEMS = ITEMS | HOSTED.keys() | UNSEEN
 _CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
 _WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
 _KNOWN = frozenset(
-    (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
+    (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "sender", "type", "author", "name", "refusal")
     + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
     + ("output", "outputs", "results", "result", "queries", "code", "operation")
+    + ("toolCallId", "toolName", "isError")
     + ("channel", "recipient", "content_type", "system_prompt", "arguments", "input", "output", "action", "summary")
 )
 
@@ -130,6 +132,10 @@ class _Reader:
             return
         if is_event(entry):
             entry = plain(entry)
+        if vercel.fits(entry):
+            for one in vercel.plain(entry):
+                self.add(one, path)
+            return
         if not _WRAPPED.isdisjoint(entry):
             entry = unwrapped(entry)
         mark = read_mark(entry, path)
@@ -171,12 +177,15 @@ class _Reader:
 
     def _word(self, entry: Entry) -> Any:
         author = entry.get("author")  # Harmony
-        return author.get("role") if isinstance(author, Mapping) else entry.get("role", entry.get("from"))
+        word = author.get("role") if isinstance(author, Mapping) else entry.get("role", entry.get("from"))
+        return entry.get("sender") if word is None else word  # the last is of exports of Claude
 
     def _role(self, word: Any, path: str) -> str:
         if word is None:
             raise RowRefused(f"{path} has no role")
         role = (self._roles.get(word) or self._roles.get(word.lower())) if isinstance(word, str) else None
+        if role is None and isinstance(word, str) and word.startswith("functions."):  # of Harmony
+            return "tool"
         if role is None:
             raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(self._roles)}"[:300])
         return role
@@ -242,7 +251,8 @@ class _Reader:
             return
         given = self._given(entry)
         # A database may have parsed the JSON.
-        text = given if isinstance(given, str) else orjson.dumps(given).decode()
+        said = read_content(given, path, self._fields).message() if _is_text(given) else given
+        text = said if isinstance(said, str) else orjson.dumps(said).decode()
         text, calls = calls_in_text(text, path, self._fields)
         if text:
             add_message(self.steps, text, mark)
@@ -263,11 +273,11 @@ class _Reader:
                 for result in content.results:
                     self.steps.add_result(result)
                 return
-        identifier = entry.get("tool_call_id") or entry.get("call_id") or ""
+        identifier = entry.get("tool_call_id") or entry.get("call_id") or entry.get("toolCallId") or ""
         if not identifier and self.steps.has_call(entry.get("id")):
             identifier = entry["id"]
         extra = _name(entry) or {}
-        if entry.get("is_error") or entry.get("status") == "error":
+        if entry.get("is_error") or entry.get("isError") or entry.get("status") == "error":
             extra["is_error"] = True
         self.steps.add_result(Result(read_result(given or "", path, self._fields), str(identifier), extra))
 
@@ -330,6 +340,12 @@ def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[A
         else entry
         for entry in entries
     ]
+
+
+def _is_text(given: Any) -> bool:
+    """Whether a content is a list of texts."""
+    parts = given if isinstance(given, list) else []
+    return bool(parts) and all(isinstance(part, dict) and part.get("type") == "text" for part in parts)
 
 
 def _refuse_trained(mark: bool | None, path: str) -> None:

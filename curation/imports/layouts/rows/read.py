@@ -15,7 +15,7 @@ from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.cells import truth_as_text
-from curation.imports.layouts.rows.columns import Columns, is_message
+from curation.imports.layouts.rows.columns import Columns, inside, is_message
 from curation.imports.layouts.rows.envelopes import unfold
 from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
@@ -40,11 +40,12 @@ _CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SH
 _LISTS = {"conversation": CHAT, "dialogue": CHAT, "contents": GEMINI}
 # A column with a mark for each message.
 _MASKS = "loss_mask"
-_TOOLS = ("tools", "functions", "available_tools")
+_TOOLS = ("tools", "functions", "available_tools", "tool_definitions", "toolconfig")
 _ANSWERS = (
     *("completion", "response", "output", "canonical_solution", "solution", "answer", "correct answer", "target"),
     *("answers", "final_answer", "correct_answer", "ideal", "expected", "patch", "code"),
 )
+_EXPECTED = ("ideal", "expected")
 _LABELS = ("label", "kto_tag", "desirable")
 # The columns of `metadata: true` that only our own exports have together, and what judges say of a duel.
 OWN = frozenset(("id", "source", "score", "bucket", "reviewers", "run"))
@@ -179,7 +180,7 @@ def _before(columns: Columns, name: str) -> _Conversation:
     if isinstance(nested, Mapping) and "messages" in nested:  # OpenAI's preferences
         columns.take("input", "steps")
         columns.ignore_rest(nested, ("messages", "tools"), "input")
-        layout, read = OPENAI_PREFERENCES, columns.messages(nested["messages"], "input.messages")
+        layout, read = CHAT, columns.messages(nested["messages"], "input.messages")
     elif name:
         layout = (_CONVERSATIONS | _LISTS)[name]
         read = columns.messages(_with_marks(columns, columns.take(name, "steps")), name)
@@ -236,6 +237,8 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
         found.complete(read_steps(columns))
         return []
     names = columns.present(_ANSWERS)
+    if len(names) > 1:  # what an evaluation expects is no answer
+        names = [name for name in names if name not in _EXPECTED] or names
     if _is_said(columns.get("completion")):  # beside it, other columns are what the answer should be
         names = ["completion"]
     becomes = "answer" if len(names) == 1 else "chosen"
@@ -266,7 +269,24 @@ def _tools(columns: Columns) -> list[Json]:
     if isinstance(nested, Mapping) and nested.get("tools"):
         return read_tools(nested["tools"], "input.tools")
     name = next(iter(columns.present(_TOOLS)), "")
-    return read_tools(columns.take(name, "tools"), name) if name else []
+    if not name and _are_functions(columns.get("function")):  # of BFCL
+        name = "function"
+    if name:
+        given = columns.take(name, "tools")
+        return read_tools(given.get("tools", given) if isinstance(given, Mapping) else given, name)
+    path, found = inside(columns.fields, _TOOLS, _are_functions)
+    if path:
+        columns.fields.became(path, "tools")
+    return read_tools(found, path)
+
+
+def _are_functions(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) and _named(one) for one in value)
+
+
+def _named(tool: Json) -> bool:
+    function = tool.get("function", tool)
+    return isinstance(function, dict) and isinstance(function.get("name"), str)
 
 
 def _numbered(steps: Sequence[Step], first: int) -> list[Step]:
