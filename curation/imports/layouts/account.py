@@ -103,22 +103,23 @@ class Fields(Mapping[str, Any]):
         """Return the names of the fields that nothing was said of yet."""
         return [name for name in self._row if name not in self._taken]
 
-    def account(self) -> Account:
-        """Return the account of this row. Fields that nothing was said of are ignored ones, unless they are empty."""
-        account = Account()
-        for field, becomes in self._became:
-            account.count(self._source_name(field), becomes)
-        for name in self.left():
-            if self._row[name] not in EMPTY:
-                account.count(self.path + name, IGNORED)
-        return account
-
-    def _source_name(self, field: str) -> str:
+    def source_name(self, field: str) -> str:
+        """Return the name of a field, or of one inside of it, in the source."""
         if not self._names:
             return field
         first = _FIRST.match(field)
         name = field if field in self._names or first is None else first[0]
         return self._names.get(name, name) + field[len(name) :]
+
+    def account(self) -> Account:
+        """Return the account of this row. Fields that nothing was said of are ignored ones, unless they are empty."""
+        account = Account()
+        for field, becomes in self._became:
+            account.count(self.source_name(field), becomes)
+        for name in self.left():
+            if self._row[name] not in EMPTY:
+                account.count(self.path + name, IGNORED)
+        return account
 
     # Those of the row itself, which are ten times as fast as what `Mapping` makes of the others.
     def keys(self) -> KeysView[str]:

@@ -57,7 +57,7 @@ def read(document: Mapping[str, Any]) -> Reading:
     shown = _branch(nodes, fields.take("current_node", "steps"))
     for name, node in nodes.items():
         if name not in shown and node.get("message"):
-            fields.became("mapping (other branches)", _BRANCH)
+            fields.became("(other branches)", _BRANCH)
     messages: list[Json] = []
     thoughts: list[str] = []
     model = ""

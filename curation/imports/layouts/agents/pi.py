@@ -37,13 +37,13 @@ def read(lines: Sequence[Json]) -> Reading:
     names = branch_to(known, entries[-1].get("id") if entries else None, lambda entry: entry["parentId"])
     shown = [known[name] for name in names] if known else entries
     if len(shown) < len(known):
-        fields.became("entries (other branches)", _BRANCH)
+        fields.became("(other branches)", _BRANCH)
     messages: list[Json] = []
     for entry in shown:
         kind = entry.get("type")
         if kind not in _OTHERS:
             raise RowRefused(f"an entry has the type {kind!r}, which is not known"[:300])
-        fields.became(f"entries ({kind})", _OTHERS[kind])
+        fields.became(f"(entries: {kind})", _OTHERS[kind])
         if kind == "message":
             messages.append(_message(entry["message"], entry.get("timestamp"), fields))
         elif _OTHERS[kind] == "steps":

@@ -39,7 +39,7 @@ class Columns:
         return decoded_messages(self.fields.take(self._names[name], becomes))
 
     def messages(self, given: Any, path: str) -> Messages:
-        return read_messages(given, path, self.fields, self._roles)
+        return read_messages(given, self.fields.source_name(path), self.fields, self._roles)
 
     def answer(self, given: Any, path: str) -> Messages:
         """Read a side or a completion: text of the agent, one message, or a list of messages."""

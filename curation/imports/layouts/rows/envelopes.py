@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY
@@ -211,6 +212,11 @@ def _find(applied: Applied) -> None:
         applied.names.update(found.names)
 
 
+def lists_in(row: Mapping[str, Any]) -> list[str]:
+    """Return the paths of up to three lists in a row that may be its messages, though nobody known answers in them."""
+    return [path for path, _ in islice(_lists(row, "", 0), 3) if len(path) <= LONGEST_PATH]
+
+
 def _asks(row: Iterable[str], *more: str) -> bool:
     """Whether a column has the question: an answer or a history beside it is no whole conversation."""
     return not {name.lower() for name in row}.isdisjoint((*TASK, *SAID, *more))
@@ -221,7 +227,7 @@ def _is_answer(message: Mapping[str, Any]) -> bool:
     return isinstance(word, str) and ROLES.get(word.lower()) in ("agent", "call")
 
 
-def _lists(row: Json, path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
+def _lists(row: Mapping[str, Any], path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
     for name, value in row.items():
         found = decoded_messages(value) if isinstance(value, str) else value
         place = f"{path}{name}"

@@ -99,7 +99,10 @@ class RowMapping(BaseModel):
         if self.messages:
             found = _taken(applied.row, self.messages)
             if found is None:
-                raise RowRefused(f"no messages at {self.messages}, where the mapping has them")
+                raise RowRefused(
+                    f"nothing is at {self.messages}, the mapping's path to the messages; the row has "
+                    f"{', '.join([*row][:12]) or 'no columns'}"
+                )
             moved["messages"] = found
             applied.names["messages"] = self.messages
         moved |= self._moved(applied)

@@ -16,7 +16,7 @@ from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.cells import truth_as_text
 from curation.imports.layouts.rows.columns import Columns, inside, is_message
-from curation.imports.layouts.rows.envelopes import unfold
+from curation.imports.layouts.rows.envelopes import lists_in, unfold
 from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
@@ -139,7 +139,13 @@ def _read(columns: Columns, metadata: Json) -> Session:
                 f"the row has {', '.join([*columns.fields][:12])}"
             )
     if not found.steps and not endings:
-        raise RowRefused(f"no layout of training data has the columns {', '.join([*columns.fields][:12]) or 'none'}")
+        likely = (
+            f". {', '.join(paths)} may be the messages: map the path and the roles"
+            if (paths := lists_in(columns.fields))
+            else ""
+        )
+        named = ", ".join([*columns.fields][:12]) or "none"
+        raise RowRefused(f"no layout of training data has the columns {named}{likely}")
     label = None if endings else _label(columns, found)
     tools = _tools(columns) or tools_in_system(found.steps, columns.fields)
     if names := names_of(tools):

@@ -53,7 +53,7 @@ def test_what_is_not_read_is_accounted_for() -> None:
     folder = golden("chatgpt")
     found = documents(folder)
     account = becomes(found["conversations.json:1"])
-    assert account["mapping (other branches)"] == "ignored: it is on another branch than the one shown last"
+    assert account["(other branches)"] == "ignored: it is on another branch than the one shown last"
     assert account["mapping[].message.content (reasoning_recap)"] == "ignored: the model does not see it"
     assert account["mapping[].message.weight"] == account["mapping[].message.status"] == "ignored"
     assert account["title"] == "metadata"

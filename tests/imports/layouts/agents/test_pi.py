@@ -15,6 +15,6 @@ def test_the_branch_of_the_last_entry_is_the_session() -> None:
 
 def test_what_is_not_read_is_accounted_for() -> None:
     account = becomes(documents(golden("pi"))["session.jsonl"])
-    assert account["entries (other branches)"] == "ignored: it is on another branch than the last entry"
-    assert account["entries (model_change)"] == "ignored: the messages have it"
+    assert account["(other branches)"] == "ignored: it is on another branch than the last entry"
+    assert account["(entries: model_change)"] == "ignored: the messages have it"
     assert account["messages[].stopReason"] == "ignored"
