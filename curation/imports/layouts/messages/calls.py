@@ -20,6 +20,7 @@ from curation.web.text.json_size import parse_inner
 UNPARSED = "unparsed_arguments"
 # The keys under which formats have the arguments: OpenAI, Anthropic, LangChain, and others.
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+ARGUMENTS = frozenset(_ARGUMENTS)
 _IDS = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
 _ELEMENT = re.compile(r"<function=(?P<name>[^<>\n]+)>(?P<parameters>.*?)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)

@@ -110,6 +110,10 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
         content.calls.append(read_call(part, path, fields))
     elif kind in RESULTS:
         content.results.append(_result(part, path, fields))
+    elif kind.endswith("_tool_result"):  # of tools that Anthropic runs
+        given = part.get("content")
+        text = given if isinstance(given, str) else orjson.dumps(given).decode()
+        content.results.append(Result(text, str(part.get("tool_use_id") or "")))
     elif kind in _REQUESTS:
         call = _settled(part.get("toolCall"))
         if isinstance(call, Mapping):

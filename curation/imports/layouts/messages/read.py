@@ -14,7 +14,14 @@ import orjson
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.messages import vercel
 from curation.imports.layouts.messages.autogen import is_event, plain
-from curation.imports.layouts.messages.calls import calls_after_text, calls_in_text, decoded, read_call, results_in_text
+from curation.imports.layouts.messages.calls import (
+    ARGUMENTS,
+    calls_after_text,
+    calls_in_text,
+    decoded,
+    read_call,
+    results_in_text,
+)
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
@@ -138,6 +145,8 @@ class _Reader:
             return
         if not _WRAPPED.isdisjoint(entry):
             entry = unwrapped(entry)
+        if isinstance(inner := entry.get("content"), dict) and "parts" in inner:  # of Google's ADK
+            entry = {name: value for name, value in entry.items() if name != "content"} | inner
         mark = read_mark(entry, path)
         word = self._word(entry)
         kind = entry.get("type")
@@ -158,8 +167,11 @@ class _Reader:
         if self.steps.steps and not FACTS.isdisjoint(entry):
             became = add_facts(self.steps.steps[-1], entry)
         for key in entry.keys() - _KNOWN:
-            if entry[key] not in EMPTY:
+            if entry[key] not in EMPTY and not self._has_calls(entry, key):
                 self._fields.became(f"{path}.{key}", became.get(key, IGNORED))
+
+    def _has_calls(self, entry: Entry, key: str) -> bool:
+        return _CALLS.isdisjoint(entry) and isinstance(entry[key], list) and all(map(_is_call, entry[key]))
 
     def _add_plain(self, word: Any, text: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
@@ -302,7 +314,7 @@ class _Reader:
 
     def _calls(self, entry: Entry, content: Content, path: str) -> list[Json]:
         if _CALLS.isdisjoint(entry):
-            return content.calls
+            return content.calls if _KNOWN.issuperset(entry) else content.calls + self._other_calls(entry, path)
         given = entry.get("tool_calls") or ()
         if isinstance(given, str):
             given = listed(given, f"{path}.tool_calls")
@@ -314,6 +326,20 @@ class _Reader:
             calls = [read_call(older, f"{path}.function_call", self._fields)]
         known = {call["tool_call_id"] for call in calls} - {""}
         return calls + [call for call in content.calls if call["tool_call_id"] not in known]
+
+    def _other_calls(self, entry: Entry, path: str) -> list[Json]:
+        """Return the calls in a field that no format is known to have them in, such as `toolCalls`."""
+        for key in entry.keys() - _KNOWN:
+            if isinstance(given := entry[key], list) and given and all(map(_is_call, given)):
+                self._fields.became(f"{path}.{key}", "steps")
+                return [read_call(call, f"{path}.{key}.{number}", self._fields) for number, call in enumerate(given)]
+        return []
+
+
+def _is_call(value: Any) -> bool:
+    """Whether an object names a function beside its arguments."""
+    function = value.get("function", value) if isinstance(value, Mapping) else None
+    return isinstance(function, Mapping) and "name" in function and not ARGUMENTS.isdisjoint(function)
 
 
 def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[Any]:

@@ -9,7 +9,10 @@ from curation.imports.layouts.rows.columns import Columns, flat, is_message
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 
-_SYSTEM = ("system", "system_prompt", "systeminstruction", "system_instruction")
+_SYSTEM = (
+    *("system", "system_prompt", "systeminstruction", "system_instruction"),
+    *("system_message", "systemprompt", "sys_prompt", "developer_message"),
+)
 # The columns of a task, in the order in which a person reads them.
 TASK = (
     *("instruction", "context", "passage", "question", "problem", "problem_statement", "query", "text", "input"),

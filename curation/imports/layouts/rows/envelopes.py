@@ -10,7 +10,7 @@ from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.rows.asked import HISTORIES, SAID, TASK
 from curation.imports.layouts.rows.columns import decoded_messages, is_message
-from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping
+from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping, take_at
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
@@ -99,10 +99,7 @@ def _has_question(value: Any) -> bool:
 def _lift(applied: Applied, request: str, answer: str) -> None:
     """Make the fields of a request columns, with the answer after its messages."""
     row = applied.row
-    for name, value in row.pop(request).items():
-        known = f"{request}.{name}" if row.get(name) not in EMPTY else name
-        row[known] = value
-        applied.names[known] = f"{request}.{name}"
+    _spread(applied, request, row.pop(request))
     answer = answer or next((name for name in _ANSWERS if answers_in(row.get(name))), "")
     question = next(name for name in _QUESTIONS if isinstance(row.get(name), list))
     asked = row.pop(question)
@@ -114,6 +111,14 @@ def _lift(applied: Applied, request: str, answer: str) -> None:
     applied.names["messages"] = applied.names.pop(question)
     if answer:
         applied.account.count(answer, "steps")
+
+
+def _spread(applied: Applied, path: str, inner: Mapping[str, Any]) -> None:
+    """Make the fields of an object columns, by their paths where the row has such columns too."""
+    for name, value in inner.items():
+        known = f"{path}.{name}" if applied.row.get(name) not in EMPTY else name
+        applied.row[known] = value
+        applied.names[known] = f"{path}.{name}"
 
 
 def _move(applied: Applied, path: str, messages: list[Any]) -> None:
@@ -210,6 +215,9 @@ def _find(applied: Applied) -> None:
         applied.row.clear()
         applied.row.update(found.row)
         applied.names.update(found.names)
+        around = paths[0].rpartition(".")[0]
+        if around and isinstance(inner := take_at(applied.row, around), Mapping):
+            _spread(applied, around, inner)
 
 
 def lists_in(row: Mapping[str, Any]) -> list[str]:
@@ -223,7 +231,9 @@ def _asks(row: Iterable[str], *more: str) -> bool:
 
 
 def _is_answer(message: Mapping[str, Any]) -> bool:
-    word = next((message[name] for name in ("role", "from", "sender", "type") if message.get(name)), None)
+    inner = message.get("content")
+    said = inner if isinstance(inner, Mapping) and "role" in inner else message
+    word = next((said[name] for name in ("role", "from", "sender", "type") if said.get(name)), None)
     return isinstance(word, str) and ROLES.get(word.lower()) in ("agent", "call")
 
 

@@ -38,8 +38,11 @@ PROMPTS = "prompts without an answer"
 _CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SHAREGPT}
 # Columns that are conversations if they have a list.
 _LISTS = {"conversation": CHAT, "dialogue": CHAT, "contents": GEMINI}
-# A column with a mark for each message.
-_MASKS = "loss_mask"
+# Columns with a mark for each message, and those of which it is not known what their marks mean.
+_MASKS, _UNKNOWN_MASKS = (
+    ("loss_mask", "loss_masks", "train_mask"),
+    ("mask", "masks", "assistant_mask", "assistant_masks"),
+)
 _TOOLS = ("tools", "functions", "available_tools", "tool_definitions", "toolconfig")
 _ANSWERS = (
     *("completion", "response", "output", "canonical_solution", "solution", "answer", "correct answer", "target"),
@@ -211,13 +214,17 @@ def _before(columns: Columns, name: str) -> _Conversation:
 def _with_marks(columns: Columns, messages: Any) -> Any:
     """Return the messages with the marks that a column has for all of them. Raises `RowRefused` for a column with marks
     of something else, such as tokens."""
-    if _MASKS not in columns:
+    for name in columns.present(_UNKNOWN_MASKS):
+        if isinstance(marks := columns.get(name), list) and isinstance(messages, list) and len(marks) == len(messages):
+            raise RowRefused(f"{name} marks messages in a way that is not known: name it `loss_mask`, of 0 and 1")
+    name = next(iter(columns.present(_MASKS)), "")
+    if not name:
         return messages
-    marks = columns.take(_MASKS, "marks of training")
+    marks = columns.take(name, "marks of training")
     if not isinstance(messages, list) or not isinstance(marks, list) or len(marks) != len(messages):
-        raise RowRefused(f"{_MASKS} has not one mark for each message")
+        raise RowRefused(f"{name} has not one mark for each message")
     return [
-        {**message, _MASKS: mark} if is_message(message) else message
+        {**message, "loss_mask": mark} if is_message(message) else message
         for message, mark in zip(messages, marks, strict=True)
     ]
 

@@ -52,6 +52,18 @@ WITH_CALL: dict[str, Row] = {
             {"role": "tool-call", "content": [{"type": "text", "text": f"Calling tools:\n{[CALL]}"}]},
         ]
     },
+    "calls in a field that nobody knows": {
+        "messages": [USER, {"role": "assistant", "content": "", "toolCalls": [{"name": "ls", "args": {"path": "."}}]}]
+    },
+    "events of Google's ADK": {
+        "events": [
+            {"author": "user", "content": {"role": "user", "parts": [{"text": "Q"}]}},
+            {
+                "author": "a",
+                "content": {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {"path": "."}}}]},
+            },
+        ]
+    },
     "calls in Python": {
         "conversations": [
             {"from": "human", "value": "Q"},
@@ -95,6 +107,7 @@ WITH_TOOL: dict[str, Row] = {
             "outputBodyJson": {"output": {"message": parts({"toolUse": {"name": "ls", "input": {"path": "."}}})}}
         },
     },
+    "tools beside the messages": {"data": {"messages": [USER, CALLS], "tools": [TOOL]}},
     "a stored completion": {"messages": [USER], "choices": [{"message": CALLS}], "tools": [TOOL]},
 }
 
@@ -131,6 +144,7 @@ RESULTS: dict[str, Row] = {
     "Bedrock": {"toolResult": {"toolUseId": "c1", "content": [{"text": "a.py"}]}},
     "Amp": {"type": "tool_result", "toolUseID": "c1", "run": {"status": "done", "result": "a.py"}},
     "Cohere": {"type": "document", "document": {"data": "a.py"}},
+    "Anthropic's own tools": {"type": "web_search_tool_result", "tool_use_id": "c1", "content": "a.py"},
     "MCP": {"type": "resource", "resource": {"uri": "file:a", "text": "a.py"}},
 }
 
@@ -211,9 +225,16 @@ def test_text_in_chatml_is_a_conversation() -> None:
     assert account == {"text": "steps"}
 
 
+def test_marks_in_a_column_of_another_name_are_read_or_refused() -> None:
+    session, account = read({"messages": [USER, DONE, USER, DONE], "train_mask": [0, 0, 0, 1]})
+    assert (session.learned, account["train_mask"]) == ({1: False, 3: True}, "marks of training")
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
+        ({"messages": [USER, DONE], "masks": [0, 1]}, "masks marks messages in a way that is not known"),
+        ({"log": [{"role": "boss", "content": "Q"}, {"role": "bee", "content": "A"}]}, "log may be the messages"),
         ({"text": "<s>[INST] Q [/INST] Done.</s>"}, "of which only ChatML is read"),
         ({"choices": [{"message": DONE}]}, "choices is an answer without its request"),
     ],
@@ -272,6 +293,12 @@ def test_traces_have_the_messages_of_every_service() -> None:
     session = observation({"input": "Q", "instructions": "S"}, {"output": items})
     assert said(session) == [("system", "S"), ("user", "Q"), ("agent", "Done.")]
     assert (session.steps[2]["reasoning_content"], len(session.steps[2]["tool_calls"])) == ("Hm.", 1)
+    data = {"type": "generation", "input": [USER], "output": [CALLS], "model": "gpt", "usage": {"input_tokens": 3}}
+    spans = [{"object": "trace", "id": "t"}, {"object": "trace.span", "id": "s", "trace_id": "t", "span_data": data}]
+    lines = b"\n".join(json.dumps(one).encode() for one in spans)
+    session = _session(documents(packed({"t.jsonl": lines}))["t.jsonl"])
+    assert session.steps[1]["tool_calls"][0]["arguments"] == {"path": "."}
+    assert (session.agent["model_name"], session.usage, session.origin.id) == ("gpt", Usage(3), "t")
     contents = {"contents": [{"role": "user", "parts": [{"text": "Q"}]}]}
     session = observation(contents, {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}}]})
     assert said(session) == [("user", "Q"), ("agent", "Done.")]
