@@ -24,6 +24,7 @@ IMAGES = frozenset(("image", "image_url", "input_image"))
 SEALED = frozenset(("redacted_thinking", "redactedThinking"))
 # Messages of a program to the person, in the messages of its session.
 _UNSEEN = frozenset(("systemNotification", "actionRequired", "toolConfirmationRequest", "conversationCompacted"))
+_PARTS = frozenset(("type", "text", "image", "json", "inlineData", "inline_data", "fileData", "file_data"))
 _CONTENTS = ("content", "response", "result", "output", "error")
 _CALL_IDS = ("tool_use_id", "call_id", "tool_call_id", "toolUseId", "toolUseID", "toolCallId", "id")
 _MEDIA_TYPES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
@@ -81,12 +82,19 @@ def read_result(given: Any, path: str, fields: Fields) -> str | list[Json]:
     """Return the content of a tool's result. An object that is no part is JSON, and becomes its text."""
     if isinstance(given, str):
         return given
-    if isinstance(given, Mapping) and "type" not in given:
+    if (isinstance(given, Mapping) and "type" not in given) or isinstance(given, bool | int | float):
+        return orjson.dumps(given).decode()
+    if isinstance(given, list) and not all(map(_may_be_part, given)):
         return orjson.dumps(given).decode()
     content = read_content(given, path, fields)
     if content.calls or content.results or content.thoughts:
         raise RowRefused(f"{path} is the result of a tool, with a part that only messages have")
     return content.message()
+
+
+def _may_be_part(value: Any) -> bool:
+    """Whether an entry of a list may be a part of a message, and is not just a value that a tool returned."""
+    return isinstance(value, str) or (isinstance(value, Mapping) and not _PARTS.isdisjoint(value))
 
 
 def _add(content: Content, part: Any, path: str, fields: Fields) -> None:

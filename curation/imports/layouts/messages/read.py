@@ -139,7 +139,7 @@ class _Reader:
             return
         if is_event(entry):
             entry = plain(entry)
-        if vercel.fits(entry):
+        if not vercel.FIELDS.isdisjoint(entry) and vercel.fits(entry):
             for one in vercel.plain(entry):
                 self.add(one, path)
             return

@@ -7,6 +7,7 @@ import orjson
 
 from curation.imports.layouts.session import Json
 
+FIELDS = frozenset(("parts", "toolInvocations"))
 _STEP, _DYNAMIC, _OLD = "step-start", "dynamic-tool", "tool-invocation"
 _OF_MODELS = frozenset(("tool-call", "tool-result"))
 

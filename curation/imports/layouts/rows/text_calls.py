@@ -5,7 +5,7 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import orjson
@@ -47,19 +47,18 @@ def names_of(tools: Sequence[Json]) -> set[str]:
 def with_written_calls(steps: Sequence[Step], names: Collection[str], path: str, fields: Fields) -> list[Step]:
     """Return the steps with the calls that messages have as text, of tools of these names. Raises `RowRefused` for a
     call of such a tool whose arguments are not readable."""
+    written = [_written(step, names) for step in steps]
+    if not any(written):
+        return list(steps)
     taken = {call["tool_call_id"] for step in steps for call in step.get("tool_calls", ())}
     changed = []
-    for position, step in enumerate(steps):
-        given = step["message"]
-        calls = _written(given, names) if step["source"] == "agent" and isinstance(given, str) else []
-        if not calls or "tool_calls" in step:
+    for position, (step, calls) in enumerate(zip(steps, written, strict=True)):
+        if not calls:
             changed.append(step)
             continue
         made = []
         for name, arguments in calls:
-            identifier = next(
-                free for n in range(len(taken) + 1) if (free := f"call_{len(taken) + 1 + n}") not in taken
-            )
+            identifier = next(free for number in count(1) if (free := f"call_{number}") not in taken)
             taken.add(identifier)
             made.append(make_call(name, arguments, identifier, f"{path}.{position}", fields))
         new = {**step, "message": "", "tool_calls": made}
@@ -90,8 +89,11 @@ def _is_function(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("name", ""), str) and not _SCHEMAS.isdisjoint(value)
 
 
-def _written(text: str, names: Collection[str]) -> list[tuple[str, Json]]:
-    """Return the names and arguments of the calls in a text that has nothing else, or an empty list."""
+def _written(step: Step, names: Collection[str]) -> list[tuple[str, Json]]:
+    """Return the names and arguments of the calls in a message that has nothing else, or an empty list."""
+    text = step["message"]
+    if not isinstance(text, str) or step["source"] != "agent" or "tool_calls" in step:
+        return []
     text = text.strip()
     if not (text.startswith("[") and text.endswith(")]")):
         return []
