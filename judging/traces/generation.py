@@ -111,9 +111,9 @@ def messages_of(value: object, role: str) -> list[Message]:
         return [{"role": role, "content": value}] if value else []
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         found = found["messages"]
-    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):  # of each prompt in a batch
-        [found] = found
-    entries = (entry for entry in listed(found) if isinstance(entry, Mapping))
+    batch = found if isinstance(found, list) and len(found) == 1 else []  # a list for each prompt
+    inner = batch[0] if batch and isinstance(batch[0], list) else found
+    entries = (entry for entry in listed(inner) if isinstance(entry, Mapping))
     known = (entry for entry in entries if _is_item(entry) or (_MARKS | {"content"}) & entry.keys())
     return [_message(entry, role) for entry in known]
 

@@ -3,7 +3,6 @@
 Names are kept in memory, and of contents one document at a time.
 """
 
-import logging
 import os
 import re
 import shutil
@@ -42,7 +41,7 @@ from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, g
 from curation.imports.layouts.images import Beside
 from curation.imports.layouts.messages.autogen import is_event
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.recognise import read, recognise
+from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.session import Json, Origin, Outcome, Session
@@ -50,10 +49,7 @@ from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
-logger = logging.getLogger(__name__)
 START = Position()
-# What a reader meets in a value of another kind: a list for an object, a number for a text. Its document is refused.
-ODD_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # The calls of a trace repeat what was said before, so a trace may be as many times as long as a row.
 _TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
@@ -141,7 +137,7 @@ class Folder:
         except RowRefused as refused:
             yield Document(_name(group), refused=str(refused))
         except ODD_VALUE as error:
-            yield _odd(_name(group), error)
+            yield Document(_name(group), refused=odd_reason(error))
         for name in group.names:
             unread = _UNNAMED if name.lower().endswith(_PICTURES) else "ignored: no layout reads it"
             self.note(group.root + name, files.became.get(name, unread))
@@ -389,7 +385,7 @@ class Folder:
         except RowRefused as refused:
             return Document(name, refused=str(refused))
         except ODD_VALUE as error:
-            return _odd(name, error)
+            return Document(name, refused=odd_reason(error))
         return Document(name, self._with_outcomes(found, name))
 
     def _with_instance(self, document: Document, instance: str) -> Document:
@@ -449,12 +445,6 @@ _READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
     Kind.INSPECT: Folder._inspect,
     Kind.FILE: Folder._file,
 }
-
-
-def _odd(name: str, error: Exception) -> Document:
-    logger.warning("%s cannot be read", name, exc_info=error)
-    reason = f"a value in it is of another kind than its layout has there ({type(error).__name__}: {error})"
-    return Document(name, refused=reason[:300])
 
 
 def is_history(name: str) -> bool:

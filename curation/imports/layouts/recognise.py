@@ -1,5 +1,6 @@
 """Which layout a document or row has, by its structure."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +21,12 @@ from curation.imports.layouts.agents import (
 )
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
+from curation.imports.sources.rows import RowRefused
 
+logger = logging.getLogger(__name__)
 Document = Mapping[str, Any]
+# What a reader meets in a value of another kind: a list for an object, a number for a text. Its document is refused.
+ODD_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,12 @@ LAYOUTS = (
 )
 
 
+def odd_reason(error: Exception) -> str:
+    """Return why a document is refused that has a value of another kind than its layout."""
+    logger.warning("a document cannot be read", exc_info=error)
+    return f"a value in it is of another kind than its layout has there ({type(error).__name__}: {error})"[:300]
+
+
 def recognise(document: Document) -> Layout | None:
     """Return the layout of a document, or None for a row of data."""
     return next((layout for layout in LAYOUTS if layout.fits(document)), None)
@@ -65,10 +76,11 @@ def read(layout: Layout, document: Document, **options: Any) -> Reading:
 
     Characters that no database stores are replaced, and are in the account. Raises `RowRefused`.
     """
-    if layout.has_parts:
-        return layout.read(document, **options)
-    cleaned, replaced = clean(dict(document), "")
-    reading = layout.read(cleaned, **options)
+    cleaned, replaced = (document, []) if layout.has_parts else clean(dict(document), "")
+    try:
+        reading = layout.read(cleaned, **options)
+    except ODD_VALUE as error:
+        raise RowRefused(odd_reason(error)) from error
     account = Account(reading.account.entries())
     for path in replaced:
         account.count(path, REPLACED)

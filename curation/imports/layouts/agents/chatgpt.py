@@ -110,8 +110,8 @@ def _message(given: Json, path: str, fields: Fields) -> Json | None:
             fields.became(f"mapping[].message.{name}", IGNORED)
     about = (given.get("metadata") or {}).get("user_context_message_data")
     if kind == "thoughts":
-        parts = [f"{one.get('summary') or ''}\n{one.get('content') or ''}".strip() for one in content["thoughts"]]
-        return {"role": "assistant", "content": "", "reasoning_content": "\n\n".join(parts)}
+        thoughts = [f"{one.get('summary') or ''}\n{one.get('content') or ''}".strip() for one in content["thoughts"]]
+        return {"role": "assistant", "content": "", "reasoning_content": "\n\n".join(thoughts)}
     if kind == "reasoning_recap":
         fields.became("mapping[].message.content (reasoning_recap)", _UNSEEN)
         return None

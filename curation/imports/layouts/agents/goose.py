@@ -52,7 +52,7 @@ def read(document: Mapping[str, Any]) -> Reading:
                 fields.became(f"conversation.{index}.{name}", IGNORED)
         messages.append({"role": one.get("role"), "content": one.get("content"), "created": one.get("created")})
     found = read_messages(messages, "conversation", fields)
-    totals = {}
+    totals: Json = {}
     for total, names in _TOTALS.items():
         values = [value for name in names if (value := fields.take(name, "usage")) is not None]
         totals |= {total: values[0]} if values else {}

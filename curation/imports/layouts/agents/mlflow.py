@@ -17,7 +17,7 @@ from curation.imports.sources.rows import RowRefused
 NAME = "MLflow trace"
 _ABOUT = frozenset(("trace_metadata", "request_metadata", "trace_location", "experiment_id"))
 # Answers of MLflow's judges.
-_WORDS = {"yes": 1.0, "no": 0.0, "pass": 1.0, "fail": 0.0}
+_WORDS = {"yes": 1.0, "no": 0.0, "pass": 1.0, "fail": 0.0, "true": 1.0, "false": 0.0}
 _REPEATED = "ignored: the spans have it"
 _REPEATS = dict.fromkeys(("request", "response", "request_preview", "response_preview", "trace"), _REPEATED)
 
@@ -87,10 +87,10 @@ def _assessed(fields: Fields) -> Json:
         if one.get("valid") is False:
             fields.became(f"assessments.{index}.valid", "ignored: a later assessment replaces it")
             continue
-        if isinstance(value, str):
-            value = _WORDS.get(value.strip().lower(), value)
-        is_reward = kind == "feedback" and (isinstance(value, bool | int | float) or is_number_as_text(value))
-        found[f"{REWARD}{name}" if is_reward else f"{kind}.{name}"] = float(value) if is_reward else value
+        word = str(value).strip().lower()
+        value = float(word) if is_number_as_text(word) else _WORDS.get(word, value)
+        is_reward = kind == "feedback" and isinstance(value, float)
+        found[f"{REWARD}{name}" if is_reward else f"{kind}.{name}"] = value
         if one.get("rationale"):
             found[f"{kind}.{name}.rationale"] = one["rationale"]
     return found

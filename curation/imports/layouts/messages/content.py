@@ -186,8 +186,8 @@ def _add_bedrock(content: Content, given: Mapping[str, Any], path: str, fields: 
         content.calls.append(read_call(inner, path, fields))
     elif kind == "toolResult":
         content.results.append(_result({**inner, "is_error": inner.get("status") == "error"}, path, fields))
-    elif kind == "reasoningContent":
-        content.thoughts.append(thought_of(inner.get("reasoningText") or {}, path))
+    elif kind == "reasoningContent" and isinstance(text := inner.get("reasoningText"), Mapping):
+        content.thoughts.append(thought_of(text, path))
     elif kind == "json":
         content.parts.append(_text(orjson.dumps(inner).decode()))
     elif kind == "image" and isinstance(source := inner.get("source"), Mapping):

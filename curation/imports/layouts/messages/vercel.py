@@ -13,8 +13,8 @@ _OF_MODELS = frozenset(("tool-call", "tool-result"))
 
 
 def fits(entry: Mapping[str, Any]) -> bool:
-    parts = entry.get("parts")
-    if entry.get("toolInvocations"):
+    parts, calls = entry.get("parts"), entry.get("toolInvocations")
+    if isinstance(calls, list) and calls and all(isinstance(call, Mapping) for call in calls):
         return True
     return isinstance(parts, list) and any(isinstance(part, Mapping) and _is_own(part.get("type")) for part in parts)
 
@@ -37,7 +37,8 @@ def plain(entry: Mapping[str, Any]) -> Iterator[Json]:
             yield from results
             said, results = {"content": [], "tool_calls": []}, []
         if _is_tool(kind):
-            call = part.get("toolInvocation") or part
+            inner = part.get("toolInvocation")
+            call = inner if isinstance(inner, Mapping) else part
             name = call.get("toolName") or str(kind).removeprefix("tool-")
             given, identifier = call.get("input", call.get("args")), call.get("toolCallId")
             said["tool_calls"].append({"id": identifier, "name": name, "arguments": given})

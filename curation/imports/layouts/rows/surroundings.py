@@ -108,7 +108,7 @@ def _truth(value: Any) -> bool | None:
 def _reward_of(result: Mapping[str, Any]) -> float | None:
     """Return the value of a grader's result, or None."""
     given = next((result[key] for key in ("score", "value", "passed") if result.get(key) is not None), None)
-    return float(given) if isinstance(given, bool | int | float) or is_number_as_text(given) else None
+    return float(str(given)) if is_number_as_text(str(given)) else {True: 1.0, False: 0.0}.get(given)
 
 
 def _is_one(value: object) -> bool:
