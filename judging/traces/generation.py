@@ -121,9 +121,9 @@ def messages_of(value: object, role: str) -> list[Message]:
 def _are_messages(found: object) -> bool:
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         return True
-    entries = found if isinstance(found, list) else [found]
-    if len(entries) == 1 and isinstance(entries[0], list):
-        [entries] = entries
+    entries: list[object] = found if isinstance(found, list) else [found]
+    if len(entries) == 1 and isinstance(inner := entries[0], list):
+        entries = inner
     return bool(entries) and all(
         isinstance(entry, Mapping) and (_is_item(entry) or bool(_MARKS & entry.keys())) for entry in entries
     )

@@ -108,7 +108,9 @@ def _truth(value: Any) -> bool | None:
 def _reward_of(result: Mapping[str, Any]) -> float | None:
     """Return the value of a grader's result, or None."""
     given = next((result[key] for key in ("score", "value", "passed") if result.get(key) is not None), None)
-    return float(str(given)) if is_number_as_text(str(given)) else {True: 1.0, False: 0.0}.get(given)
+    if isinstance(given, bool):
+        return float(given)
+    return float(str(given)) if is_number_as_text(str(given)) else None
 
 
 def _is_one(value: object) -> bool:
