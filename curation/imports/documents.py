@@ -6,7 +6,8 @@ from itertools import islice
 
 from django.conf import settings
 
-from curation.imports.layouts.folder import Document, Folder, is_history
+from curation.imports.layouts.agents.chatgpt import is_export
+from curation.imports.layouts.folder import Document, Folder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, Group, Kind
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.open import Opened, open_file
@@ -21,9 +22,11 @@ _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow(SourceRow):
-    """A document. A row of data in a file has its value, any other document none."""
+    """A document. A row of data in a file has its value, any other document none. `place` begins a reason to refuse it:
+    the name of the document, where a source has several files."""
 
     document: Document = Document("")
+    place: str = ""
 
 
 class DocumentReader:
@@ -42,14 +45,17 @@ class DocumentReader:
         """Whether any file may have rows, by the names alone."""
         names = (group.main.lower() for group in self._folder.groups if group.kind is Kind.FILE)
         return (
-            any(name.endswith(_READ) or is_history(name) for name in names)
+            any(name.endswith(_READ) or is_history(name) or is_database(name) for name in names)
             or any(group.kind is not Kind.FILE for group in self._folder.groups)
             or not (self._files.is_archive or self._rows)  # a text that is no rows
         )
 
     def has_agent_files(self) -> bool:
         """Return whether files belong together as an agent's do, by their names alone."""
-        return any(group.kind is not Kind.FILE or ".traj" in group.main for group in self._folder.groups)
+        return any(
+            group.kind is not Kind.FILE or ".traj" in group.main or is_database(group.main) or is_export(group.main)
+            for group in self._folder.groups
+        )
 
     def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
         """Yield the documents. What became of files is told with the next document, or with the last one."""
@@ -75,7 +81,8 @@ class DocumentReader:
                     yield BadRow(offset, f"{document.name}: {document.refused}", after)
                 else:
                     value = document.row.value if document.row else {}
-                    yield DocumentRow(offset, value, after, document.name, document)
+                    place = f"{document.name}: " if document.refused or len(self._files.names) > 1 else ""
+                    yield DocumentRow(offset, value, after, document.name, document, place)
                 offset += 1
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:

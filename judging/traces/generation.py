@@ -1,7 +1,7 @@
 """A model call that a trace or log recorded, and how the formats write a message."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -11,6 +11,13 @@ Message = dict[str, object]
 DEEPEST = 100
 # One of these names tells a message from other objects.
 _MARKS = frozenset(("role", "parts", "tool_calls", "tool_call"))
+# Other fields that messages of some services have.
+_LEFT = (
+    *("tool_call_id", "name", "reasoning_content", "reasoning", "thinking", "reasoning_details", "refusal"),
+    *("additional_kwargs", "function_call", "is_error"),
+)
+# Items of OpenAI's Responses and messages of LangChain, which have no role.
+_ITEMS = frozenset(("function_call", "function_call_output", "reasoning", "human", "ai", "system", "tool"))
 
 
 class Unreadable(Exception):
@@ -19,8 +26,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Messages in OpenAI's form that end with the model's answer. `turns` are the indexes of this call's answers;
-    `group` is shared by the calls of one task, such as the id of the trace."""
+    """Messages in OpenAI's form that end with the model's answer; those with parts of other kinds are as their source
+    has them. `turns` are the indexes of this call's answers; `group` is shared by the calls of one task, such as the
+    id of the trace."""
 
     messages: list[Message]
     turns: list[int]
@@ -47,7 +55,7 @@ def generations_of(
     return [
         Generation([*given, output], [len(given)], list(tools), group)
         for output in outputs
-        if output["content"] or output.get("tool_calls")
+        if output.get("content") or output.get("tool_calls") or "kwargs" in output
     ]
 
 
@@ -103,95 +111,59 @@ def messages_of(value: object, role: str) -> list[Message]:
         return [{"role": role, "content": value}] if value else []
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         found = found["messages"]
-    entries = (entry for entry in listed(found) if isinstance(entry, Mapping) and (_MARKS | {"content"}) & entry.keys())
-    return [message for entry in entries for message in _messages(entry, role)]
+    batch = found if isinstance(found, list) and len(found) == 1 else []  # a list for each prompt
+    inner = batch[0] if batch and isinstance(batch[0], list) else found
+    entries = (entry for entry in listed(inner) if isinstance(entry, Mapping))
+    known = (entry for entry in entries if _is_item(entry) or (_MARKS | {"content"}) & entry.keys())
+    return [_message(entry, role) for entry in known]
 
 
 def _are_messages(found: object) -> bool:
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list):
         return True
-    entries = found if isinstance(found, list) else [found]
-    return bool(entries) and all(isinstance(entry, Mapping) and _MARKS & entry.keys() for entry in entries)
+    entries: list[object] = found if isinstance(found, list) else [found]
+    if len(entries) == 1 and isinstance(inner := entries[0], list):
+        entries = inner
+    return bool(entries) and all(
+        isinstance(entry, Mapping) and (_is_item(entry) or bool(_MARKS & entry.keys())) for entry in entries
+    )
 
 
-def _messages(entry: Json, role: str) -> Iterator[Message]:
-    """Yield the messages of one entry: results of tools that share a message are messages of their own."""
-    role = str(entry.get("role") or role)
+def _is_item(entry: Json) -> bool:
+    return "role" not in entry and ("lc" in entry or str(entry.get("type")) in _ITEMS)
+
+
+def _message(entry: Json, role: str) -> Message:
+    """Return a message whose parts, calls and tools are as its source has them: the reader of messages knows all."""
+    if _is_item(entry):
+        return dict(entry)
     parts = entry.get("parts", entry.get("content"))
-    if not isinstance(parts, list):
-        message: Message = {"role": role, "content": _as_text(parts)}
-        if calls := calls_of(entry.get("tool_calls")):
-            message["tool_calls"] = calls
-        if isinstance(thought := entry.get("reasoning_content"), str) and thought:
-            message["reasoning_content"] = thought
-        for key in ("tool_call_id", "name"):
-            if isinstance(entry.get(key), str):
-                message[key] = entry[key]
-        if role == "tool" and "tool_call_id" not in message and isinstance(entry.get("id"), str):
-            message["tool_call_id"] = entry["id"]
-        yield message
-        return
-    yield from _of_parts(role, parts, calls_of(entry.get("tool_calls")))
+    content = [_part(part) for part in parts] if isinstance(parts, list) else _as_text(parts)
+    message: Message = {"role": str(entry.get("role") or role), "content": content}
+    message |= {key: entry[key] for key in _LEFT if entry.get(key)}
+    if calls := listed(entry.get("tool_calls")):
+        message["tool_calls"] = [call.get("tool_call", call) if isinstance(call, Mapping) else call for call in calls]
+    if message["role"] == "tool" and "tool_call_id" not in message and isinstance(entry.get("id"), str):
+        message["tool_call_id"] = entry["id"]
+    return message
 
 
-def _of_parts(role: str, parts: Sequence[object], calls: list[object]) -> Iterator[Message]:
-    texts: list[str] = []
-    thoughts: list[str] = []
-    for given in parts:
-        part = given if isinstance(given, Mapping) else {"type": "text", "content": given}
-        kind = part.get("type")
-        if kind in ("tool_call", "tool_use"):
-            calls = [*calls, *calls_of([part])]
-        elif kind in ("tool_call_response", "tool_result"):
-            result = next((part[key] for key in ("response", "result", "content") if part.get(key) is not None), "")
-            identifier = part.get("id") or part.get("tool_use_id")
-            answers = {"tool_call_id": identifier} if isinstance(identifier, str) else {}
-            yield {"role": "tool", "content": _as_text(result), **answers}
-        elif kind in ("reasoning", "thinking"):
-            thoughts.append(_as_text(part.get("content") or part.get("thinking") or part.get("text")))
-        elif kind in ("text", None) or isinstance(part.get("text"), str):
-            texts.append(_as_text(part.get("content", part.get("text"))))
-        else:
-            texts.append(f"[{part.get('modality') or kind}]")
-    if texts or thoughts or calls:
-        message: Message = {"role": role, "content": "\n".join(texts)}
-        if calls:
-            message["tool_calls"] = calls
-        if thoughts:
-            message["reasoning_content"] = "\n".join(thoughts)
-        yield message
-
-
-def calls_of(value: object) -> list[object]:
-    """Return tool calls in OpenAI's form from that form, or from name and arguments without `function`."""
-    calls: list[object] = []
-    for given in listed(value):
-        inner = given.get("tool_call", given) if isinstance(given, Mapping) else {}
-        call: Json = inner if isinstance(inner, Mapping) else {}
-        function = call.get("function")
-        named: Json = function if isinstance(function, Mapping) else call
-        name = function if isinstance(function, str) else named.get("name")
-        arguments = named.get("arguments", named.get("input"))
-        written = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-        identifier = {"id": call["id"]} if call.get("id") else {}
-        calls.append({**identifier, "type": "function", "function": {"name": str(name or ""), "arguments": written}})
-    return calls
+def _part(part: object) -> object:
+    """Return an image in the form of OpenAI, a value as text, and any other part as it is."""
+    if not isinstance(part, Mapping):
+        return {"type": "text", "text": _as_text(part)}
+    if part.get("modality") == "image":
+        data = f"data:{part.get('mime_type') or 'image/png'};base64,{part.get('content')}"
+        return {"type": "image_url", "image_url": {"url": part.get("uri") or data}}
+    if isinstance(image := part.get("image"), Mapping) and "image" in image:
+        return {**part, "image": image["image"]}
+    is_text = part.get("type") in ("text", None) and not {"text", "content"}.isdisjoint(part)
+    return {**part, "type": "text", "text": _as_text(part.get("content", part.get("text")))} if is_text else part
 
 
 def tools_of(value: object) -> list[object]:
-    """Return tools in OpenAI's form, from that form or from name, description and parameters."""
-    tools: list[object] = []
-    for given in listed(value):
-        tool = parsed(given)
-        if not isinstance(tool, Mapping):
-            continue
-        if isinstance(tool.get("function"), Mapping):
-            tools.append({"type": "function", "function": dict(tool["function"])})
-        elif "name" in tool:
-            named = {key: tool[key] for key in ("name", "description", "parameters") if tool.get(key) is not None}
-            schema = tool.get("input_schema")
-            tools.append({"type": "function", "function": {"parameters": schema, **named} if schema else named})
-    return tools
+    """Return the definitions of tools in a list, as their source has them."""
+    return [tool for given in listed(value) if isinstance(tool := parsed(given), Mapping)]
 
 
 def _as_text(value: object) -> str:

@@ -5,6 +5,7 @@
   `gen_ai.choice`, and `gen_ai.content.prompt`), also as log records; and OpenLLMetry's `gen_ai.prompt.N.role`.
 - OpenInference, as Phoenix writes it: `llm.input_messages.N.message.role`, or `input.value` and `output.value` alone.
 - Langfuse: observations with `input` and `output`, and the spans of its SDK (`langfuse.observation.input`).
+- MLflow: `mlflow.chat.messages`, or `mlflow.spanInputs` and `mlflow.spanOutputs`, all as JSON text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ from judging.traces.spans import DETAILS, Event, Span, event_of, is_spans, span_
 NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
 EVENT_ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 CHOICE = "gen_ai.choice"
+# The names of the messages in the body of a call: of OpenAI and Anthropic, of Gemini, and of OpenAI's Responses.
+_QUESTIONS = ("messages", "contents", "input")
 # What OpenInference writes in place of a value that it was told to hide.
 HIDDEN = "__REDACTED__"
 
@@ -106,6 +109,9 @@ def _calls_model(span: Span) -> bool:
     operation = _at(gen_ai, "operation", "name")
     kind = _at(span.attributes, "openinference", "span", "kind")
     observed = _at(span.attributes, "langfuse", "observation", "type")
+    typed = parsed(_at(span.attributes, "mlflow", "spanType"))
+    if typed is not None:
+        return typed in ("LLM", "CHAT_MODEL")
     if (isinstance(operation, str) and operation in NO_CALLS) or (kind is not None and kind != "LLM"):
         return False
     if observed is not None and observed != "generation":
@@ -135,18 +141,55 @@ def _readings(span: Span, gen_ai: Json, llm: Json) -> list[tuple[list[Message], 
     readings.append((messages_of(content[0], "user"), messages_of(content[1], "assistant"), functions))
     observation = _at(span.attributes, "langfuse", "observation")
     readings.append(_request_and_response(_at(observation, "input"), _at(observation, "output")))
+    readings += _of_mlflow(_object(span.attributes.get("mlflow")))
     values = [_at(span.attributes, name, "value") for name in ("input", "output")]
     readings.append(_request_and_response(*(None if value == HIDDEN else value for value in values)))
     return readings
 
 
+def _of_mlflow(mlflow: Json) -> list[tuple[list[Message], list[Message], list[object]]]:
+    chat = messages_of(_at(mlflow, "chat", "messages"), "user")
+    given, outputs, tools = _request_and_response(mlflow.get("spanInputs"), mlflow.get("spanOutputs"))
+    tools = tools_of(_at(mlflow, "chat", "tools")) or tools
+    return [(chat[:-1], chat[-1:], tools), (given, outputs, tools)]
+
+
 def _request_and_response(given: object, output: object) -> tuple[list[Message], list[Message], list[object]]:
     """Read a model's input and answer, each as messages, text, or the whole body of the call."""
-    choices = _object(parsed(output)).get("choices")
-    if isinstance(choices, list):
-        output = [_object(choice).get("message") for choice in choices]
-    tools = tools_of(_object(parsed(given)).get("tools"))
-    return messages_of(given, "user"), messages_of(output, "assistant"), tools
+    request = _object(parsed(given))
+    config = _object(request.get("config"))
+    system = request.get("system") or request.get("instructions") or config.get("system_instruction")
+    asked = messages_of(next((request[name] for name in _QUESTIONS if request.get(name)), given), "user")
+    if system and not any(message.get("role") == "system" for message in asked):
+        asked = [*messages_of([{"role": "system", "content": system}], "system"), *asked]
+    return asked, _answers_of(output), tools_of(request.get("tools") or config.get("tools"))
+
+
+def _answers_of(output: object) -> list[Message]:
+    """Return the answers of a model, of which its whole response may have several."""
+    response = _object(parsed(output))
+    for name, inner in (("choices", "message"), ("candidates", "content")):
+        if isinstance(choices := response.get(name), list):
+            return messages_of([_object(choice).get(inner) for choice in choices], "assistant")
+    generations = response.get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    if isinstance(message := _object(generations).get("message"), Mapping):
+        return messages_of([message], "assistant")
+    items = response.get("output")
+    return messages_of([_joined(items)] if isinstance(items, list) else output, "assistant")
+
+
+def _joined(items: Sequence[object]) -> Message:
+    """Return the items of an answer of OpenAI's Responses as one message."""
+    given = [_object(item) for item in items]
+    said = [part for item in given if item.get("type") == "message" for part in listed(item.get("content"))]
+    calls = [{**item, "id": item.get("call_id")} for item in given if item.get("type") == "function_call"]
+    summaries = [part for item in given if item.get("type") == "reasoning" for part in listed(item.get("summary"))]
+    thoughts = [{"type": "reasoning", "content": _object(part).get("text")} for part in summaries]
+    known = ("message", "function_call", "reasoning")
+    others = [item for item in given if item.get("type") not in known]
+    return {"role": "assistant", "content": [*thoughts, *said, *others], "tool_calls": calls}
 
 
 def _messages(gen_ai: Json) -> tuple[list[Message], list[Message], list[object]]:

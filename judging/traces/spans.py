@@ -8,6 +8,8 @@ from judging.traces.generation import Json, Unreadable, listed, refuse_deep
 
 DETAILS = "gen_ai.client.inference.operation.details"
 _RECORD_IDS = (("traceId", "trace_id"), ("spanId", "span_id"))
+# A trace of OpenAI's Agents SDK, and a span of one.
+_OF_AGENTS = ("trace", "trace.span")
 # Digits of a number in a name that counts entries of a list.
 _INDEX_DIGITS = 9
 
@@ -39,6 +41,9 @@ class Span:
 
 def is_spans(row: Json) -> bool:
     """Whether a document has spans, or is one."""
+    row = _without_info(row)
+    if row.get("object") in _OF_AGENTS:
+        return True
     if any(key in row for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")):
         return True
     if any(key.startswith(("attributes.llm.", "attributes.gen_ai.", "attributes.openinference.")) for key in row):
@@ -51,9 +56,12 @@ def is_spans(row: Json) -> bool:
 def spans_of(row: Json) -> tuple[list[Span], list[str]]:
     """Return the spans of a document, and why others cannot be read. Log records without their span are spans of events
     alone."""
+    row = _without_info(row)
     rows = [span for _, span in span_rows(row)]
     rows += [span for key in ("data", "spans") for span in _entries(row, key) if _is_span(span)]
-    if _is_span(row) or any(key.startswith("attributes.") for key in row):
+    if row.get("object") == _OF_AGENTS[1]:
+        rows.append(_of_agents(row))
+    elif _is_span(row) or any(key.startswith("attributes.") for key in row):
         rows.append(row)
     found: list[Span] = []
     reasons: list[str] = []
@@ -64,6 +72,35 @@ def spans_of(row: Json) -> tuple[list[Span], list[str]]:
             reasons.append(str(unreadable))
     logged, others = _logged(row)
     return [*found, *logged], [*reasons, *others]
+
+
+def _without_info(row: Json) -> Json:
+    """Return the spans of a trace of MLflow, which has them beside its `info`."""
+    data = row.get("data")
+    return data if isinstance(data, Mapping) and "spans" in data else row
+
+
+def _of_agents(row: Json) -> Json:
+    """Return a span of OpenAI's Agents SDK with the attributes of OpenTelemetry."""
+    data = row.get("span_data")
+    given: Json = data if isinstance(data, Mapping) else {}
+    kind, error = given.get("type"), row.get("error")
+    operation = {"generation": "chat", "response": "chat", "agent": "invoke_agent"}.get(str(kind), "execute_tool")
+    usage = given.get("usage")
+    attributes = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.agent.name": given.get("name") if kind == "agent" else None,
+        "gen_ai.input.messages": given.get("input") if operation == "chat" else None,
+        "gen_ai.output.messages": given.get("output") if operation == "chat" else None,
+        "gen_ai.request.model": given.get("model"),
+        **({f"gen_ai.usage.{name}": value for name, value in usage.items()} if isinstance(usage, Mapping) else {}),
+    }
+    return {
+        **{name: row.get(name) for name in ("trace_id", "parent_id")},
+        **{"span_id": row.get("id"), "name": str(given.get("name") or kind), "start_time": row.get("started_at")},
+        "attributes": {name: value for name, value in attributes.items() if value is not None},
+        "status": {"code": "ERROR", "message": str(error.get("message"))} if isinstance(error, Mapping) else {},
+    }
 
 
 def span_rows(row: Json) -> Iterator[tuple[object, object]]:
@@ -85,9 +122,10 @@ def _is_span(value: object) -> bool:
     if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list | dict):
         return False
     context = value.get("context")
-    return any(key in value for key in ("traceId", "trace_id")) or (
-        isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId"))
-    )
+    if isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId")):
+        return True
+    # Calls of Weave have a trace and attributes too, but are no spans.
+    return any(key in value for key in ("traceId", "trace_id")) and "op_name" not in value
 
 
 def trace_of(row: Json) -> str:

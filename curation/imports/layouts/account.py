@@ -74,7 +74,7 @@ class Fields(Mapping[str, Any]):
 
     def __init__(self, row: Mapping[str, Any], path: str = "", names: Mapping[str, str] | None = None) -> None:
         self._row = row
-        self._path = path
+        self.path = path
         self._names = names or {}
         self._became: dict[tuple[str, str], None] = {}
         self._taken: set[str] = set()
@@ -83,7 +83,7 @@ class Fields(Mapping[str, Any]):
         """Return the value, or None, and account for it."""
         if name in self._row:
             self._taken.add(name)
-            self._became[self._path + name, becomes] = None
+            self._became[self.path + name, becomes] = None
         return self._row.get(name)
 
     def rest(self, becomes: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -97,28 +97,29 @@ class Fields(Mapping[str, Any]):
 
     def became(self, path: str, becomes: str) -> None:
         """Account for a field inside another one by its path: `messages.3.name` is the field `messages[].name`."""
-        self._became[self._path + _INDEX.sub("[]", path), becomes] = None
+        self._became[self.path + _INDEX.sub("[]", path), becomes] = None
 
     def left(self) -> list[str]:
         """Return the names of the fields that nothing was said of yet."""
         return [name for name in self._row if name not in self._taken]
 
-    def account(self) -> Account:
-        """Return the account of this row. Fields that nothing was said of are ignored ones, unless they are empty."""
-        account = Account()
-        for field, becomes in self._became:
-            account.count(self._source_name(field), becomes)
-        for name in self.left():
-            if self._row[name] not in EMPTY:
-                account.count(self._path + name, IGNORED)
-        return account
-
-    def _source_name(self, field: str) -> str:
+    def source_name(self, field: str) -> str:
+        """Return the name of a field, or of one inside of it, in the source."""
         if not self._names:
             return field
         first = _FIRST.match(field)
         name = field if field in self._names or first is None else first[0]
         return self._names.get(name, name) + field[len(name) :]
+
+    def account(self) -> Account:
+        """Return the account of this row. Fields that nothing was said of are ignored ones, unless they are empty."""
+        account = Account()
+        for field, becomes in self._became:
+            account.count(self.source_name(field), becomes)
+        for name in self.left():
+            if self._row[name] not in EMPTY:
+                account.count(self.path + name, IGNORED)
+        return account
 
     # Those of the row itself, which are ten times as fast as what `Mapping` makes of the others.
     def keys(self) -> KeysView[str]:

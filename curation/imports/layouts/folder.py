@@ -3,9 +3,9 @@
 Names are kept in memory, and of contents one document at a time.
 """
 
-import logging
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,12 +20,16 @@ from curation.imports.layouts.agents import (
     aider,
     atif,
     chat_logs,
+    chatgpt,
     claude_code,
     cline,
     codex,
+    goose,
     harbor,
     inspect_log,
+    mlflow,
     openhands,
+    pi,
     swe_agent,
     swe_bench,
     terminal_bench,
@@ -37,7 +41,7 @@ from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, g
 from curation.imports.layouts.images import Beside
 from curation.imports.layouts.messages.autogen import is_event
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.recognise import read, recognise
+from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.session import Json, Origin, Outcome, Session
@@ -45,15 +49,14 @@ from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
-logger = logging.getLogger(__name__)
 START = Position()
-# What a reader meets in a value of another kind: a list for an object, a number for a text. Its document is refused.
-ODD_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # The calls of a trace repeat what was said before, so a trace may be as many times as long as a row.
 _TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
 _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+# Files of an export of ChatGPT begin with the id by which messages name them.
+_EXPORTED = re.compile(r"file[-_][A-Za-z0-9]+")
 _UNNAMED = "kept if a document names it"
 _DOCUMENTS = (".json", ".traj", ".har")
 # What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
@@ -95,6 +98,8 @@ class Folder:
     _reports: dict[str, list[str]] = field(default_factory=dict)
     _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
     _data_sets: set[str] = field(default_factory=set)
+    _exports: set[str] = field(default_factory=set)
+    _exported: dict[str, str] = field(default_factory=dict)
     _known: frozenset[str] = frozenset()
     _untold: dict[str, str] = field(default_factory=dict)
 
@@ -106,6 +111,10 @@ class Folder:
         self._data_sets = {folder for name in arrows for folder in islice(folders_above(name), 2)}
         for name in self.names:
             folder = next(iter(folders_above(name)))
+            if chatgpt.is_export(name[len(folder) :]):
+                self._exports.add(folder)
+            if named := _EXPORTED.match(name[len(folder) :]):
+                self._exported[named[0]] = name
             if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
                 self._reports.setdefault(folder, []).append(name)
 
@@ -128,7 +137,7 @@ class Folder:
         except RowRefused as refused:
             yield Document(_name(group), refused=str(refused))
         except ODD_VALUE as error:
-            yield _odd(_name(group), error)
+            yield Document(_name(group), refused=odd_reason(error))
         for name in group.names:
             unread = _UNNAMED if name.lower().endswith(_PICTURES) else "ignored: no layout reads it"
             self.note(group.root + name, files.became.get(name, unread))
@@ -146,6 +155,8 @@ class Folder:
     def _beside(self, group: Group, path: str) -> bytes | None:
         """Return the content of a file that a document of the group names, such as an image."""
         name = beside(group.root + group.main, path)
+        if name not in self._known and (found := _EXPORTED.match(path)):
+            name = self._exported.get(found[0], "")
         if name not in self._known:
             # Of files that are read together, any folder may have the document.
             inside = (one for one in group.names if group.kind is not Kind.FILE and one.endswith(f"/{path}"))
@@ -208,10 +219,15 @@ class Folder:
         if files.main in _OF_DATA_SETS and files.root in self._data_sets:
             files.became[files.main] = "ignored: it is about the files of a data set"
             return
+        if files.main in chatgpt.BESIDE and files.root in self._exports:
+            files.became[files.main] = "ignored: the export's conversations are in another file"
+            return
         if files.main.lower().endswith(LINES):
             yield from self._lines(files)
         elif files.main.lower().endswith(_DOCUMENTS):
             yield from self._json(files)
+        elif is_database(files.main) or self._begins(files.root + files.main, goose.MAGIC):
+            yield from self._database(files)
         elif is_history(files.main) or len(self.names) == 1:
             text = files.text(files.main, aider.NAME)
             if not aider.fits(text):
@@ -243,13 +259,17 @@ class Folder:
             with self.open(name) as file:
                 lines = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, chat_logs.gemini_session(lines))
+        elif head and pi.is_head(head[0]):
+            yield self._read(name, pi.read, self._session_lines(files, files.main, pi.NAME))
         elif len(head) > 1 and all(map(_is_message, head[1:])):
             files.became[files.main] = "messages"
             with self.open(name) as file:
                 first, *rest = _all_values(split_lines(file, START, self.longest), name, self.longest)
             about = {} if _is_message(first) else first
-            yield self._document(name, {**about, "messages": rest if about else [first, *rest]})
-        elif head and all(map(traces.fits, head)):
+            messages = rest if about else [first, *rest]
+            session = {**about, "extension_data": {}, "conversation": messages}
+            yield self._document(name, session if "working_dir" in about else {**about, "messages": messages})
+        elif head and all(map(traces.fits, head)) and not any(map(mlflow.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
                 yield from self._traces(file, name)
@@ -257,6 +277,23 @@ class Folder:
             files.became[files.main] = "rows"
             with self.open(name) as file:
                 yield from self.rows(name, _decoded(split_lines(file, files.after, self.longest)))
+
+    def _database(self, files: Files) -> Iterator[Document]:
+        """Read a copy of a database, whose reader needs a file of its own."""
+        name = files.root + files.main
+        files.became[files.main] = goose.NAME
+        with tempfile.TemporaryDirectory() as folder, self.open(name) as file:
+            copy = Path(folder, "sessions.db")
+            with copy.open("wb") as into:
+                shutil.copyfileobj(file, into, MB)
+            for number, session in enumerate(goose.sessions_in(copy, self.longest), 1):
+                yield self._document(f"{name}:{number}", session)
+
+    def _begins(self, name: str, magic: bytes) -> bool:
+        if len(self.names) > 1:
+            return False
+        with self.open(name) as file:
+            return file.read(len(magic)) == magic
 
     def _session_lines(self, files: Files, name: str, becomes: str) -> list[Json]:
         """Return the lines of one session that are objects. The place of characters that were replaced is kept."""
@@ -348,7 +385,7 @@ class Folder:
         except RowRefused as refused:
             return Document(name, refused=str(refused))
         except ODD_VALUE as error:
-            return _odd(name, error)
+            return Document(name, refused=odd_reason(error))
         return Document(name, self._with_outcomes(found, name))
 
     def _with_instance(self, document: Document, instance: str) -> Document:
@@ -410,15 +447,14 @@ _READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
 }
 
 
-def _odd(name: str, error: Exception) -> Document:
-    logger.warning("%s cannot be read", name, exc_info=error)
-    reason = f"a value in it is of another kind than its layout has there ({type(error).__name__}: {error})"
-    return Document(name, refused=reason[:300])
-
-
 def is_history(name: str) -> bool:
     """Whether a file may be a history of Aider, by its name."""
     return "aider" in name.rpartition("/")[2].lower()
+
+
+def is_database(name: str) -> bool:
+    """Whether a file may be Goose's database of sessions, by its name."""
+    return name.rpartition("/")[2].lower() == "sessions.db"
 
 
 def _report(files: Files, name: str) -> object:

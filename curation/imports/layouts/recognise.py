@@ -1,5 +1,6 @@
 """Which layout a document or row has, by its structure."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,16 +10,23 @@ from curation.imports.layouts.agents import (
     agent_data,
     atif,
     chat_logs,
+    chatgpt,
+    goose,
     inspect_log,
     mini_swe_agent,
+    mlflow,
     openhands,
     swe_agent,
     traces,
 )
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
+from curation.imports.sources.rows import RowRefused
 
+logger = logging.getLogger(__name__)
 Document = Mapping[str, Any]
+# What a reader meets in a value of another kind: a list for an object, a number for a text. Its document is refused.
+ODD_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +51,19 @@ LAYOUTS = (
     Layout(openhands.COMPLETION, openhands.fits_completion, openhands.read_completion),
     Layout(chat_logs.GEMINI, chat_logs.fits_gemini, chat_logs.read_gemini),
     Layout(chat_logs.OPENCODE, chat_logs.fits_opencode, chat_logs.read_opencode),
+    Layout(chatgpt.NAME, chatgpt.fits, chatgpt.read),
+    Layout(goose.NAME, goose.fits, goose.read),
     Layout(agent_data.NAME, agent_data.fits, agent_data.read),
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),
+    Layout(mlflow.NAME, mlflow.fits, mlflow.read),
     Layout(traces.NAME, traces.fits, traces.read, has_parts=True),
 )
+
+
+def odd_reason(error: Exception) -> str:
+    """Return why a document is refused that has a value of another kind than its layout."""
+    logger.warning("a document cannot be read", exc_info=error)
+    return f"a value in it is of another kind than its layout has there ({type(error).__name__}: {error})"[:300]
 
 
 def recognise(document: Document) -> Layout | None:
@@ -59,10 +76,11 @@ def read(layout: Layout, document: Document, **options: Any) -> Reading:
 
     Characters that no database stores are replaced, and are in the account. Raises `RowRefused`.
     """
-    if layout.has_parts:
-        return layout.read(document, **options)
-    cleaned, replaced = clean(dict(document), "")
-    reading = layout.read(cleaned, **options)
+    cleaned, replaced = (document, []) if layout.has_parts else clean(dict(document), "")
+    try:
+        reading = layout.read(cleaned, **options)
+    except ODD_VALUE as error:
+        raise RowRefused(odd_reason(error)) from error
     account = Account(reading.account.entries())
     for path in replaced:
         account.count(path, REPLACED)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from curation.imports.layouts.account import OTHERS
-from curation.imports.layouts.messages.tools import ATTACHED
 from curation.imports.layouts.rows.mapping import MEANINGS, REWARD, RowMapping
 from curation.imports.layouts.session import Outcome
 from curation.imports.pages.preview import Preview
@@ -33,7 +31,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class MappingInputs:
-    """The inputs of a mapping. `inside` are entries of the account for fields in lists, which cannot be mapped."""
+    """The inputs of a mapping. `inside` are entries of the account that cannot be mapped: for fields in lists, and for
+    what is no field, such as `(images)`."""
 
     fields: list[Said]
     roles: list[Said]
@@ -43,7 +42,7 @@ class MappingInputs:
 
 def mapping_inputs(preview: Preview | None, mapping: RowMapping) -> MappingInputs:
     account = preview.account if preview else []
-    fixed = [entry for entry in account if "[]" in entry["field"] or entry["field"] in (ATTACHED, OTHERS)]
+    fixed = [entry for entry in account if "[]" in entry["field"] or entry["field"].startswith("(")]
     own = [entry for entry in account if entry not in fixed]
     read = {entry["field"]: "" for entry in own}
     for entry in own:

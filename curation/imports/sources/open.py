@@ -39,7 +39,6 @@ FOREIGN = {
     b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
     b"%PDF": "a PDF document",
-    b"SQLite format 3": "an SQLite database",
     b"RIFF": "a picture, sound or film",
     b"II*\x00": "a TIFF image",
     b"MM\x00*": "a TIFF image",
@@ -51,8 +50,11 @@ FOREIGN = {
     b"<html": "a web page",
     b"<?xml": "XML",
 }
-# Texts that are no rows, but a layout reads.
-HISTORY = re.compile(rb"\s*(?:# aider chat started at|TO LLM \d{4}-)")
+# Files that are no rows, but a layout reads.
+LAYOUTS = {
+    re.compile(rb"\s*(?:# aider chat started at|TO LLM \d{4}-)"): "a history of Aider",
+    re.compile(rb"SQLite format 3\0"): "an SQLite database",
+}
 SHOWN_BEGINNING = 40
 ARROW_STREAM, ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -171,10 +173,10 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
             raise SourceError(f"The archive is damaged: {damage}.")
         return Opened(digest, None, tar_files(file))
     file.seek(0)
-    if HISTORY.match(file.read(4096)):
-        return Opened(
-            digest, None, one_file(name, file), "It is a history of Aider, not rows: import it as trajectories."
-        )
+    head = file.read(4096)
+    for beginning, kind in LAYOUTS.items():
+        if beginning.match(head):
+            return Opened(digest, None, one_file(name, file), f"It is {kind}, not rows: import it as trajectories.")
     return Opened(digest, _text_reader(file, name, damage), one_file(name, file))
 
 

@@ -74,9 +74,12 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         return [("Review", reverse("queue", args=[slug])), ("Show the trajectories", shown)]
 
     def parse(self, row: SourceRow, options: TrajectoryOptions) -> Reading:
-        reading = self._reading(row, options.mapping)
-        beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
-        return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
+        try:
+            reading = self._reading(row, options.mapping)
+            beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
+            return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
+        except RowRefused as refused:
+            raise RowRefused(f"{row.place if isinstance(row, DocumentRow) else ''}{refused}") from None
 
     def _whole(self, session: Session, beside: Beside, reading: Reading, options: TrajectoryOptions) -> Session:
         return with_tools(read_images(session, beside, reading.account), options.attached, reading.account)
@@ -132,7 +135,7 @@ def _recognised(row: SourceRow) -> Reading | None:
         layout = recognise(row.value)
         return None if layout is None else read(layout, row.value)
     if row.document.refused:
-        raise RowRefused(f"{row.document.name}: {row.document.refused}")
+        raise RowRefused(row.document.refused)
     return row.document.reading
 
 

@@ -2,22 +2,16 @@
 
 from django.core.files.storage import default_storage
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.trajectories.imported.images import key_of
-from curation.trajectories.models import STORED, TrajectoryImage
+from curation.trajectories.models import TrajectoryImage
 from curation.web.files import missing_file
 from curation.web.problems import NotFound
 
 # Content has its digest as its name, so it never changes.
 CACHED = "private, max-age=31536000, immutable"
-
-
-def image_url(slug: str, path: str) -> str:
-    """Return the address of an image by its path in a step; empty for one that the project does not keep."""
-    return reverse("trajectory-image", args=[slug, path.removeprefix(STORED)]) if path.startswith(STORED) else ""
 
 
 def image_response(project: Project, digest: str) -> HttpResponse:

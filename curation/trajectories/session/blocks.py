@@ -14,6 +14,8 @@ from curation.web.text.parts import Argument, Form, arguments_of, as_json, form_
 from curation.web.text.transcript import Image
 
 Kind = Literal["reasoning", "message", "call", "output", "subagent"]
+# Data that is no picture has an address of megabytes.
+_LONGEST_ADDRESS = 300
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # Pictures that a browser draws without running anything in them.
 DRAWN = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
@@ -32,9 +34,8 @@ class Text(NamedTuple):
         if isinstance(self.given, Argument):
             return self.given.form, self.given.text
         if self.form == "image":
-            source = self.given if isinstance(self.given, Mapping) else {}
-            address = str(source.get("path") or "")
-            return "image", "" if address.startswith("data:") else address
+            image = self.image()
+            return "image", "" if image is None or image.data else image.address
         text = str(self.given)
         if self.form is not None:
             return self.form, text
@@ -52,11 +53,11 @@ class Text(NamedTuple):
         address, media_type = str(self.given.get("path") or ""), str(self.given.get("media_type") or "")
         head, _, data = address.partition(",")
         if not head.startswith("data:") or not head.endswith(";base64") or media_type not in DRAWN:
-            return Image(media_type, b"", "" if head.startswith("data:") else address)
+            return Image(media_type, b"", address[:_LONGEST_ADDRESS])
         try:
             return Image(media_type, base64.b64decode(data, validate=True), "")
         except binascii.Error:
-            return Image(media_type, b"", "")
+            return Image(media_type, b"", address[:_LONGEST_ADDRESS])
 
 
 class Block(NamedTuple):

@@ -4,6 +4,7 @@ A *turn* is one recorded text, known by its index. An *entry* is one item on the
 terminal step, which is a command and its output. The templates are in `templates/transcript/`.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ FIRST, FIRST_LINES = 4_000, 60
 # Characters of a text's summary line, and of the text before the first match.
 LINE, BEFORE = 160, 400
 MOST_FOUND = 50
+# The text of an image that the project keeps as a file.
+_STORED = re.compile(r"sha256:([0-9a-f]{64})")
 # Characters after a part of a text that are scanned with it, so that what begins in the part is found whole.
 SCANNED_BEYOND = 4_000
 TONES = {"task": "user", "user": "user", "system": "system", "assistant": "assistant"}
@@ -69,6 +72,12 @@ class Piece:
     next_start: int | None = None
     left: int = 0
     line: int = 1
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of an image that the project keeps as a file, or ''."""
+        stored = _STORED.fullmatch(self.html)
+        return stored[1] if stored else ""
 
 
 @dataclass(frozen=True, slots=True)

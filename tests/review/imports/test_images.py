@@ -9,13 +9,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
 from django.test import Client
+from django.urls import reverse
 
 from curation.imports.layouts import images
 from curation.projects.models import Project
 from curation.trajectories.imported import images as kept
 from curation.trajectories.imported.images import sweep_images
 from curation.trajectories.models import Trajectory, TrajectoryImage
-from curation.trajectories.pages.images import image_url
 from tests.factories import make_bearer, make_project, make_user
 from tests.imports.bringing import bad_rows, bring
 from tests.review.imports.test_trajectories import as_zip
@@ -58,6 +58,10 @@ def became(run: Any) -> dict[str, int]:
     return {entry["becomes"]: entry["rows"] for entry in run.result["account"] if entry["field"] == "(images)"}
 
 
+def image_url(path: str) -> str:
+    return reverse("trajectory-image", args=["acme", path.removeprefix("sha256:")])
+
+
 def path_in(row: Trajectory) -> str:
     return str(row.text.steps[0]["message"][1]["source"]["path"])
 
@@ -69,7 +73,7 @@ def test_an_image_is_a_file_once_and_served_to_members_only(client: Client, user
     assert len(paths) == 1 and TrajectoryImage.objects.count() == 2
     assert len(default_storage.listdir(f"images/{project.pk}")[1]) == 1
 
-    page = image_url("acme", paths.pop())
+    page = image_url(paths.pop())
     api = "/api/v1/projects" + page.removeprefix("/p").rstrip("/")
     client.force_login(user)
     answer = client.get(page)
@@ -81,11 +85,21 @@ def test_an_image_is_a_file_once_and_served_to_members_only(client: Client, user
     assert client.get(f"{api[:-4]}0000", headers=make_bearer(user)).status_code == 404
 
 
+def test_the_page_of_a_trajectory_shows_its_images(client: Client, user: User, project: Project) -> None:
+    bring(project, "trajectories", [chat(DATA), chat("data:image/png;base64,###", 2)])
+    kept, broken = Trajectory.objects.order_by("id").select_related("text")
+    client.force_login(user)
+    page = client.get(f"/p/acme/trajectories/{kept.pk}/").content.decode()
+    assert f'<img src="{image_url(path_in(kept))}"' in page
+    page = client.get(f"/p/acme/trajectories/{broken.pk}/").content.decode()
+    assert "data:image/png;base64,###" in page and "<img" not in page
+
+
 def test_content_that_is_no_image_is_only_downloaded(client: Client, user: User, project: Project) -> None:
     page = f"data:image/svg+xml;base64,{base64.b64encode(b'<svg onload=alert(1)>').decode()}"
     bring(project, "trajectories", [chat(page)])
     client.force_login(user)
-    answer = client.get(image_url("acme", path_in(Trajectory.objects.get())))
+    answer = client.get(image_url(path_in(Trajectory.objects.get())))
     assert answer["Content-Type"] == "application/octet-stream"
     assert answer["Content-Disposition"].startswith("attachment")
 
@@ -115,7 +129,7 @@ def test_an_address_is_never_fetched_and_it_is_said(project: Project) -> None:
     assert became(run) == {"the address of an image, which is not fetched": 1, "text: its data is not Base64": 1}
     first, second = Trajectory.objects.order_by("id").select_related("text")
     assert path_in(first) == "https://example.org/cat.png" and path_in(second).endswith("###")
-    assert image_url("acme", path_in(first)) == "" and not TrajectoryImage.objects.exists()
+    assert not TrajectoryImage.objects.exists()
 
 
 def test_an_image_over_the_limit_makes_the_row_bad(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
-from judging.traces.generation import Generation
+from judging.traces.generation import Generation, parsed
 from judging.traces.read import Call, is_trace, read_calls
 from judging.traces.spans import Span, integer
 
@@ -25,9 +25,21 @@ _BECOMES = {
     **dict.fromkeys(("gen_ai.input", "gen_ai.output", "gen_ai.prompt", "gen_ai.completion", "gen_ai.tool"), "steps"),
     **dict.fromkeys(("gen_ai.system_instructions", "llm.input_messages", "llm.output_messages", "llm.tools"), "steps"),
     **dict.fromkeys(("llm.request", "input", "output", "langfuse.observation"), "steps"),
+    **dict.fromkeys(("mlflow.spanInputs", "mlflow.spanOutputs"), "steps"),
+    "mlflow.chat": "steps, usage",
+    "mlflow.llm": "agent",
     **dict.fromkeys(("gen_ai.usage", "llm.token_count", "llm.usage"), "usage"),
     **dict.fromkeys(("gen_ai.request", "gen_ai.response", "gen_ai.agent", "llm.model_name"), "agent"),
 }
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model", "model")
+_INPUT_TOKENS = (
+    *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    "mlflow.chat.tokenUsage.input_tokens",
+)
+_OUTPUT_TOKENS = (
+    *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    "mlflow.chat.tokenUsage.output_tokens",
+)
 # Names of attributes are read to this depth; deeper values are part of them.
 _DEPTH = 2
 
@@ -135,11 +147,7 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
     read = read_messages(last["messages"], "messages", fields)
     tools = read_tools(last["tools"], "tools")
     attributes = [call.span.attributes for call in conversation.calls]
-    models = [
-        model
-        for one in attributes
-        if (model := _first(one, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name"))
-    ]
+    models = [model for one in attributes if (model := _first(one, *_MODELS))]
     span = spans.get(conversation.agent)
     name = (span and (_first(span.attributes, "gen_ai.agent.name", "agent.name") or span.name)) or NAME
     agent: Json = {"name": str(name), "version": "unknown"}
@@ -151,10 +159,8 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
         agent=agent,
         learned=read.learned,
         usage=Usage(
-            _total(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-            _total(
-                attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"
-            ),
+            _total(attributes, *_INPUT_TOKENS),
+            _total(attributes, *_OUTPUT_TOKENS),
             _total(attributes, "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
         ),
         metadata=clean(_metadata(attributes), "")[0],
@@ -180,7 +186,7 @@ def _around(span: Span, spans: Mapping[str, Span]) -> Iterator[Span]:
 
 
 def _is_agent(span: Span) -> bool:
-    kinds = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type")
+    kinds = ("openinference.span.kind", "gen_ai.operation.name", "langfuse.observation.type", "mlflow.spanType")
     return any(str(_first(span.attributes, name)).lower() in ("agent", "invoke_agent") for name in kinds)
 
 
@@ -189,6 +195,7 @@ def _first(attributes: Mapping[str, Any], *names: str) -> Any:
         found: Any = attributes
         for part in name.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
+            found = parsed(found) if name.startswith("mlflow.") else found
         if isinstance(found, Mapping):
             found = found.get("")
         if found not in (None, ""):
@@ -215,7 +222,7 @@ def _metadata(attributes: Sequence[Mapping[str, Any]]) -> Json:
     for one in attributes:
         for name, value in _named(one):
             if name not in _BECOMES:
-                found.setdefault(name, value)
+                found.setdefault(name, parsed(value) if "mlflow" in one else value)
     return found
 
 

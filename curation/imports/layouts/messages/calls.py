@@ -4,6 +4,7 @@ Arguments that are no object, such as JSON text that was cut off, are in the cal
 text, beside empty arguments.
 """
 
+import ast
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,8 @@ from curation.web.text.json_size import parse_inner
 UNPARSED = "unparsed_arguments"
 # The keys under which formats have the arguments: OpenAI, Anthropic, LangChain, and others.
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+ARGUMENTS = frozenset(_ARGUMENTS)
+_IDS = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
 _ELEMENT = re.compile(r"<function=(?P<name>[^<>\n]+)>(?P<parameters>.*?)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _OPENS = "<tool_call>"
@@ -37,11 +40,11 @@ def read_call(given: Any, path: str, fields: Fields) -> Json:
         raise RowRefused(f"{path} is not a tool call")
     inner = call.get("function", call.get("tool_call"))
     function = inner if isinstance(inner, Mapping) else call
-    name = function.get("name", inner)
+    name = function.get("name", function.get("toolName", inner))
     if not isinstance(name, str) or not name:
         raise RowRefused(f"{path} is a tool call that names no function")
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "")
-    identifier = call.get("id") or call.get("tool_call_id") or call.get("call_id")
+    identifier = next((call[name] for name in _IDS if call.get(name)), None)
     return make_call(name, function.get(key), identifier, path, fields)
 
 
@@ -72,9 +75,9 @@ def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fie
 def calls_in_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
     """Return the text and the calls of sharegpt's `function_call` and ms-swift's `tool_call`: JSON of a call or a list
     of them, alone or between `<tool_call>` and `</tool_call>` after text, or elements `<function=NAME>` after text, as
-    OpenHands and Qwen write them. Raises `RowRefused`."""
+    OpenHands and Qwen write them; also the list in Python that smolagents writes. Raises `RowRefused`."""
     found = _BETWEEN_WORDS.fullmatch(text)
-    written = decoded(found["calls"].strip() if found else text)
+    written = loosely_decoded(found["calls"].strip() if found else text.removeprefix("Calling tools:").strip())
     if isinstance(written, str) and "<function=" in written:
         return _elements(written, found["text"] if found else "", path, fields)
     calls = written if isinstance(written, list) else [written]
@@ -89,7 +92,7 @@ def calls_after_text(text: str, path: str, fields: Fields) -> tuple[str, list[Js
     """Return the text before calls that an assistant wrote as text, between `<tool_call>` and `</tool_call>`, and the
     calls. Text with other tags, or with words after them, is returned as it is."""
     before, tag, rest = text.partition(_OPENS)
-    written = [decoded(one.strip()) for one in _CALL.findall(tag + rest)]
+    written = [loosely_decoded(one.strip()) for one in _CALL.findall(tag + rest)]
     is_whole = bool(written) and not _CALL.sub("", tag + rest).strip()
     if not is_whole or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in written):
         return text, []
@@ -106,7 +109,7 @@ def results_in_text(text: str) -> list[str]:
 
 def _result_of(text: str) -> str:
     """Return the content of a result that names its function, or the text itself."""
-    value = decoded(text)
+    value = loosely_decoded(text)
     if not isinstance(value, dict) or value.keys() != {"name", "content"}:
         return text
     return value["content"] if isinstance(value["content"], str) else orjson.dumps(value["content"]).decode()
@@ -125,6 +128,17 @@ def _elements(text: str, before: str, path: str, fields: Fields) -> tuple[str, l
         for one in elements
     ]
     return before or text[:start].rstrip(), calls
+
+
+def loosely_decoded(text: str) -> Any:
+    """Return the value in JSON text, or in Python's form of a list or an object, and any other text as it is."""
+    value = decoded(text)
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return orjson.loads(orjson.dumps(ast.literal_eval(value)))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return value
+    return value
 
 
 def decoded(value: Any) -> Any:

@@ -12,12 +12,21 @@ from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
 TEXTS = frozenset(("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal"))
-CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"))
-RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output"))
+CALLS = frozenset(
+    ("tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call", "tool-call", "toolCall")
+)
+# Of Goose, whose calls and results may be errors in their place.
+_REQUESTS = frozenset(("toolRequest", "frontendToolRequest"))
+RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output", "tool-result"))
 THOUGHTS = frozenset(("thinking", "reasoning"))
 IMAGES = frozenset(("image", "image_url", "input_image"))
 # Parts that are known and have no text: the provider alone can read them.
-SEALED = frozenset(("redacted_thinking",))
+SEALED = frozenset(("redacted_thinking", "redactedThinking"))
+# Messages of a program to the person, in the messages of its session.
+_UNSEEN = frozenset(("systemNotification", "actionRequired", "toolConfirmationRequest", "conversationCompacted"))
+_PARTS = frozenset(("type", "text", "image", "json", "inlineData", "inline_data", "fileData", "file_data"))
+_CONTENTS = ("content", "response", "result", "output", "error")
+_CALL_IDS = ("tool_use_id", "call_id", "tool_call_id", "toolUseId", "toolUseID", "toolCallId", "id")
 _MEDIA_TYPES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 _GEMINI = {
     "inlineData": "inline_data",
@@ -73,12 +82,19 @@ def read_result(given: Any, path: str, fields: Fields) -> str | list[Json]:
     """Return the content of a tool's result. An object that is no part is JSON, and becomes its text."""
     if isinstance(given, str):
         return given
-    if isinstance(given, Mapping) and "type" not in given:
+    if (isinstance(given, Mapping) and "type" not in given) or isinstance(given, bool | int | float):
+        return orjson.dumps(given).decode()
+    if isinstance(given, list) and not all(map(_may_be_part, given)):
         return orjson.dumps(given).decode()
     content = read_content(given, path, fields)
     if content.calls or content.results or content.thoughts:
         raise RowRefused(f"{path} is the result of a tool, with a part that only messages have")
     return content.message()
+
+
+def _may_be_part(value: Any) -> bool:
+    """Whether an entry of a list may be a part of a message, and is not just a value that a tool returned."""
+    return isinstance(value, str) or (isinstance(value, Mapping) and not _PARTS.isdisjoint(value))
 
 
 def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
@@ -102,14 +118,31 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
         content.calls.append(read_call(part, path, fields))
     elif kind in RESULTS:
         content.results.append(_result(part, path, fields))
-    elif kind == "toolRequest" and isinstance(call := _settled(part.get("toolCall")), Mapping):
-        content.calls.append(read_call({**call, "id": part.get("id")}, path, fields))
+    elif kind.endswith("_tool_result"):  # of tools that Anthropic runs
+        given = part.get("content")
+        text = given if isinstance(given, str) else orjson.dumps(given).decode()
+        content.results.append(Result(text, str(part.get("tool_use_id") or "")))
+    elif kind in _REQUESTS:
+        call = _settled(part.get("toolCall"))
+        if isinstance(call, Mapping):
+            content.calls.append(read_call({**call, "id": part.get("id")}, path, fields))
+        else:
+            fields.became(f"{path}.toolCall", "ignored: a call that the program could not read")
     elif kind == "toolResponse":
-        given = _settled(part.get("toolResult"))
-        content.results.append(Result(read_result(given, path, fields), str(part.get("id") or "")))
+        given = part.get("toolResult")
+        result = _settled(given)
+        inner = result if isinstance(result, Mapping) and "content" in result else {"content": result}
+        failed = inner.get("isError") or (isinstance(given, Mapping) and given.get("status") == "error")
+        content.results.append(_result({**inner, "id": part.get("id"), "is_error": failed}, path, fields))
+    elif kind == "resource" and isinstance(resource := part.get("resource"), Mapping) and "text" in resource:
+        content.parts.append(_text(_string(resource, ("text",), path)))
+    elif kind == "resource_link" and isinstance(part.get("uri"), str):
+        content.parts.append(_text(part["uri"]))
     elif kind == "audio" and isinstance(part.get("source"), Mapping):  # of ATIF
         content.parts.append(dict(part))
-    elif kind in SEALED:
+    elif kind == "document" and isinstance(document := part.get("document", part.get("source")), Mapping):
+        content.parts.append(_text(_document(document, path)))
+    elif kind in SEALED | _UNSEEN or kind.startswith(("source-", "data-")):
         fields.became(f"{path}.{kind}", IGNORED)
     else:
         raise RowRefused(f"{path} is a part of type {kind!r}, which is not known"[:300])
@@ -126,6 +159,8 @@ def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: F
             content.parts.append(_text(text))
     elif isinstance(given.get("image"), str):  # of Qwen-Agent
         content.parts.append(read_image(given, path))
+    elif _add_bedrock(content, given, path, fields):
+        return
     elif isinstance(call := given.get("function_call"), Mapping):
         content.calls.append(read_call(call, path, fields))
     elif isinstance(answer := given.get("function_response"), Mapping):
@@ -144,6 +179,33 @@ def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: F
         )
 
 
+def _add_bedrock(content: Content, given: Mapping[str, Any], path: str, fields: Fields) -> bool:
+    """Add a part of Bedrock's Converse. Return False for any other."""
+    kind, inner = next(((name, value) for name, value in given.items() if isinstance(value, Mapping)), ("", {}))
+    if kind == "toolUse":
+        content.calls.append(read_call(inner, path, fields))
+    elif kind == "toolResult":
+        content.results.append(_result({**inner, "is_error": inner.get("status") == "error"}, path, fields))
+    elif kind == "reasoningContent" and isinstance(text := inner.get("reasoningText"), Mapping):
+        content.thoughts.append(thought_of(text, path))
+    elif kind == "json":
+        content.parts.append(_text(orjson.dumps(inner).decode()))
+    elif kind == "image" and isinstance(source := inner.get("source"), Mapping):
+        data = {"data": source.get("bytes"), "media_type": f"image/{inner.get('format') or 'png'}"}
+        content.parts.append(read_image({"source": data if source.get("bytes") else source}, path))
+    else:
+        return False
+    return True
+
+
+def _document(document: Mapping[str, Any], path: str) -> str:
+    """Return the text of a document of Cohere or Anthropic. Raises `RowRefused` for other documents."""
+    data = document.get("data")
+    if document.get("type", "text") != "text" or not isinstance(data, str | Mapping):
+        raise RowRefused(f"{path} is a part of type 'document' that is no text")
+    return data if isinstance(data, str) else orjson.dumps(data).decode()
+
+
 def thought_of(part: Mapping[str, Any], path: str) -> str:
     """Return the text of a part of reasoning: of Anthropic, Responses, OpenTelemetry, or Inspect."""
     for key in ("thinking", "reasoning", "text", "content", "summary"):
@@ -158,6 +220,8 @@ def thought_of(part: Mapping[str, Any], path: str) -> str:
 def read_image(part: Mapping[str, Any], path: str) -> Json:
     """Return an image as a part of ATIF, with its address or its data as a `data:` address."""
     found = part.get("image_url", part.get("source", part.get("image")))
+    if found is None and isinstance(part.get("data"), str):  # of MCP
+        found = {"data": part["data"], "media_type": part.get("mimeType", part.get("mediaType"))}
     if isinstance(found, Mapping):
         if found.get("type") == "base64" or "data" in found:
             return _image(f"data:{found.get('media_type')};base64,{found.get('data')}")
@@ -185,10 +249,14 @@ def _image(address: str, media_type: str = "") -> Json:
 
 
 def _result(part: Mapping[str, Any], path: str, fields: Fields) -> Result:
-    keys = ("content", "response", "result", "output")
-    given = next((part[key] for key in keys if part.get(key) is not None), "")
-    identifier = part.get("tool_use_id") or part.get("call_id") or part.get("tool_call_id") or part.get("id") or ""
-    extra = {"is_error": True} if part.get("is_error") else {}
+    ran = part.get("run")
+    part = {**part, **ran} if isinstance(ran, Mapping) else part  # of Amp
+    given = next((part[key] for key in _CONTENTS if part.get(key) is not None), "")
+    failed = part.get("is_error") or part.get("isError")
+    if isinstance(given, Mapping) and given.keys() == {"type", "value"}:  # of Vercel's AI SDK
+        given, failed = given["value"], failed or str(given["type"]).startswith("error")
+    identifier = next((part[key] for key in _CALL_IDS if part.get(key)), "")
+    extra = {"is_error": True} if failed else {}
     return Result(read_result(given, path, fields), str(identifier), extra)
 
 

@@ -10,11 +10,11 @@ from curation.imports.layouts.session import Json, Step, Usage
 TIMES = ("timestamp", "created_at", "createdAt", "created", "create_time", "ts", "time")
 MODEL = "model"
 COSTS = ("cost", "cost_usd", "costUSD")
-USED = ("usage", "usage_metadata", "token_usage", "models_usage", "metrics", "tokens")
+USED = ("usage", "usage_metadata", "token_usage", "models_usage", "metrics", "tokens", "usageMetadata")
 FACTS = frozenset((*TIMES, MODEL, *COSTS, *USED))
 _TOKENS = {
-    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input"),
-    "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output"),
+    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input", "promptTokenCount"),
+    "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output", "candidatesTokenCount"),
     "cached_tokens": ("cached_tokens", "cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cached"),
 }
 _DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")

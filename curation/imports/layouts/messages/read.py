@@ -12,8 +12,16 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.messages import vercel
 from curation.imports.layouts.messages.autogen import is_event, plain
-from curation.imports.layouts.messages.calls import calls_after_text, calls_in_text, decoded, read_call, results_in_text
+from curation.imports.layouts.messages.calls import (
+    ARGUMENTS,
+    calls_after_text,
+    calls_in_text,
+    decoded,
+    read_call,
+    results_in_text,
+)
 from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
@@ -30,8 +38,8 @@ ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "gpt", "model", "agent", "bot", "chatgpt", "chatbot"), "agent"),
-    **dict.fromkeys(("function_call", "tool_call"), "call"),
-    **{"tool-call": "agent", "tool-response": "tool"},  # of smolagents
+    **dict.fromkeys(("function_call", "tool_call", "tool-call"), "call"),
+    **{"tool-response": "tool", "toolResult": "tool", "toolresult": "tool"},
     **dict.fromkeys(("tool", "function", "function_response", "observation", "tool_response", "ipython"), "tool"),
 }
 # The keys by which formats mark the messages that a trainer learns from. A false `loss` means context.
@@ -43,15 +51,16 @@ _PARTIAL_MARKS = ("train_detail", "training_detail")
 # Marks of which it is not known what they mean.
 _UNKNOWN_MARKS = ("loss_weight", "trainable", "masked", "is_masked", "learn")
 _MARK_KEYS = frozenset((*MARKS, *_PARTIAL_MARKS, *_UNKNOWN_MARKS))
-_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts")
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thoughts", "tool_plan")
 _ITEMS = ITEMS | HOSTED.keys() | UNSEEN
 _CALLS = frozenset(("tool_calls", "function_call", "invalid_tool_calls"))
 _CONTENTS = ("content", "text", "value", "parts")
 _WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
 _KNOWN = frozenset(
-    (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "type", "author", "name", "refusal")
+    (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "sender", "type", "author", "name", "refusal")
     + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
     + ("output", "outputs", "results", "result", "queries", "code", "operation")
+    + ("toolCallId", "toolName", "isError")
     + ("channel", "recipient", "content_type", "system_prompt", "arguments", "input", "output", "action", "summary")
 )
 
@@ -130,8 +139,14 @@ class _Reader:
             return
         if is_event(entry):
             entry = plain(entry)
+        if not vercel.FIELDS.isdisjoint(entry) and vercel.fits(entry):
+            for one in vercel.plain(entry):
+                self.add(one, path)
+            return
         if not _WRAPPED.isdisjoint(entry):
             entry = unwrapped(entry)
+        if isinstance(inner := entry.get("content"), dict) and "parts" in inner:  # of Google's ADK
+            entry = {name: value for name, value in entry.items() if name != "content"} | inner
         mark = read_mark(entry, path)
         word = self._word(entry)
         kind = entry.get("type")
@@ -152,8 +167,11 @@ class _Reader:
         if self.steps.steps and not FACTS.isdisjoint(entry):
             became = add_facts(self.steps.steps[-1], entry)
         for key in entry.keys() - _KNOWN:
-            if entry[key] not in EMPTY:
+            if entry[key] not in EMPTY and not self._has_calls(entry, key):
                 self._fields.became(f"{path}.{key}", became.get(key, IGNORED))
+
+    def _has_calls(self, entry: Entry, key: str) -> bool:
+        return _CALLS.isdisjoint(entry) and isinstance(entry[key], list) and all(map(_is_call, entry[key]))
 
     def _add_plain(self, word: Any, text: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
@@ -171,12 +189,15 @@ class _Reader:
 
     def _word(self, entry: Entry) -> Any:
         author = entry.get("author")  # Harmony
-        return author.get("role") if isinstance(author, Mapping) else entry.get("role", entry.get("from"))
+        word = author.get("role") if isinstance(author, Mapping) else entry.get("role", entry.get("from"))
+        return entry.get("sender") if word is None else word  # the last is of exports of Claude
 
     def _role(self, word: Any, path: str) -> str:
         if word is None:
             raise RowRefused(f"{path} has no role")
         role = (self._roles.get(word) or self._roles.get(word.lower())) if isinstance(word, str) else None
+        if role is None and isinstance(word, str) and word.startswith("functions."):  # of Harmony
+            return "tool"
         if role is None:
             raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(self._roles)}"[:300])
         return role
@@ -242,7 +263,8 @@ class _Reader:
             return
         given = self._given(entry)
         # A database may have parsed the JSON.
-        text = given if isinstance(given, str) else orjson.dumps(given).decode()
+        said = read_content(given, path, self._fields).message() if _is_text(given) else given
+        text = said if isinstance(said, str) else orjson.dumps(said).decode()
         text, calls = calls_in_text(text, path, self._fields)
         if text:
             add_message(self.steps, text, mark)
@@ -263,11 +285,11 @@ class _Reader:
                 for result in content.results:
                     self.steps.add_result(result)
                 return
-        identifier = entry.get("tool_call_id") or entry.get("call_id") or ""
+        identifier = entry.get("tool_call_id") or entry.get("call_id") or entry.get("toolCallId") or ""
         if not identifier and self.steps.has_call(entry.get("id")):
             identifier = entry["id"]
         extra = _name(entry) or {}
-        if entry.get("is_error") or entry.get("status") == "error":
+        if entry.get("is_error") or entry.get("isError") or entry.get("status") == "error":
             extra["is_error"] = True
         self.steps.add_result(Result(read_result(given or "", path, self._fields), str(identifier), extra))
 
@@ -292,7 +314,7 @@ class _Reader:
 
     def _calls(self, entry: Entry, content: Content, path: str) -> list[Json]:
         if _CALLS.isdisjoint(entry):
-            return content.calls
+            return content.calls if _KNOWN.issuperset(entry) else content.calls + self._other_calls(entry, path)
         given = entry.get("tool_calls") or ()
         if isinstance(given, str):
             given = listed(given, f"{path}.tool_calls")
@@ -304,6 +326,20 @@ class _Reader:
             calls = [read_call(older, f"{path}.function_call", self._fields)]
         known = {call["tool_call_id"] for call in calls} - {""}
         return calls + [call for call in content.calls if call["tool_call_id"] not in known]
+
+    def _other_calls(self, entry: Entry, path: str) -> list[Json]:
+        """Return the calls in a field that no format is known to have them in, such as `toolCalls`."""
+        for key in entry.keys() - _KNOWN:
+            if isinstance(given := entry[key], list) and given and all(map(_is_call, given)):
+                self._fields.became(f"{path}.{key}", "steps")
+                return [read_call(call, f"{path}.{key}.{number}", self._fields) for number, call in enumerate(given)]
+        return []
+
+
+def _is_call(value: Any) -> bool:
+    """Whether an object names a function beside its arguments."""
+    function = value.get("function", value) if isinstance(value, Mapping) else None
+    return isinstance(function, Mapping) and "name" in function and not ARGUMENTS.isdisjoint(function)
 
 
 def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[Any]:
@@ -330,6 +366,12 @@ def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[A
         else entry
         for entry in entries
     ]
+
+
+def _is_text(given: Any) -> bool:
+    """Whether a content is a list of texts."""
+    parts = given if isinstance(given, list) else []
+    return bool(parts) and all(isinstance(part, dict) and part.get("type") == "text" for part in parts)
 
 
 def _refuse_trained(mark: bool | None, path: str) -> None:

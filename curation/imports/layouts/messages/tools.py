@@ -14,7 +14,7 @@ from curation.web.text.json_size import parse_inner
 ATTACHED = "(tools of the import)"
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
-_NAMED = frozenset(("name", "function", "type", *_DECLARATIONS))
+_NAMED = frozenset(("name", "function", "type", "toolSpec", *_DECLARATIONS))
 
 
 def read_tools(given: Any, path: str) -> list[Json]:
@@ -48,9 +48,12 @@ def _functions(tool: Mapping[str, Any]) -> Iterator[Json]:
     if declared is not None:  # one tool of Gemini has several functions
         for function in declared:
             yield from _functions(function)
+    elif isinstance(tool.get("toolSpec"), Mapping):  # of Bedrock
+        yield from _functions(tool["toolSpec"])
     elif isinstance(tool.get("function"), Mapping) or "name" not in tool:
         yield dict(tool)
     else:
         named = {key: value for key, value in tool.items() if key not in ("type", *_SCHEMAS)}
         schema = next((tool[key] for key in _SCHEMAS if tool.get(key) is not None), None)
+        schema = schema["json"] if isinstance(schema, Mapping) and schema.keys() == {"json"} else schema
         yield {"type": "function", "function": named if schema is None else {**named, "parameters": schema}}

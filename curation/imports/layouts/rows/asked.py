@@ -9,7 +9,10 @@ from curation.imports.layouts.rows.columns import Columns, flat, is_message
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 
-_SYSTEM = ("system", "system_prompt", "systeminstruction", "system_instruction")
+_SYSTEM = (
+    *("system", "system_prompt", "systeminstruction", "system_instruction"),
+    *("system_message", "systemprompt", "sys_prompt", "developer_message"),
+)
 # The columns of a task, in the order in which a person reads them.
 TASK = (
     *("instruction", "context", "passage", "question", "problem", "problem_statement", "query", "text", "input"),
@@ -34,6 +37,10 @@ def read_prompt(columns: Columns) -> Messages:
 def read_task(columns: Columns) -> Messages:
     """Return the task from its columns, or what a person said last in a chat."""
     if names := columns.present(TASK):
+        for name in names:
+            if turns := _turns_in(columns.get(name)):
+                columns.take(name, "steps")
+                return columns.messages(turns, name)
         asked = "\n".join(flat(columns.take(name, "user message")) for name in names)
         return columns.messages([_user(asked)], names[0])
     for name in columns.present(SAID)[:1]:
@@ -50,6 +57,13 @@ def read_history(columns: Columns) -> Messages:
             columns.take(name, "steps")
             return columns.messages(_turns(given, name), name)
     return columns.messages([], "")
+
+
+def _turns_in(given: Any) -> list[Any]:
+    """Return the messages of a task that is a conversation, or has the messages of each turn in a list."""
+    entries = given if isinstance(given, list) else []
+    flattened = [one for entry in entries for one in (entry if isinstance(entry, list) else [entry])]
+    return flattened if all(is_message(one) and "content" in one for one in flattened) else []
 
 
 def _turns(given: list[Any], name: str) -> list[Any]:

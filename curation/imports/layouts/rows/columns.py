@@ -1,6 +1,6 @@
 """The columns of one row, by their names in lower case. Empty ones are as good as missing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -8,6 +8,9 @@ import orjson
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import Messages, read_messages
+
+# Levels of objects in which such facts are found.
+_INSIDE = 2
 
 
 class Columns:
@@ -36,7 +39,7 @@ class Columns:
         return decoded_messages(self.fields.take(self._names[name], becomes))
 
     def messages(self, given: Any, path: str) -> Messages:
-        return read_messages(given, path, self.fields, self._roles)
+        return read_messages(given, self.fields.source_name(path), self.fields, self._roles)
 
     def answer(self, given: Any, path: str) -> Messages:
         """Read a side or a completion: text of the agent, one message, or a list of messages."""
@@ -67,7 +70,28 @@ def is_message(value: Any) -> bool:
     return isinstance(value, Mapping) and not _MARKS.isdisjoint(value)
 
 
-_MARKS = frozenset(("role", "from", "author", "type", "lc"))
+_MARKS = frozenset(("role", "from", "sender", "author", "type", "lc"))
+# Objects that have facts of a logged call beside its messages.
+_HOLDERS = (
+    *("metadata", "extra", "extra_info", "model_parameters", "invocation_params", "config", "metrics", "usage"),
+    *("summary", "token_usage", "attributes"),
+)
+
+
+def inside(row: Mapping[str, Any], names: Iterable[str], fits: Callable[[Any], bool]) -> tuple[str, Any]:
+    """Return the path and the value of the first of these names in the objects of a row that have such facts, or an
+    empty path."""
+    wanted = tuple(names)
+    holders = [(name, decoded(row[name])) for name in row if name.lower() in _HOLDERS]
+    for path, holder in holders:
+        if not isinstance(holder, Mapping):
+            continue
+        for name, value in holder.items():
+            if name in wanted and fits(value):
+                return f"{path}.{name}", value
+            if path.count(".") < _INSIDE:
+                holders.append((f"{path}.{name}", value))
+    return "", None
 
 
 def decoded_messages(value: Any) -> Any:

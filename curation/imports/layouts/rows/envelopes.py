@@ -1,6 +1,8 @@
 """Conversations inside of a row: in the request and the answer of a logged call, or under a name of its own."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY
@@ -8,41 +10,86 @@ from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.rows.asked import HISTORIES, SAID, TASK
 from curation.imports.layouts.rows.columns import decoded_messages, is_message
-from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping
+from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping, take_at
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
-# Objects with a request: of batches of OpenAI and Anthropic, of proxies and of LangSmith.
-_REQUESTS = ("request", "params", "body", "inputs", "request_body")
+# Objects with a request: of batches of OpenAI and Anthropic, of proxies, of LangSmith, and of OpenAI's evaluations.
+_REQUESTS = ("request", "params", "body", "inputs", "request_body", "sample")
+# A log of Bedrock has it one level deeper.
+_DEEP = "input"
 # Objects with the answer to it.
 _ANSWERS = ("response", "result", "outputs", "output", "response_body", "choices")
 _QUESTIONS = ("messages", "contents", "input")
 # Rows with one of these columns are known without a list of messages.
 _OF_ROWS = frozenset(("prompt", "completion", "completions", "chosen", "rejected", "preferred_output", "king"))
 _DEEPEST = 4
+_CHATML = re.compile(r"<\|im_start\|>\s*(\w+)[^\S\n]*\n(.*?)(?:<\|im_end\|>|\Z)", re.DOTALL)
+_TEMPLATES = ("[INST]", "<|start_header_id|>", "<start_of_turn>", "<|user|>", "<|im_user|>")
+# Columns with the text of an answer beside messages; others may be what was expected.
+_TEXTS = ("completion", "response")
 
 
 def unfold(applied: Applied) -> None:
     """Move a conversation that is inside of a row to its column `messages`. Raises `RowRefused` for a row with several,
     and for an answer without its request."""
     row = applied.row
-    if any(row.get(name) not in EMPTY for name in (*CONVERSATIONS, "contents")) or not _OF_ROWS.isdisjoint(row):
+    _read_template(applied)
+    answer = next((name for name in _ANSWERS if answers_in(row.get(name))), "")
+    if any(row.get(name) not in EMPTY for name in (*CONVERSATIONS, "contents")):
+        _complete(applied, answer)
+        return
+    if not _OF_ROWS.isdisjoint(row):
         return
     request = next((name for name in _REQUESTS if _has_question(row.get(name))), "")
-    answer = next((name for name in _ANSWERS if answers_in(row.get(name))), "")
     if request:
         _lift(applied, request, answer)
+    elif deep := _question_inside(row.get(_DEEP)):
+        row |= {f"{_DEEP}.{name}": value for name, value in row.pop(_DEEP).items()}
+        _lift(applied, f"{_DEEP}.{deep}", answer)
     elif acted := next((name for name, value in row.items() if _are_acts(value)), ""):
         _act(applied, acted)
     elif isinstance(row.get("input"), str) and answer == "output":  # of the Responses API
         row["input"] = [{"role": "user", "content": row["input"]}]
-    elif answer and "role" not in row[answer] and not _asks(row, *HISTORIES):
+    elif isinstance(row.get("input"), list) and answer == "output" and not is_message(row["output"]):
+        row["output"] = answers_in(row["output"])
+    elif answer and "role" not in row[answer] and not _asks([name for name in row if name != answer], *HISTORIES):
         said = answers_in(row[answer])
         if len(said) == 1:
             raise RowRefused(f"{answer} is an answer without its request: its messages are in another file")
         _move(applied, answer, said)
     else:
         _find(applied)
+
+
+def _read_template(applied: Applied) -> None:
+    """Read a text in ChatML as messages. Raises `RowRefused` for the text of another chat template."""
+    text = applied.row.get("text")
+    if not isinstance(text, str):
+        return
+    if found := _CHATML.findall(text):
+        _move(applied, "text", [{"role": role, "content": said} for role, said in found])
+    elif any(mark in text for mark in _TEMPLATES):
+        raise RowRefused("text is a conversation in the form of a chat template, of which only ChatML is read")
+
+
+def _complete(applied: Applied, answer: str) -> None:
+    """Add the answer that a logged call has beside its messages."""
+    row = applied.row
+    asked = row.get("messages")
+    if not isinstance(asked, list) or not asked or not all(map(is_message, asked)) or _is_answer(asked[-1]):
+        return
+    name = answer or next((one for one in _TEXTS if isinstance(row.get(one), str) and row[one]), "")
+    if name:
+        given = row.pop(name)
+        row["messages"] = [*asked, *(answers_in(given) if answer else [{"role": "assistant", "content": given}])]
+        applied.account.count(name, "steps")
+
+
+def _question_inside(value: Any) -> str:
+    if not isinstance(value, Mapping) or _has_question(value):
+        return ""
+    return next((str(name) for name, inner in value.items() if _has_question(inner)), "")
 
 
 def _has_question(value: Any) -> bool:
@@ -52,9 +99,8 @@ def _has_question(value: Any) -> bool:
 def _lift(applied: Applied, request: str, answer: str) -> None:
     """Make the fields of a request columns, with the answer after its messages."""
     row = applied.row
-    for name, value in row.pop(request).items():
-        row.setdefault(name, value)
-        applied.names[name] = f"{request}.{name}"
+    _spread(applied, request, row.pop(request))
+    answer = answer or next((name for name in _ANSWERS if answers_in(row.get(name))), "")
     question = next(name for name in _QUESTIONS if isinstance(row.get(name), list))
     asked = row.pop(question)
     if len(asked) == 1 and isinstance(asked[0], list):  # LangSmith has a list for each prompt of a batch
@@ -65,6 +111,14 @@ def _lift(applied: Applied, request: str, answer: str) -> None:
     applied.names["messages"] = applied.names.pop(question)
     if answer:
         applied.account.count(answer, "steps")
+
+
+def _spread(applied: Applied, path: str, inner: Mapping[str, Any]) -> None:
+    """Make the fields of an object columns, by their paths where the row has such columns too."""
+    for name, value in inner.items():
+        known = f"{path}.{name}" if applied.row.get(name) not in EMPTY else name
+        applied.row[known] = value
+        applied.names[known] = f"{path}.{name}"
 
 
 def _move(applied: Applied, path: str, messages: list[Any]) -> None:
@@ -112,7 +166,7 @@ def answers_in(value: Any) -> list[Any]:
         value = {"choices": value}
     if not isinstance(value, Mapping):
         return []
-    for name in ("body", "message"):
+    for name in ("body", "message", "output", "outputBodyJson"):
         if isinstance(value.get(name), Mapping):
             return answers_in(value[name])
     facts = {name: value[name] for name in ("usage", "model") if value.get(name)}
@@ -161,19 +215,29 @@ def _find(applied: Applied) -> None:
         applied.row.clear()
         applied.row.update(found.row)
         applied.names.update(found.names)
+        around = paths[0].rpartition(".")[0]
+        if around and isinstance(inner := take_at(applied.row, around), Mapping):
+            _spread(applied, around, inner)
 
 
-def _asks(row: Json, *more: str) -> bool:
+def lists_in(row: Mapping[str, Any]) -> list[str]:
+    """Return the paths of up to three lists in a row that may be its messages, though nobody known answers in them."""
+    return [path for path, _ in islice(_lists(row, "", 0), 3) if len(path) <= LONGEST_PATH]
+
+
+def _asks(row: Iterable[str], *more: str) -> bool:
     """Whether a column has the question: an answer or a history beside it is no whole conversation."""
     return not {name.lower() for name in row}.isdisjoint((*TASK, *SAID, *more))
 
 
 def _is_answer(message: Mapping[str, Any]) -> bool:
-    word = message.get("role", message.get("from", message.get("type")))
+    inner = message.get("content")
+    said = inner if isinstance(inner, Mapping) and "role" in inner else message
+    word = next((said[name] for name in ("role", "from", "sender", "type") if said.get(name)), None)
     return isinstance(word, str) and ROLES.get(word.lower()) in ("agent", "call")
 
 
-def _lists(row: Json, path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
+def _lists(row: Mapping[str, Any], path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
     for name, value in row.items():
         found = decoded_messages(value) if isinstance(value, str) else value
         place = f"{path}{name}"

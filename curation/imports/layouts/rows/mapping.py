@@ -97,9 +97,12 @@ class RowMapping(BaseModel):
         applied = Applied(dict(row), self.roles or None)
         moved: Json = {}
         if self.messages:
-            found = _taken(applied.row, self.messages)
+            found = take_at(applied.row, self.messages)
             if found is None:
-                raise RowRefused(f"no messages at {self.messages}, where the mapping has them")
+                raise RowRefused(
+                    f"nothing is at {self.messages}, the mapping's path to the messages; the row has "
+                    f"{', '.join([*row][:12]) or 'no columns'}"
+                )
             moved["messages"] = found
             applied.names["messages"] = self.messages
         moved |= self._moved(applied)
@@ -120,7 +123,7 @@ class RowMapping(BaseModel):
         """Take the mapped columns out of the row, and return them by the names that readers know."""
         moved: Json = {}
         for path, meaning in self.columns.items():
-            value = _taken(applied.row, path)
+            value = take_at(applied.row, path)
             if value is None:
                 continue
             if meaning in ("metadata", "ignored"):
@@ -191,10 +194,10 @@ def outcome_word(value: Any) -> str:
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    return _taken(dict(row), path)
+    return take_at(dict(row), path)
 
 
-def _taken(row: Json, path: str) -> Any:
+def take_at(row: Json, path: str) -> Any:
     """Take the value at a path out of the row, whose objects on the way are copied; None if it is missing. Names may
     have dots too."""
     if path in row:
@@ -205,6 +208,6 @@ def _taken(row: Json, path: str) -> Any:
         inner = decoded(row.get(name))
         if isinstance(inner, Mapping):
             row[name] = dict(inner)
-            return _taken(row[name], rest)
+            return take_at(row[name], rest)
         end = path.find(".", end + 1)
     return None

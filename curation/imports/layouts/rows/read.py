@@ -15,13 +15,14 @@ from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.cells import truth_as_text
-from curation.imports.layouts.rows.columns import Columns, is_message
-from curation.imports.layouts.rows.envelopes import unfold
+from curation.imports.layouts.rows.columns import Columns, inside, is_message
+from curation.imports.layouts.rows.envelopes import lists_in, unfold
 from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
 from curation.imports.layouts.rows.stepwise import read_steps, read_text
 from curation.imports.layouts.rows.surroundings import read_surroundings
+from curation.imports.layouts.rows.text_calls import names_of, tools_in_system, with_written_calls
 from curation.imports.layouts.session import Ending, Json, Session, Step
 from curation.imports.sources.rows import RowRefused
 
@@ -37,13 +38,17 @@ PROMPTS = "prompts without an answer"
 _CONVERSATIONS = {"trajectory": SWE_AGENT, "messages": CHAT, "conversations": SHAREGPT}
 # Columns that are conversations if they have a list.
 _LISTS = {"conversation": CHAT, "dialogue": CHAT, "contents": GEMINI}
-# A column with a mark for each message.
-_MASKS = "loss_mask"
-_TOOLS = ("tools", "functions", "available_tools")
+# Columns with a mark for each message, and those of which it is not known what their marks mean.
+_MASKS, _UNKNOWN_MASKS = (
+    ("loss_mask", "loss_masks", "train_mask"),
+    ("mask", "masks", "assistant_mask", "assistant_masks"),
+)
+_TOOLS = ("tools", "functions", "available_tools", "tool_definitions", "toolconfig")
 _ANSWERS = (
     *("completion", "response", "output", "canonical_solution", "solution", "answer", "correct answer", "target"),
     *("answers", "final_answer", "correct_answer", "ideal", "expected", "patch", "code"),
 )
+_EXPECTED = ("ideal", "expected")
 _LABELS = ("label", "kto_tag", "desirable")
 # The columns of `metadata: true` that only our own exports have together, and what judges say of a duel.
 OWN = frozenset(("id", "source", "score", "bucket", "reviewers", "run"))
@@ -137,9 +142,18 @@ def _read(columns: Columns, metadata: Json) -> Session:
                 f"the row has {', '.join([*columns.fields][:12])}"
             )
     if not found.steps and not endings:
-        raise RowRefused(f"no layout of training data has the columns {', '.join([*columns.fields][:12]) or 'none'}")
+        likely = (
+            f". {', '.join(paths)} may be the messages: map the path and the roles"
+            if (paths := lists_in(columns.fields))
+            else ""
+        )
+        named = ", ".join([*columns.fields][:12]) or "none"
+        raise RowRefused(f"no layout of training data has the columns {named}{likely}")
     label = None if endings else _label(columns, found)
-    tools = _tools(columns)
+    tools = _tools(columns) or tools_in_system(found.steps, columns.fields)
+    if names := names_of(tools):
+        found.steps = with_written_calls(found.steps, names, name, columns.fields)
+        endings = [Ending(one.side, with_written_calls(one.steps, names, one.side, columns.fields)) for one in endings]
     judged = _JUDGED if is_duel else _OWN if columns.fields.keys() >= OWN else ()
     metadata = metadata | {name: columns.take(name, name) for name in columns.present(judged)}
     around = read_surroundings(columns.fields)
@@ -175,7 +189,7 @@ def _before(columns: Columns, name: str) -> _Conversation:
     if isinstance(nested, Mapping) and "messages" in nested:  # OpenAI's preferences
         columns.take("input", "steps")
         columns.ignore_rest(nested, ("messages", "tools"), "input")
-        layout, read = OPENAI_PREFERENCES, columns.messages(nested["messages"], "input.messages")
+        layout, read = CHAT, columns.messages(nested["messages"], "input.messages")
     elif name:
         layout = (_CONVERSATIONS | _LISTS)[name]
         read = columns.messages(_with_marks(columns, columns.take(name, "steps")), name)
@@ -200,13 +214,17 @@ def _before(columns: Columns, name: str) -> _Conversation:
 def _with_marks(columns: Columns, messages: Any) -> Any:
     """Return the messages with the marks that a column has for all of them. Raises `RowRefused` for a column with marks
     of something else, such as tokens."""
-    if _MASKS not in columns:
+    for name in columns.present(_UNKNOWN_MASKS):
+        if isinstance(marks := columns.get(name), list) and isinstance(messages, list) and len(marks) == len(messages):
+            raise RowRefused(f"{name} marks messages in a way that is not known: name it `loss_mask`, of 0 and 1")
+    name = next(iter(columns.present(_MASKS)), "")
+    if not name:
         return messages
-    marks = columns.take(_MASKS, "marks of training")
+    marks = columns.take(name, "marks of training")
     if not isinstance(messages, list) or not isinstance(marks, list) or len(marks) != len(messages):
-        raise RowRefused(f"{_MASKS} has not one mark for each message")
+        raise RowRefused(f"{name} has not one mark for each message")
     return [
-        {**message, _MASKS: mark} if is_message(message) else message
+        {**message, "loss_mask": mark} if is_message(message) else message
         for message, mark in zip(messages, marks, strict=True)
     ]
 
@@ -232,6 +250,8 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
         found.complete(read_steps(columns))
         return []
     names = columns.present(_ANSWERS)
+    if len(names) > 1:  # what an evaluation expects is no answer
+        names = [name for name in names if name not in _EXPECTED] or names
     if _is_said(columns.get("completion")):  # beside it, other columns are what the answer should be
         names = ["completion"]
     becomes = "answer" if len(names) == 1 else "chosen"
@@ -262,7 +282,24 @@ def _tools(columns: Columns) -> list[Json]:
     if isinstance(nested, Mapping) and nested.get("tools"):
         return read_tools(nested["tools"], "input.tools")
     name = next(iter(columns.present(_TOOLS)), "")
-    return read_tools(columns.take(name, "tools"), name) if name else []
+    if not name and _are_functions(columns.get("function")):  # of BFCL
+        name = "function"
+    if name:
+        given = columns.take(name, "tools")
+        return read_tools(given.get("tools", given) if isinstance(given, Mapping) else given, name)
+    path, found = inside(columns.fields, _TOOLS, _are_functions)
+    if path:
+        columns.fields.became(path, "tools")
+    return read_tools(found, path)
+
+
+def _are_functions(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) and _named(one) for one in value)
+
+
+def _named(tool: Json) -> bool:
+    function = tool.get("function", tool)
+    return isinstance(function, dict) and isinstance(function.get("name"), str)
 
 
 def _numbered(steps: Sequence[Step], first: int) -> list[Step]:

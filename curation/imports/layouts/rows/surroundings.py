@@ -7,6 +7,7 @@ from typing import Any
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
+from curation.imports.layouts.rows.columns import inside
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
 from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
 from curation.imports.sources.rows import RowRefused
@@ -30,7 +31,9 @@ _REWARDS = ("reward", "rewards", "final_reward", "score", "scores")
 # Objects in which rows have the result of their verifier.
 _RESULTS = ("reward_info", "result", "test_result", "report", "evaluation", "eval", "eval_result", "info", "metadata")
 _OUTPUTS = ("verifier_output", "eval_logs", "test_output")
-_COSTS = ("cost_usd", "total_cost", "total_cost_usd", "instance_cost", "agent_cost")
+# How agents end that did what they wanted to.
+_GOOD_ENDS = ("submit", "finish", "complete", "success", "done")
+_COSTS = ("cost_usd", "total_cost", "total_cost_usd", "instance_cost", "agent_cost", "response_cost")
 _INPUTS = ("total_input_tokens", "input_tokens", "total_prompt_tokens", "prompt_tokens", "tokens_sent")
 _ANSWERED = ("total_output_tokens", "output_tokens", "total_completion_tokens", "completion_tokens", "tokens_received")
 _SECONDS = ("duration_seconds", "total_time", "elapsed_seconds")
@@ -62,7 +65,7 @@ def read_surroundings(fields: Fields) -> Surroundings:
         group=left.name(_GROUPS, "group"),
         attempt=left.attempt(),
     )
-    agent = {"model_name": left.name(_MODELS, "model"), "name": left.name(_AGENTS, "agent")}
+    agent = {"model_name": left.model(), "name": left.name(_AGENTS, "agent")}
     verdict = left.verdict()
     usage = Usage(
         input_tokens=left.count(_INPUTS),
@@ -102,6 +105,18 @@ def _truth(value: Any) -> bool | None:
     return truth_as_text(value) if said not in (Outcome.SOLVED, Outcome.FAILED) else said is Outcome.SOLVED
 
 
+def _reward_of(result: Mapping[str, Any]) -> float | None:
+    """Return the value of a grader's result, or None."""
+    given = next((result[key] for key in ("score", "value", "passed") if result.get(key) is not None), None)
+    if isinstance(given, bool):
+        return float(given)
+    return float(str(given)) if is_number_as_text(str(given)) else None
+
+
+def _is_one(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 1
+
+
 class _Left:
     """The columns that nothing was said of yet. Each method takes those that it understands, and leaves the others."""
 
@@ -130,7 +145,20 @@ class _Left:
 
     def count(self, columns: Sequence[str]) -> int | None:
         found = self.number(columns, "usage")
+        if found is None:
+            path, found = inside(self._fields, columns, _is_number)
+            if path:
+                self._fields.became(path, "usage")
         return None if found is None else int(found)
+
+    def model(self) -> str:
+        """Return the model in a column, or in an object about the call."""
+        if found := self.name(_MODELS, "model"):
+            return found
+        path, inner = inside(self._fields, ("model", "model_name", "ls_model_name"), _is_name)
+        if path:
+            self._fields.became(path, "model")
+        return str(inner or "")
 
     def attempt(self) -> int | None:
         found = self.find(("attempt", "trial"), lambda value: _is_number(value) and isinstance(value, int))
@@ -158,6 +186,7 @@ class _Left:
             if all(map(_is_number, self._values[column].values())):
                 named = self.take(column, ", ".join(f"reward.{name}" for name in self._values[column]))
                 rewards |= {str(name): float(number) for name, number in named.items()}
+        rewards |= self._listed()
         rewards |= self._nested(rewards)
         if outcome is Outcome.UNKNOWN and (told := next(filter(rewards.__contains__, _SOLVED), "")):
             outcome = Outcome.SOLVED if rewards[told] else Outcome.FAILED
@@ -168,6 +197,23 @@ class _Left:
         outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
         output = self.take(outputs[0], "verifier output") if outputs else ""
         return Verdict(outcome, rewards, output, self._exception())
+
+    def _listed(self) -> dict[str, float]:
+        """Return the rewards in a list of results with a name each, and the means of LangSmith's feedback."""
+        found: dict[str, float] = {}
+        for column in self.find(("results", "grades", "scores"), lambda value: isinstance(value, list)):
+            for one in self._values[column]:
+                value = _reward_of(one) if isinstance(one, Mapping) and isinstance(one.get("name"), str) else None
+                if value is not None:
+                    found[one["name"]] = value
+        for column in self.find(("feedback_stats", "scores"), lambda value: isinstance(value, Mapping)):
+            for name, value in self._values[column].items():
+                mean = value.get("avg") if isinstance(value, Mapping) else value[0] if _is_one(value) else None
+                if mean is not None and _is_number(mean):
+                    found[str(name)] = float(mean)
+        for column in {"results", "grades", "scores", "feedback_stats"} & self._values.keys() if found else ():
+            self.take(column, ", ".join(f"reward.{name}" for name in found))
+        return found
 
     def _nested(self, known: Mapping[str, float]) -> dict[str, float]:
         """Return the rewards in objects, of a row that has none beside them. The objects are read no further."""
@@ -192,7 +238,7 @@ class _Left:
     def _exception(self) -> str:
         """Return how the agent ended if it did not submit, such as `exit_cost`. The status is metadata too."""
         status = self._values.get("exit_status")
-        if isinstance(status, str) and not status.lower().startswith("submitted"):
+        if isinstance(status, str) and not status.lower().startswith(_GOOD_ENDS):
             self._fields.became("exit_status", "exception")
             return status
         return ""

@@ -64,7 +64,9 @@ def test_a_mapped_row_is_a_session_with_its_outcome() -> None:
 
 
 def test_a_row_without_the_messages_is_refused() -> None:
-    with pytest.raises(RowRefused, match=r"no messages at episode\.log, where the mapping has them"):
+    with pytest.raises(
+        RowRefused, match=r"nothing is at episode\.log, the mapping's path to the messages; the row has messages"
+    ):
         read_row({"messages": []}, MAPPING)
 
 

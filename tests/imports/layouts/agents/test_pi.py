@@ -1,0 +1,20 @@
+from curation.imports.layouts.session import Usage
+from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
+
+
+def test_the_branch_of_the_last_entry_is_the_session() -> None:
+    session = sessions(golden("pi"))["s1"]
+    assert said(session) == [("user", "Fix it."), ("agent", ""), ("user", "$ pwd\n/w"), ("agent", "Fixed.")]
+    step = session.steps[1]
+    assert (step["reasoning_content"], step["tool_calls"][0]["arguments"]) == ("Look.", {"command": "ls"})
+    assert step["observation"]["results"][0] == {"source_call_id": "c1", "content": "a.py"}
+    assert (session.agent["name"], session.agent["model_name"]) == ("pi", "claude-x")
+    assert session.usage == Usage(30, 4, cost_usd=0.02, seconds=5.0)
+    assert (session.metadata["cwd"], session.learned) == ("/w", {})
+
+
+def test_what_is_not_read_is_accounted_for() -> None:
+    account = becomes(documents(golden("pi"))["session.jsonl"])
+    assert account["(other branches)"] == "ignored: it is on another branch than the last entry"
+    assert account["(entries: model_change)"] == "ignored: the messages have it"
+    assert account["messages[].stopReason"] == "ignored"

@@ -1,0 +1,81 @@
+import json
+from typing import Any
+
+import pytest
+
+from curation.imports.layouts.rows.read import read_row, trained_positions
+from curation.imports.sources.rows import RowRefused
+from tests.imports.layouts.golden import documents, golden, said
+
+FUNCTIONS = [
+    {"name": "Market Trends API", "description": "Trends.", "parameters": {"type": "dict", "properties": {}}},
+    {"name": "get_weather", "description": "Weather.", "parameters": {"type": "dict", "properties": {}}},
+]
+SYSTEM = f"You compose functions. Functions in JSON:\n{json.dumps(FUNCTIONS)}. Answer as [func(name=value)]."
+
+
+def row(*turns: tuple[str, str], system: str = SYSTEM) -> dict[str, Any]:
+    return {"system": system, "conversations": [{"from": word, "value": text} for word, text in turns]}
+
+
+def test_rows_of_toolace_have_calls_results_and_tools() -> None:
+    for number, document in enumerate(documents(golden("toolace")).values()):
+        assert document.row is not None
+        session, account = read_row(document.row.value)
+        assert [tool["function"]["name"] for tool in session.tools] == ["Market Trends API", "get_weather"]
+        calls = [call for step in session.steps for call in step.get("tool_calls", ())]
+        assert calls[0]["function_name"] == ("Market Trends API" if number == 0 else "get_weather")
+        assert session.steps[2]["message"] == ""
+        becomes = {entry["field"]: entry["becomes"] for entry in account.entries()}
+        assert becomes["system"] == "system message"
+        assert (becomes["(tools in the system message)"], becomes["(calls written as text)"]) == ("tools", "steps")
+
+
+def test_each_call_has_its_result() -> None:
+    first, second = [document.row.value for document in documents(golden("toolace")).values() if document.row]
+    session, _ = read_row(first)
+    assert session.steps[2]["tool_calls"][0]["arguments"] == {"trend_type": "MARKET_INDEXES", "country": "us"}
+    assert session.steps[2]["observation"]["results"][0] == {
+        "source_call_id": "call_1",
+        "content": '{"trend":"up"}',
+    }
+    assert said(session)[-1] == ("agent", "It is up.")
+    session, _ = read_row(second)
+    assert [call["arguments"] for call in session.steps[2]["tool_calls"]] == [
+        {"city": "Bergen, Norway", "days": 2},
+        {"city": "Oslo", "days": [1, 2], "metric": True, "note": 'say "hi" (now)'},
+    ]
+    results = session.steps[2]["observation"]["results"]
+    assert [(one["source_call_id"], one["content"]) for one in results] == [("call_1", "rain"), ("call_2", "sun")]
+    assert trained_positions(session, unmarked=True) == [2, 3]
+
+
+@pytest.mark.parametrize("text", ["[see the docs(now)]", "[1, 2]", "[unknown(a=1)]", "Use [get_weather(a=1)].", "[]"])
+def test_other_text_stays_text(text: str) -> None:
+    session, _ = read_row(row(("user", "Go."), ("assistant", text)))
+    assert said(session)[-1] == ("agent", text)
+
+
+@pytest.mark.parametrize(("text", "reason"), [("city", "without a name"), ("city=Ber gen", "which is no value")])
+def test_a_call_that_is_not_readable_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(RowRefused, match=reason):
+        read_row(row(("user", "Go."), ("assistant", f"[get_weather({text})]")))
+
+
+def test_tools_of_a_column_name_the_calls_too() -> None:
+    messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "[get_weather(city='B')]"}]
+    session, _ = read_row({"messages": messages, "tools": FUNCTIONS})
+    assert session.steps[-1]["tool_calls"][0]["arguments"] == {"city": "B"}
+
+
+def test_tools_between_tags_are_tools() -> None:
+    functions = "\n".join(json.dumps({"type": "function", "function": one}) for one in FUNCTIONS)
+    session, _ = read_row(row(("human", "Go."), ("gpt", "Well."), system=f"<tools>\n{functions}\n</tools>"))
+    assert [tool["function"]["name"] for tool in session.tools] == ["Market Trends API", "get_weather"]
+
+
+def test_a_system_message_with_other_json_has_no_tools() -> None:
+    system = 'Answer as {"name": "x", "age": 3} or [{"type": "a"}].'
+    session, account = read_row(row(("human", "Go."), ("gpt", "Well."), system=system))
+    assert session.tools == []
+    assert "(tools in the system message)" not in {entry["field"] for entry in account.entries()}
