@@ -19,6 +19,7 @@ _TOO_LONG = f"ignored: a text of more than {LONGEST_METADATA:,} characters, unle
 _NESTED = "ignored: a list or an object, unless it is mapped to metadata"
 _IDS = ("traj_id", "trajectory_id", "id", "uuid", "custom_id")
 _TASKS = ("task_id", "task_name", "task")
+_EXAMPLES = ("example_id",)
 _GROUPS = ("group", "group_id")
 _MODELS = ("model", "model_name", "model_name_or_path")
 _AGENTS = ("agent", "agent_name")
@@ -59,7 +60,8 @@ def read_surroundings(fields: Fields) -> Surroundings:
         return Surroundings({}, Origin(instance_id=instance_id, repo=repo), Verdict(), Usage(), {})
     origin = Origin(
         id=left.name(_IDS, "id"),
-        task=left.name(_TASKS, "task"),
+        # `task` of verifiers is an environment, of which `example_id` is one task.
+        task="/".join(filter(None, (left.name(_TASKS, "task"), left.name(_EXAMPLES, "task")))),
         instance_id=instance_id,
         repo=name_of(fields, "repo") or repo_of(instance_id),
         group=left.name(_GROUPS, "group"),

@@ -71,6 +71,12 @@ def test_a_rollout_is_one_conversation_whose_reference_answer_is_metadata() -> N
     assert session.verdict.outcome is Outcome.SOLVED
 
 
+@pytest.mark.parametrize("task, expected", [({"task": "math"}, "math/0"), ({}, "0")])
+def test_an_example_of_an_environment_is_a_task(task: dict[str, str], expected: str) -> None:
+    session, _ = read_row({"prompt": [USER], "completion": [AGENT], "reward": 1.0, "example_id": 0, **task})
+    assert session.origin.task == expected
+
+
 def test_the_reward_may_be_in_an_object() -> None:
     session, account = read_row({"messages": [USER, AGENT], "reward_info": {"reward": 0.0, "db": {}}})
     assert (session.verdict.outcome, dict(session.verdict.rewards)) == (Outcome.FAILED, {"reward": 0.0})
