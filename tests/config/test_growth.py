@@ -144,7 +144,7 @@ def test_the_count_of_the_sidebar_does_not_depend_on_the_order_in_which_indexes_
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is tested without statistics above")
-def test_the_count_of_the_sidebar_stops_at_its_limit_without_statistics() -> None:
+def test_the_sidebar_and_the_disputed_samples_need_no_statistics() -> None:
     """A planner that knows no sizes takes every index of undecided samples for equally good."""
     project = make_project(user=make_user("ada"))
     Sample.objects.bulk_create(Sample(project=project, priority=float(n)) for n in range(1_000))
@@ -153,6 +153,10 @@ def test_the_count_of_the_sidebar_stops_at_its_limit_without_statistics() -> Non
     with counted_work() as count:
         assert open_count(project, reviewer) == COUNTED_UP_TO
         assert count() < 1.5 * COUNTED_UP_TO
+    client = client_of(project, Role.ADMIN)
+    with counted_work() as count:
+        assert client.get(reverse("dispute-list", args=[project.slug])).status_code == 200
+        assert count() < 1_000
 
 
 def analyze() -> None:
