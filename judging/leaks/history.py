@@ -110,11 +110,12 @@ class HistoryText:
         """Whether a line of code, without blanks and backslashes, is in the history."""
         return squashed in self._source
 
-    def was_opened(self, path: str) -> bool:
-        """Whether a command of the history printed a file, or an editor showed it."""
+    def openings(self, path: str) -> list[str]:
+        """Return the lines with which a command of the history printed a file, or an editor showed it."""
         name = re.escape(path.rsplit("/", 1)[-1])
         reader = r"(?:\b(?:cat|sed|head|tail|less|more|open|nl|bat|view|vim?|awk|edit|str_replace\w*)\b|\[File:)"
-        return re.search(rf"{reader}[^\n]{{0,200}}(?<![\w-]){name}(?![\w-])", self.text) is not None
+        found = re.finditer(rf"{reader}[^\n]{{0,200}}(?<![\w-]){name}(?![\w-])[^\n]{{0,200}}", self.text)
+        return [match[0] for match in found]
 
 
 # All beginnings of a run of letters take the square of its length, and an output may have a run of a million.

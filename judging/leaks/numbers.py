@@ -23,7 +23,9 @@ _ORDINALS = {
 }  # fmt: skip
 _VALUES = {word: n for n, word in enumerate((*_SMALL, *_TEENS))} | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
-_SAID = "|".join(sorted((*_VALUES, *_SCALES, *_ORDINALS), key=len, reverse=True))
+# `twentieth` is `twentie` and `th`.
+_STEMS = [f"{word[:-1]}ie" for word in _TENS]
+_SAID = "|".join(sorted((*_VALUES, *_SCALES, *_ORDINALS, *_STEMS), key=len, reverse=True))
 _WORDS = re.compile(
     rf"\b(?:{_SAID})(?:i?e?th)?(?:[\s-]{{1,2}}(?:and[\s-])?(?:{_SAID})(?:i?e?th)?){{0,9}}\b", re.IGNORECASE
 )

@@ -128,8 +128,10 @@ class RecordText:
             return None
         name = re.escape(word)
         match = re.search(
-            rf"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module)"
+            rf"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|module)"
             rf"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?{name}\b|[.>:]{name}\("
+            # Indented, it is a variable of a function, for which people pick the same plain words.
+            rf"|(?m:^[ +-](?:export\s+)?(?:const|let|var)\s+{name}\b)"
             + (rf"|(?m:^[ +-]\s*{name}\s*=)" if word.isupper() else ""),
             self.texts["patch"],
         )

@@ -6,6 +6,7 @@ they name the commonest services, and find values that only their surroundings t
 from python-stdnum and phonenumbers.
 """
 
+import binascii
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -155,8 +156,23 @@ _AUTHORIZATION = re.compile(
 )
 
 
+# A user and a password as base64, in the files of docker and npm.
+_ENCODED_PAIR = re.compile(
+    r"auth[\"']?[^\S\n]{0,3}[:=][^\S\n]{0,3}[\"']?(?:basic[^\S\n]{1,3})?(?P<value>[A-Za-z0-9+/]{12,400}={0,2})"
+    r"(?![\w+/=.-])",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(rb"[\w.@+-]{1,60}:[\x21-\x7e]{6,200}")
+
+
 def _find_authorizations(text: str) -> Iterator[Span]:
-    return (match.span("value") for match in _AUTHORIZATION.finditer(text) if is_random(match["value"]))
+    yield from (match.span("value") for match in _AUTHORIZATION.finditer(text) if is_random(match["value"]))
+    yield from (match.span("value") for match in _ENCODED_PAIR.finditer(text) if _is_pair(match["value"]))
+
+
+def _is_pair(value: str) -> bool:
+    plain = value.rstrip("=")
+    return len(plain) % 4 != 1 and _PAIR.fullmatch(binascii.a2b_base64(plain + "=" * (-len(plain) % 4))) is not None
 
 
 _DOMAIN = re.compile(r"@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,8}[A-Za-z]{2,24})(?![\w-]|\.\w)")
@@ -255,7 +271,7 @@ RULES: tuple[Rule, ...] = (
         ("eyJ",),
     ),
     Rule("url-password", SECRET, "PASSWORD", _find_url_passwords, ("://",)),
-    Rule("authorization", SECRET, "TOKEN", _find_authorizations, ("authorization", "x-api-key"), lower=True),
+    Rule("authorization", SECRET, "TOKEN", _find_authorizations, ("auth", "x-api-key"), lower=True),
     Rule("assigned-secret", SECRET, "SECRET", _find_assignments, _NAMED_ANCHORS, lower=True),
     Rule("command-password", SECRET, "PASSWORD", find_command_passwords, COMMANDS),
     Rule("email", PII, "EMAIL", _find_addresses, ("@",), masked=True),

@@ -109,8 +109,6 @@ def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signatu
         contents = _masked(contents)
     roles = [str(message.get("role")) for message in messages]
     learned = {*(number for number, message in enumerate(messages) if message.get("train")), len(messages)}
-    if len(learned) == 1 and messages:
-        learned.add(len(messages) - 1)
     rest = [(roles[number], text) for number, text in enumerate(contents) if number not in learned]
     return signature(
         SignedRow(

@@ -24,6 +24,8 @@ class AssignmentList(ListParams):
 
 def parts_of(assignments: Sequence[Assignment]) -> dict[int, Parts]:
     """Of each assignment the people, by name, with how many samples they have in it and how many are left to them."""
+    if not assignments:
+        return {}
     rows = AssignedSample.objects.filter(assignment__in=assignments).exclude(member=None).order_by()
     open_ = Q(sample__status=Status.PENDING, sample__disputed=False)
     counted = rows.values("assignment", "member__user__username").annotate(

@@ -118,7 +118,7 @@ def _done(project: Project, members: Sequence[Member]) -> dict[int, tuple[int, i
 
 def _assigned(members: Sequence[Member]) -> list[tuple[int, int, int]]:
     rows = AssignedSample.objects.live().filter(member__in=members)
-    counts = dict(rows.order_by().values("member").annotate(n=Count("pk")).values_list("member", "n"))
-    left = rows.filter(not_decided(), sample__status=Status.PENDING, sample__disputed=False)
-    lefts = dict(left.order_by().values("member").annotate(n=Count("pk")).values_list("member", "n"))
-    return [(member.pk, counts.get(member.pk, 0), lefts.get(member.pk, 0)) for member in members]
+    undecided = Q(not_decided(), sample__status=Status.PENDING, sample__disputed=False)
+    counts = rows.order_by().values("member").annotate(total=Count("pk"), left=Count("pk", filter=undecided))
+    found = {pk: (total, left) for pk, total, left in counts.values_list("member", "total", "left")}
+    return [(member.pk, *found.get(member.pk, (0, 0))) for member in members]

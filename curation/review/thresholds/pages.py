@@ -155,8 +155,11 @@ class Cells:
         edges = {project.settings.thresholds.final} | ({query.final} if query.final is not None else set())
         cuts = sorted({*map(float, range(WIDTH, 100, WIDTH)), *edges})
         lowest = None if whole else min(edges)
+        panel = counting_panel(project)
+        if panel is None:
+            return cls(None, cuts, (), ())
         decided = decided_cells(project, cuts, every=query.decisions == "all", lowest=lowest)
-        return cls(counting_panel(project), cuts, scored_cells(project, cuts, lowest=lowest), decided)
+        return cls(panel, cuts, scored_cells(project, cuts, lowest=lowest), decided)
 
 
 def scores_view(project: Project, cells: Cells) -> ScoresView:

@@ -14,6 +14,7 @@ from curation.web.forms import PartError, PartsField
 from curation.web.lists.filters import RowFilter, split_words
 from curation.web.lists.pages import Choices
 from curation.web.problems import Problem
+from curation.web.text.escape import format_html, format_html_join
 from curation.web.text.quotes import quoted
 
 # The name of a field's checkboxes ends so: those that are checked are alternatives.
@@ -31,6 +32,33 @@ class _Input:
     values: tuple[str, ...]
     choices: Choices
     errors: tuple[str, ...]
+
+    def render(self, focused: str) -> SafeString:
+        """Return its label, inputs and errors; a page has some thirty of them. `focused` is the id with the focus."""
+        focus = SafeString(" autofocus") if self.id == focused else ""
+        shown = self._checks(focus) if self.choices else self._texts(focus)
+        errors = format_html_join("", "<li>{}</li>", ((text,) for text in self.errors))
+        listed = format_html('<ul class="errorlist" id="{}_errors">{}</ul>', self.id, errors) if self.errors else ""
+        title = format_html(' title="{}"', self.help) if self.help else ""
+        return format_html('<div class="filter-inputs__field"{}>{}{}</div>', title, shown, listed)
+
+    def _checks(self, focus: str) -> SafeString:
+        checked = SafeString(" checked")
+        rows = [(self.name, value, checked if value in self.values else "", label) for value, label in self.choices]
+        text = '<label class="check"><input type="checkbox" name="{}" value="{}"{}> {}</label>'
+        return format_html(
+            '<span id="{}" tabindex="-1"{}>{}</span> '
+            '<span class="filter-inputs__choices" role="group" aria-labelledby="{}">{}</span>',
+            *(self.id, focus, self.label, self.id, format_html_join("", text, rows)),
+        )
+
+    def _texts(self, focus: str) -> SafeString:
+        first = format_html(' id="{}"{}', self.id, focus)
+        further = format_html(' aria-label="{}"', self.label)
+        wrong = format_html(' aria-invalid="true" aria-describedby="{}_errors"', self.id) if self.errors else ""
+        text = '<input type="text"{} name="{}" value="{}"{} autocomplete="off" spellcheck="false">'
+        rows = [(further if n else first, self.name, value, wrong) for n, value in enumerate(self.values)]
+        return format_html('<label for="{}">{}</label> {}', self.id, self.label, format_html_join("", text, rows))
 
 
 class _FilterInputs(forms.Widget):
@@ -52,7 +80,8 @@ class _FilterInputs(forms.Widget):
             inputs.append(self._input(f"{attrs.get('id', name)}_{field}", name, field, given.getlist(field), wrong))
         first = next((one.id for one in inputs if one.errors), "")
         focused = first if attrs.get("autofocus") else ""
-        return {"inputs": inputs, "focused": focused, "is_open": bool(given or first), "is_empty": not given}
+        shown = SafeString("".join(one.render(focused) for one in inputs))
+        return {"inputs": shown, "is_open": bool(given or first), "is_empty": not given}
 
     def _input(self, id: str, name: str, field: str, given: list[str], errors: tuple[str, ...]) -> _Input:
         """Values that no checkboxes can show are shown as they were typed."""

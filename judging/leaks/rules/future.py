@@ -131,6 +131,9 @@ def _is_of_the_project(case: Case, url: str, own: frozenset[str]) -> bool:
     if url in case.history.text:
         return False
     parts = url.split("/")[3:]
+    # Packages of npm have their owner's name as a scope.
+    if any(part[:1] == "@" and part[1:].lower() in case.history.repository for part in parts):
+        return True
     return _CHANGE.search(url) is not None or any(squash(part).removesuffix(".git") in own for part in parts)
 
 

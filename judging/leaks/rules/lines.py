@@ -40,6 +40,7 @@ _BY_LINE = re.compile(
     r"\b(?:sed|awk|perl|ruby|ed|ex|vim?|nvim|nano|emacs|less|more|bat|batcat|head|tail|edit|goto|open|blame|islice|getlines?|"
     r"readlines|splitlines|view_?range|insert_line|nl|cat -n|csplit|split)\b|\s-L\s?\d"
 )
+_FROM_THE_END = re.compile(r"\b(?:tail|tac)\b")
 _EDITS = re.compile(
     r"(?:^|\s)-i\b|-[a-z]*i[a-z]*e?\b\s|\b(?:ed|ex|patch)\b|insert_line|str_replace|['\"]w['\"]|write_text|\bedit\s+\d|\bmv\b|"
     r"\+wq|\.write\("
@@ -181,10 +182,19 @@ def _is_named(path: str, named: tuple[str, ...]) -> bool:
 
 
 def _was_shown(case: Case, hunk: Hunk) -> bool:
-    """Whether the history opened the file, or has half of the patch's old source."""
+    """Whether the history opened the file near the hunk, or has half of the patch's old source."""
     lines = [line for line, _ in case.record.old_lines if len(line) >= 20]
     shown = sum(line in case.history.text for line in lines)
-    return case.history.was_opened(hunk.path) or shown >= max(2, len(lines) / 2)
+    return shown >= max(2, len(lines) / 2) or any(_reaches(line, hunk) for line in case.history.openings(hunk.path))
+
+
+def _reaches(opening: str, hunk: Hunk) -> bool:
+    """Whether a command that printed the file may have shown the hunk, or lines so near that the next page has it."""
+    parts = [position for position in _in_script(opening, 0) if position.counts or position.first < position.last]
+    if not parts or _FROM_THE_END.search(opening):
+        return True
+    shown = [(1 if part.counts else part.first, part.last) for part in parts]
+    return any(first <= end + _WIDEST and last >= start - _WIDEST for first, last in shown for start, end in hunk.spans)
 
 
 def _is_near(case: Case, position: Position) -> bool:

@@ -46,10 +46,30 @@ def test_case_and_white_space_do_not_count() -> None:
     assert signed(words) == signature(SignedRow(history=" \n", learned=["  ".join(words).upper()]))
 
 
-def test_a_short_text_is_only_compared_as_a_whole() -> None:
-    short = ["ls", "-l"]
-    assert signed(short).near == b""
-    assert grouped([signed(short, "one task"), signed(short, "another task"), signed(short, "one task")]) == [[0, 2]]
+def test_a_short_text_is_only_compared_as_a_whole_with_all_of_its_prompt() -> None:
+    shared = " ".join(text(7, 500))
+    prompts = [f"{shared} Count the {task}." for task in ("orders", "users", "orders")]
+
+    assert grouped([row(["ls", "-l"], shown=shown) for shown in prompts]) == [[0, 2]]
+    assert grouped([row(["ls", "-l"], shown=shared), row(["ls", "-a"], shown=shared)]) == []
+
+
+@pytest.mark.parametrize("answer", [3, 12, 30])
+def test_equal_answers_to_different_tasks_under_one_long_text_are_no_duplicates(answer: int) -> None:
+    shared, task = (
+        text(8, 1_000),
+        "add a column with the year of {} to each table of the {} that the report of {} and {} reads",
+    )
+    prompts = [" ".join(["Solve the task.", task.format(*text(number, 4)), *shared]) for number in range(30)]
+
+    assert grouped([row(text(9, answer), shown=shown) for shown in prompts]) == []
+
+
+def test_a_word_more_or_less_in_the_prompt_of_a_long_answer_hides_no_duplicate() -> None:
+    prompt, answer = text(10, 60), text(11, 300)
+    rows = [row(answer, shown=" ".join(words)) for words in (prompt, changed(prompt, 1), ["please", *prompt])]
+
+    assert grouped(rows) == [[0, 1, 2]]
 
 
 def row(learned: list[str], *, steps: str = "", shown: str = "", setting: str = "") -> Signature:

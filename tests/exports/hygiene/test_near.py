@@ -80,6 +80,26 @@ def test_different_tasks_that_are_solved_by_the_same_steps_all_leave() -> None:
     assert exported(project) == 5
 
 
+@pytest.mark.parametrize("answer", ["ls -la", "I begin with a look at the files of the repository.\n\nls -la"])
+def test_equal_first_commands_for_different_tasks_in_one_long_prompt_all_leave(answer: str) -> None:
+    project = make_project()
+    for number in range(5):
+        task = f"{SYSTEM} The task: {ticket(number)[:60]} {SYSTEM}"
+        for request in ("12ab34cd", "56ef78ab"):
+            make_session(project, [{"role": "user", "content": f"{task} Request {request}."}], answer)
+
+    assert exported(project) == 5
+
+
+def test_equal_long_answers_to_nearly_equal_tasks_leave_once() -> None:
+    project = make_project()
+    answer = " ".join(ticket(number) for number in range(40))
+    for please in ("Please", "Now"):
+        make_session(project, [{"role": "user", "content": f"{please} describe the tickets of this week."}], answer)
+
+    assert exported(project) == 1
+
+
 def test_rows_with_another_system_prompt_or_other_tools_are_other_rows() -> None:
     project = make_project()
     first, second, third = (make_session(project, session(1, trained=False)) for _ in range(3))

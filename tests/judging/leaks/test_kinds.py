@@ -157,7 +157,7 @@ def planted(turn: Turn) -> Iterator[tuple[str, str]]:
     for hunk in record.hunks:
         start, end = hunk.spans[0]
         # A line that a traceback or a link of the issue names is known.
-        known = HistoryText(shown, ()).was_opened(hunk.path) or any(abs(n - start) < 60 for n in numbered)
+        known = bool(HistoryText(shown, ()).openings(hunk.path)) or any(abs(n - start) < 60 for n in numbered)
         if start > 20 and not known:
             yield "line", f"sed -n '{start + 3}p' {hunk.path}"
             yield "line", f"git blame -L {start + 1},{end} -- {hunk.path}"

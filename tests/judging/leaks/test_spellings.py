@@ -31,9 +31,9 @@ RECORD = PullRequestRecord(
 HISTORY = ["Totals drift by a cent in acme/ledger. Fix the bug.", "$ ls src/ledger\nrounding.go\nrows.go"]
 
 
-def finds(command: str, thought: str = "next.") -> set[str]:
+def finds(command: str, thought: str = "next.", *, after: str = "") -> set[str]:
     answer = f"THOUGHT: {thought}\n\n```bash\n{command}\n```"
-    return {leak.kind for leak in lint_leaks(answer, HISTORY, RECORD).leaked}
+    return {leak.kind for leak in lint_leaks(answer, [*HISTORY, after], RECORD).leaked}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,7 @@ def finds(command: str, thought: str = "next.") -> set[str]:
             "git checkout origin/main -- src",
             "cd src && git pull",
             "curl -sL https://x.example/acme/ledger/commit/9f.patch",
+            "curl -s https://unpkg.com/@acme/rounding@5/dist/index.js",
         ),
         *("bash -c 'git ls-remote'", "go get github.com/acme/ledger@latest"),
     ],
@@ -102,6 +103,41 @@ def test_a_value_of_the_record_leaks_in_every_spelling(command: str) -> None:
 )
 def test_the_title_of_the_record_is_no_name_for_own_work(command: str) -> None:
     assert "title" in finds(command)
+
+
+@pytest.mark.parametrize(
+    "opened",
+    ["$ sed -n '1,60p' src/ledger/rounding.go", "$ head -60 src/ledger/rounding.go"],
+)
+def test_a_file_of_which_the_beginning_was_read_gives_no_lines_far_below(opened: str) -> None:
+    assert "line" in finds("sed -n '2306,2313p' src/ledger/rounding.go", after=opened)
+    assert "line" in finds(
+        "ls", "The two thousand three hundred and twelfth line of rounding.go is wrong.", after=opened
+    )
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        "$ cat src/ledger/rounding.go",
+        "$ sed -n '2240,2300p' src/ledger/rounding.go",
+        "$ tail -60 src/ledger/rounding.go",
+    ],
+)
+def test_a_file_that_was_read_near_the_change_gives_its_lines(opened: str) -> None:
+    assert finds("sed -n '2306,2313p' src/ledger/rounding.go", after=opened) == set()
+
+
+def test_a_plain_word_that_the_patch_has_as_a_variable_of_a_function_is_no_leak() -> None:
+    lines = "@@ -7,2 +7,3 @@\n+    const weight = heavy(route)\n+export const gravity = 3\n"
+    patch = f"--- a/src/rank.ts\n+++ b/src/rank.ts\n{lines}"
+    record = PullRequestRecord("halcyon__waypoint-1937", "Rank routes", "Routes are ranked wrongly.", "", patch, ())
+
+    def finds_word(answer: str) -> bool:
+        return bool(lint_leaks(f"THOUGHT: {answer}\n\n```bash\nls\n```", ["Routes are ranked wrongly."], record).leaked)
+
+    assert not finds_word("A helper gives each segment a `weight`.")
+    assert finds_word("A helper has its `gravity`.")
 
 
 @pytest.mark.parametrize("thought", ["It is bug 4821.", "See issues/4821.", "The 2310th line of rounding.go is wrong."])

@@ -127,7 +127,11 @@ ENCODED = [
     (f"key {KEY[:9]}\u3164{KEY[9:]}", KEY[9:]),
     (f"key {KEY[:9]}\U000e0100{KEY[9:]}", KEY[9:]),
 ]
+_PAIR = base64.b64encode(b"deploy:Trellis-92-harbour").decode()
+
 COMMANDS = [
+    (f'{{"auths": {{"r.example": {{"auth": "{_PAIR}"}}}}}}', _PAIR),
+    (f"//r.example/:_auth={_PAIR}", _PAIR),
     ("plink -ssh -pw Gr33nTea9 ops@10.0.0.3 uptime", "Gr33nTea9"),
     ("mysqladmin -u root password Gr33nTea9", "Gr33nTea9"),
     ("rabbitmqctl change_password ops Gr33nTea9", "Gr33nTea9"),
@@ -233,6 +237,8 @@ CONTROL = [
 
 # Nothing is found in these.
 HARMLESS = [
+    "auth: oauthProviderConfig",
+    f'"auth": "{base64.b64encode(b"just a plain text").decode()}"',
     "git log --format=%h | rev | cut -c 1-20 | rev  # shortens_the_names_of_releases",
     "items.sort(key=internationalization_of_settings)[::-1]",
     "flags = 01000001 01000010 01000011",
