@@ -18,7 +18,7 @@ from tests.factories import make_sample
 from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
 
 pytestmark = pytest.mark.django_db
-SAMPLES, OPEN = 4_000, 2_000
+SAMPLES, OPEN = 10_000, 5_000
 
 
 def lapse() -> None:
