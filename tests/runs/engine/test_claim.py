@@ -177,7 +177,7 @@ def test_the_item_that_kills_its_workers_is_failed_alone() -> None:
 
 def test_workers_that_stop_together_blame_nobody() -> None:
     run = make_waiting(items=2)
-    for _ in range(100):
+    for _ in range(2 * MOST_DEATHS):
         assert len(claim(run=run, owner="a", limit=1) + claim(run=run, owner="b", limit=1)) == 2
         lapse(run)
         reap_all()
