@@ -1,8 +1,8 @@
 """`make bench`: every benchmark in turn, each in its own process and data folder; fails where one falls short.
 
 `--small` runs those that take a size at a small one and fails only where one ends with an error: its figures
-say nothing. CI does that, so that no benchmark stops working unseen. Both list at the end the written figures that are
-older than their code, and fail where one names no commit.
+say nothing. `make soak` does that, so that no benchmark stops working unseen. Both list at the end the written
+figures that are older than their code, and fail where one names no commit.
 """
 
 import os

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import cache
 from inspect import unwrap
 from itertools import chain
 from typing import Any
 
 from ninja import NinjaAPI
-from ninja.openapi.schema import OpenAPISchema
+from ninja.openapi.schema import OpenAPISchema, get_schema
 from ninja.operation import Operation
 
 from curation.web.http.documented import WITHOUT_ETAG
@@ -41,25 +42,7 @@ class Api(NinjaAPI):
         return operation.view_func.__name__
 
     def get_openapi_schema(self, **values: Any) -> OpenAPISchema:
-        document = super().get_openapi_schema(**values)
-        _drop_empty_defaults(document)
-        schemas: Json = document["components"]["schemas"]
-        schemas["Problem"] = PROBLEM
-        versioned = set(self.versioned())
-        for path, operations in document["paths"].items():
-            for method, shared in operations.items():
-                # GET and HEAD of a call are one.
-                operations[method] = operation = deepcopy(shared)
-                operation["responses"] = {str(status): one for status, one in operation["responses"].items()}
-                if method == "head":
-                    operation["operationId"] = f"head_{operation['operationId']}"
-                _name_schemas(operation, schemas)
-                if method == "patch":
-                    _drop_defaults_of_body(operation, schemas)
-                _add_headers(method, operation, versioned)
-                _add_refusals(operation)
-                _add_examples(operation, schemas, path)
-        return document
+        return _document(self, self.get_root_path(values.get("path_params") or {}))
 
     def versioned(self) -> Iterator[str]:
         """Yield the calls that compare `If-Match` with the version of a row: those whose code names `seen_version`."""
@@ -67,6 +50,30 @@ class Api(NinjaAPI):
             for operation in chain.from_iterable(path.operations for path in router.path_operations.values()):
                 if "seen_version" in unwrap(operation.view_func).__code__.co_names:
                     yield operation.view_func.__name__
+
+
+@cache
+def _document(api: Api, prefix: str) -> OpenAPISchema:
+    """Return the document of a process, which nobody changes: making it takes a second."""
+    document = get_schema(api=api, path_prefix=prefix)
+    _drop_empty_defaults(document)
+    schemas: Json = document["components"]["schemas"]
+    schemas["Problem"] = PROBLEM
+    versioned = set(api.versioned())
+    for path, operations in document["paths"].items():
+        for method, shared in operations.items():
+            # GET and HEAD of a call are one.
+            operations[method] = operation = deepcopy(shared)
+            operation["responses"] = {str(status): one for status, one in operation["responses"].items()}
+            if method == "head":
+                operation["operationId"] = f"head_{operation['operationId']}"
+            _name_schemas(operation, schemas)
+            if method == "patch":
+                _drop_defaults_of_body(operation, schemas)
+            _add_headers(method, operation, versioned)
+            _add_refusals(operation)
+            _add_examples(operation, schemas, path)
+    return document
 
 
 def _drop_empty_defaults(value: object) -> None:

@@ -32,6 +32,7 @@ from tests.parts import PARTS, missing
 from tests.postgres import postgres as postgres
 from tests.product import ROOT
 from tests.product import product as product
+from tests.product import unfinished_product as unfinished_product
 from tests.waiting import until_answered
 
 # How long an example takes depends on what else the machine does.
@@ -40,7 +41,7 @@ hypothesis_settings.load_profile("busy")
 
 # Long tests start processes with a database of their own.
 SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
-SERVER_FIXTURES = frozenset({"live_server", "product", "postgres"})
+SERVER_FIXTURES = frozenset({"live_server", "product", "unfinished_product", "postgres"})
 # A file of tests without these words and statements has nothing for servers.
 OF_SERVERS = re.compile(
     rf"mark\.({'|'.join(SERVER_MARKS)})\b|\b({'|'.join(SERVER_FIXTURES)})\b|\b(Backend|Opener|Session|DockerBackend)\b"

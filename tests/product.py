@@ -51,15 +51,19 @@ class Product:
                 stderr=log,
                 start_new_session=True,
             )
+        self.wait_for_line("Winnow answers")
+        self.secret = self.token(SCOPES)
+        headers = {"Authorization": f"Bearer {self.secret}"}
+        self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
+
+    def wait_for_line(self, words: str) -> None:
+        """Wait until the demo says so: that it answers, or, when its project is complete, that it is ready."""
         until = time.monotonic() + STARTS_WITHIN
-        while "Winnow is ready" not in (said := self._log.read_text(errors="replace")):
+        while words not in (said := self._log.read_text(errors="replace")):
             if self._process.poll() is not None or time.monotonic() > until:
                 self.stop()
                 pytest.fail(f"the product did not start:\n{said[-2000:]}", pytrace=False)
             time.sleep(0.2)
-        self.secret = self.token(SCOPES)
-        headers = {"Authorization": f"Bearer {self.secret}"}
-        self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
 
     def stop(self) -> None:
         """Stop it as Ctrl+C would: the supervisor ends web and worker, then itself."""
@@ -151,10 +155,18 @@ def _drop(database: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+def unfinished_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The product when it answers: its project `demo` is still being made."""
     running = Product(tmp_path_factory.mktemp("product"))
     try:
         running.start()  # a test's time limit may end it
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def product(unfinished_product: Product) -> Product:
+    """The product with its complete project."""
+    unfinished_product.wait_for_line("Winnow is ready")
+    return unfinished_product

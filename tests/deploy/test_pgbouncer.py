@@ -69,6 +69,7 @@ def test_the_demo_is_made_and_read_through_a_pool(tmp_path_factory: pytest.TempP
         product.environment |= {"DATABASE_URL": through, "DATABASE_POOLED": "1"}
         try:
             product.start()
+            product.wait_for_line("Winnow is ready")
             runs = product.rows("/projects/demo/runs")
             assert runs and all(run["state"] == "succeeded" for run in runs), [run["error"] for run in runs]
             assert product.get("/projects/demo/stats")["funnel"]["duels"] > 0

@@ -161,6 +161,7 @@ def test_the_wheel_imports_what_it_requires_and_nothing_else(installed: Path, tm
         assert all(module.startswith(OF_EXTRAS[file]) for module in modules), (file, modules)
 
 
+@pytest.mark.slow
 def test_the_command_line_and_django_start(installed: Path, tmp_path: Path) -> None:
     usage = _say(installed, tmp_path, "--help")
     assert usage.returncode == 0 and "start with a sample project" in usage.stdout
@@ -174,6 +175,7 @@ def test_the_command_line_and_django_start(installed: Path, tmp_path: Path) -> N
     assert agents.returncode != 0 and "pip install 'winnow-curation[mcp]'" in agents.stderr
 
 
+@pytest.mark.slow
 def test_a_missing_extra_and_an_unknown_command_are_named(installed: Path, tmp_path: Path) -> None:
     for extra, setting in (
         ("s3", {"FILES_URL": "s3://bucket/prefix"}),

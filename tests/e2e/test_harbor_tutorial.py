@@ -110,6 +110,7 @@ def test_it_runs_with_the_real_harbor(tmp_path_factory: pytest.TempPathFactory, 
     product.environment["HARBOR_COMMAND"] = harbor()
     try:
         product.start()
+        product.wait_for_line("Winnow is ready")
         check(read_through(product, tmp_path, seconds=1200), tmp_path)
     finally:
         product.stop()

@@ -46,13 +46,19 @@ class Triage:
     decided: list[str] = field(default_factory=list)
 
 
+@pytest.fixture(scope="module")
+def product(unfinished_product: Product) -> Product:
+    """It has a project of its own, and does not wait for the demo's."""
+    return unfinished_product
+
+
 @pytest.fixture(autouse=True)
 def own_slug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second try has a project of its own."""
     monkeypatch.setitem(globals(), "SLUG", f"turns-{secrets.token_hex(3)}")
 
 
-@pytest.mark.timeout(600)  # it may be the first that waits for the demo that the product starts as
+@pytest.mark.timeout(600)  # beside the making of the demo
 def test_from_files_of_turns_to_files_for_a_trainer(
     open_tab: OpenTab, product: Product, model_server: ModelServer, tmp_path: Path
 ) -> None:

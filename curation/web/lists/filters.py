@@ -22,6 +22,7 @@ from curation.web.problems import FieldError, Invalid, Problem
 Groups = tuple[tuple[str, ...], ...]
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 YES_NO = (("true", "Yes"), ("false", "No"))
+NOT_GIVEN = (None, "", ())
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 _AXES: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _STRINGS: TypeAdapter[str | list[str] | list[list[str]]] = TypeAdapter(str | list[str] | list[list[str]])
@@ -215,19 +216,21 @@ class RowFilter(Schema):
 
     def pairs(self) -> list[tuple[str, str]]:
         """Names and values of the canonical URL query."""
-        return [pair for name in type(self).model_fields if name not in self.beside for pair in self._pairs_of(name)]
+        given = (name for name, value in vars(self).items() if value not in NOT_GIVEN and name not in self.beside)
+        return [(name, text) for name in given for text in self.texts_of(name)]
 
-    def _pairs_of(self, name: str) -> list[tuple[str, str]]:
+    def texts_of(self, name: str) -> list[str]:
+        """The values of one field in the canonical URL query."""
         value = getattr(self, name)
-        if value is None or value == "" or (value is False and type(self).model_fields[name].default is False):
+        if value in NOT_GIVEN or (value is False and type(self).model_fields[name].default is False):
             return []
         if isinstance(value, tuple):
-            return [(name, ",".join(word.replace(",", "\\,") for word in group)) for group in value]
+            return [",".join(word.replace(",", "\\,") for word in group) for group in value]
         if isinstance(value, bool):
-            return [(name, str(value).lower())]
+            return [str(value).lower()]
         if isinstance(value, datetime):
-            return [(name, value.astimezone(UTC).isoformat().replace("+00:00", "Z"))]
-        return [(name, f"{value:g}" if isinstance(value, float) else str(value))]
+            return [value.astimezone(UTC).isoformat().replace("+00:00", "Z")]
+        return [f"{value:g}" if isinstance(value, float) else str(value)]
 
     @classmethod
     def _checked(cls, value: object, kind: type[Problem], path: str) -> Self:

@@ -82,7 +82,7 @@ def page_urls(path: str, params: ListParams, next_cursor: str | None) -> dict[st
 
 def tabs(path: str, params: ListParams, name: str, choices: Iterable[tuple[str, str]]) -> tuple[Tab, ...]:
     """One tab per value of a field, and one for all; the rest of the filter stays."""
-    current = ",".join(value for field, value in params.pairs() if field == name)
+    current = ",".join(params.texts_of(name))
     return (
         Tab("All", params.url(path, **{name: None}), not current),
         *(Tab(label, params.url(path, **{name: value}), value == current) for value, label in choices),

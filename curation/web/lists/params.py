@@ -85,7 +85,7 @@ class ListParams(RequestQuery):
 
     def _order_pairs(self) -> list[tuple[str, str]]:
         defaults = {"sort": self.sorts[0], "limit": str(type(self).model_fields["limit"].default)}
-        return [pair for name in defaults for pair in self._pairs_of(name) if pair[1] != defaults[name]]
+        return [(name, text) for name in defaults for text in self.texts_of(name) if text != defaults[name]]
 
 
 @dataclass(frozen=True, slots=True)

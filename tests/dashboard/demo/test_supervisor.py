@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 pytestmark = [pytest.mark.long, pytest.mark.embedded]
 ROOT = Path(__file__).resolve().parents[3]
@@ -189,16 +191,16 @@ def test_a_killed_demo_leaves_no_process_and_no_lock(
         again.wait(40)
 
 
-def test_an_occupied_port_is_named_with_the_next_free_one(tmp_path: Path, occupied: int) -> None:
-    process = demo(environment(tmp_path, occupied))
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert f"Port {occupied} is in use." in said and "Winnow is ready" not in said
+def test_an_occupied_port_is_named_with_the_next_free_one(tmp_path: Path, occupied: int, settings: Settings) -> None:
+    settings.WINNOW_DATA, settings.BIND, settings.PORT = tmp_path, "127.0.0.1", occupied
+    with pytest.raises(CommandError, match=f"Port {occupied} is in use.") as refused:
+        call_command("demo")
+    said = str(refused.value)
     offered = re.search(r"Start with PORT=(\d+), which is free", said)
     assert offered is not None, said
     assert int(offered[1]) > occupied
     socket.create_server(("127.0.0.1", int(offered[1]))).close()
-    assert not (tmp_path / "winnow.sqlite3").exists(), "nothing was made before the port was tried"
+    assert {path.name for path in tmp_path.iterdir()} <= {"demo.lock"}, "nothing was made before the port was tried"
 
 
 @pytest.mark.slow
@@ -214,9 +216,7 @@ def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path, port: 
     assert f"Port {port} is in use." in said
 
 
-def test_the_demo_is_not_served_to_others(tmp_path: Path, port: int) -> None:
-    env = {**environment(tmp_path, port), "BIND": "0.0.0.0", "SECRET_KEY": "x" * 50}  # noqa: S104 - the refused address
-    process = demo(env)
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert "password is public" in said
+def test_the_demo_is_not_served_to_others(settings: Settings) -> None:
+    settings.LOOPBACK_ONLY = False
+    with pytest.raises(CommandError, match="password is public"):
+        call_command("demo")

@@ -84,7 +84,7 @@ def test_what_a_worker_gives_back_or_a_dead_one_held_is_free_again(clock: Callab
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("rpm", [7, 60, 600])
+@pytest.mark.parametrize("rpm", [7, 60, pytest.param(600, marks=pytest.mark.slow)])
 def test_no_minute_holds_more_requests_than_allowed(rpm: int, clock: Callable[[float], None]) -> None:
     target = make_target(rpm=rpm)
     now = time.time()

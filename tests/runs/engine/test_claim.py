@@ -1,9 +1,12 @@
 """Leases: an item is ended by who holds it, and by nobody else."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from curation.runs.control import retry_failed
@@ -33,6 +36,25 @@ def test_claims_take_the_oldest_items_and_start_the_run() -> None:
     assert [item.key for item in claim(run=run, owner="b", limit=2)] == ["2"]
     run.refresh_from_db()
     assert (run.state, run.started_at is not None) == (RunState.RUNNING, True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_item_is_claimed_by_two_workers_at_once() -> None:
+    run, together = make_waiting(40), threading.Barrier(4)
+
+    def work(number: int) -> list[int]:
+        try:
+            together.wait(30)
+            found: list[int] = []
+            while items := claim(run=run, owner=f"worker {number}", limit=3):
+                found += [item.pk for item in items]
+            return found
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        claimed = sorted(pk for found in pool.map(work, range(4)) for pk in found)
+    assert claimed == sorted(Item.objects.filter(run=run).values_list("pk", flat=True))
 
 
 @pytest.mark.parametrize("values", [{"state": RunState.CANCELLED}, {"state": RunState.SUCCEEDED}])
@@ -155,7 +177,7 @@ def test_the_item_that_kills_its_workers_is_failed_alone() -> None:
 
 def test_workers_that_stop_together_blame_nobody() -> None:
     run = make_waiting(items=2)
-    for _ in range(100):
+    for _ in range(2 * MOST_DEATHS):
         assert len(claim(run=run, owner="a", limit=1) + claim(run=run, owner="b", limit=1)) == 2
         lapse(run)
         reap_all()

@@ -43,7 +43,7 @@ def test_a_launch_sends_one_message_per_shard_and_at_most_sixteen(messages: list
     run = make_started(n=1200)
     assert [run_id for run_id, _ in messages] == [run.pk] * 3
     messages.clear()
-    make_started(n=500 * 20)
+    make_started(n=500 * (MAX_MESSAGES + 1))
     assert len(messages) == MAX_MESSAGES
 
 

@@ -7,9 +7,9 @@ import pytest
 from tests.runs.elsewhere import own_database, run_elsewhere
 
 
-# On SQLite the chaos of `test_chaos.py` shows it.
+# On SQLite the chaos of `test_chaos.py` shows it; that a row is claimed once, `test_claim.py`.
 @pytest.mark.postgres
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_two_workers_do_every_item_once_and_keep_the_endpoints_concurrency(tmp_path: Path) -> None:
     with own_database() as database:

@@ -70,7 +70,7 @@ def read(project: Project, query: str, sort: str, **values: str) -> list[int]:
             return found
 
 
-@pytest.mark.parametrize("few", [0, 10, 1_000])
+@pytest.mark.parametrize("few", [0, pytest.param(10, marks=pytest.mark.slow), 1_000])
 def test_every_way_of_reading_returns_the_same_rows(
     project: Project, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

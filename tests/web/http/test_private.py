@@ -33,7 +33,7 @@ def test_static_files_may_be_stored(client: Client) -> None:
 def test_a_new_data_folder_and_database_belong_to_their_owner(tmp_path: Path) -> None:
     data = tmp_path / "data"
     environment = {**os.environ, "WINNOW_DATA": str(data), "DATABASE_URL": "", "CELERY_BROKER_URL": "", "FILES_URL": ""}
-    code = "import django; django.setup(); from django.db import connection; connection.ensure_connection()"
+    code = "from django.db import connection; connection.ensure_connection()"
     environment["DJANGO_SETTINGS_MODULE"] = "config.settings"
     subprocess.run([sys.executable, "-c", f"import os; os.umask(0o022); {code}"], env=environment, check=True)
     assert data.stat().st_mode & 0o777 == 0o700
