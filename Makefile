@@ -75,9 +75,8 @@ bench: install-dev ## Measure throughput against the machine's limits (SMALL=1: 
 harbor: install-dev ## Install Harbor for the tests that run it (470 MB; needs Python 3.12 and Docker)
 	@exec .ci/harbor
 
-soak: consumers harbor ## The long tests: kills, restarted servers, images, compose, trainers, Harbor, small benchmarks, the newest LiteLLM
+soak: consumers harbor ## The long tests: kills, restarted servers, images, compose, trainers, Harbor, the newest LiteLLM
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
-	@$(BIN)/python -m benchmarks --small
 	@exec .ci/newest-litellm
 
 newest-litellm: install-dev ## Run the tests of asking on the newest LiteLLM, before its pin is moved
