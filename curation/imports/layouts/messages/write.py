@@ -58,6 +58,10 @@ def _call(call: Json) -> Json:
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:
     """Return the arguments of a call as JSON text, in the one form in which it is stored and exported."""
+    if all(type(value) is str for value in arguments.values()):
+        # As below, and as most are; texts by themselves are encoded much faster.
+        parts = [f"{_WRITER.encode(name)}: {_WRITER.encode(value)}" for name, value in arguments.items()]
+        return f"{{{', '.join(parts)}}}"
     return _WRITER.encode(arguments)
 
 
