@@ -73,17 +73,20 @@ class _Row(NamedTuple):
 
 @dataclass(slots=True)
 class _Rows:
-    """The samples that may leave, one entry each. Signatures are arrays, because there may be a million."""
+    """The samples that may leave, one entry each. There may be a million: signatures are arrays, and equal `keys` are
+    one object."""
 
     rows: list[_Row] = field(default_factory=list)
-    exact: list[bytes] = field(default_factory=list)
+    exact: bytearray = field(default_factory=bytearray)
     bands: list[Bands] = field(default_factory=list)
+    keys: dict[GroupKey, GroupKey] = field(default_factory=dict)
 
     def add(self, chunk: Sequence[FrozenSample], recipe: Recipe) -> None:
         signed = signed_samples([sample.sample_id for sample in chunk])
         known = {one.sample_id for one in signed}
-        self.rows += _keyed([sample for sample in chunk if sample.sample_id in known], recipe)
-        self.exact += [one.exact for one in signed]
+        for row in _keyed([sample for sample in chunk if sample.sample_id in known], recipe):
+            self.rows.append(row._replace(key=self.keys.setdefault(row.key, row.key)))
+        self.exact += b"".join([one.exact for one in signed])
         self.bands.append(bands_of([one.near for one in signed], PARTS))
 
 
@@ -126,12 +129,13 @@ def _duplicates(found: _Rows, recipe: Recipe, read_lines: ReadLines, checkpoint:
     its group is no duplicate: it is skipped as contradicted."""
     groups = Groups(len(found.rows))
     if found.rows:
-        group_exact(groups, np.frombuffer(b"".join(found.exact), dtype="<u8"))
+        group_exact(groups, np.frombuffer(found.exact, dtype="<u8"))
         _group_modes(groups, [row.sample_id for row in found.rows])
     if found.rows and recipe.near_duplicates is not None:
         checkpoint()
         ids = np.array([row.sample_id for row in found.rows], dtype=np.int64)
         bands = np.concatenate(found.bands)
+        found.bands.clear()
         group_near(
             groups, bands, lambda rows: read_near(ids[rows].tolist()), threshold=recipe.near_duplicates, parts=PARTS
         )
