@@ -95,7 +95,7 @@ def _text_columns(path: str) -> list[Combinable]:
 
 
 def _recorded(*columns: str) -> Recorded:
-    return Recorded(*(cast(Any, read_column(column)) for column in columns))
+    return Recorded(*map(_object, columns))
 
 
 class Rollout(NamedTuple):
@@ -170,7 +170,7 @@ def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Itera
 def _rollout(row: tuple[Any, ...]) -> Rollout:
     texts = row[-3:]
     digest = blake2b("\n".join(texts).encode(), digest_size=16).digest()
-    return Rollout._make((*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest))
+    return Rollout(*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest)
 
 
 def approved_sessions(sample_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
