@@ -170,7 +170,7 @@ def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Itera
 def _rollout(row: tuple[Any, ...]) -> Rollout:
     texts = row[-3:]
     digest = blake2b("\n".join(texts).encode(), digest_size=16).digest()
-    return Rollout(*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest)
+    return Rollout._make((*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest))
 
 
 def approved_sessions(sample_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
