@@ -5,7 +5,6 @@ and counts. A standing approval keeps the answer of one side, the challenger's u
 the revision and the hash of the text that the person read. All code that needs the approved answer reads it here.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +13,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
-from curation.web.database.json_columns import column_bytes
+from curation.samples.scans.store import text_sha256
+from curation.web.database.json_columns import column_text
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256
 from judging.messages import ToolCall, content_of, message_text
@@ -113,10 +113,7 @@ class Decider(NamedTuple):
 
 
 def prompt_sha256(history: Sequence[object], tools: str) -> str:
-    digest = hashlib.sha256(column_bytes(history))
-    digest.update(b"\n")
-    digest.update(tools.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    return text_sha256(f"{column_text(history)}\n{tools}")
 
 
 def kept_side(pick: str) -> Pick:

@@ -15,11 +15,7 @@ def read_column(text: str) -> object:
 
 def column_text(value: object) -> str:
     """Return a value as JSON text, the same for the same value and order of keys."""
-    return column_bytes(value).decode()
-
-
-def column_bytes(value: object) -> bytes:
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
-        return json.dumps(value).encode()
+        return json.dumps(value)
