@@ -2,10 +2,12 @@
 
 Two loops are the machine's best possible figure: one that reads the stored texts and writes rows, as a plain view
 would, and one over rows that are in memory already. Loops and export take turns, the best of each counts; once with one
-format and once with two, then as gzip and as Parquet. Before them the memory of a process that does nothing but export
-is measured, apart from the pages of the database file that SQLite maps; this first export also makes the signatures of
-near duplicates.
-Run: `python -m benchmarks.exports [rows]`; the database is a temporary SQLite file.
+format and once with two, then as gzip and as Parquet, then as labelled rows and of a tenth as many sessions with three
+calls each. Then a fiftieth as many turns that the scan has not read, and the same again. Before them the memory of a
+process that does nothing but export is measured, apart from the pages of the database file that SQLite maps; this first
+export also makes the signatures of near duplicates.
+Run: `python -m benchmarks.exports [rows]`; the database is a temporary SQLite file. The steps by themselves, such as
+`python -m benchmarks.exports --fill 20000` and `--speed 20000`, take the database that the environment names.
 """
 
 import json
@@ -18,7 +20,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from curation.samples.models import Sample
 
 TURNS = 100_000
 ROUNDS = 3
@@ -39,11 +44,12 @@ def main(turns: int) -> int:
 
 
 def measure_memory(turns: int) -> int:
-    """One export with both formats, watched at every chunk: the loops' own sorting must not count."""
+    """Exports of turns and of sessions, watched at every chunk: the loops' own sorting must not count."""
     from curation.projects.models import Project
 
     start, most = own_mb(), [0.0]
-    _export(Project.objects.get(slug="bench").pk, ["sft-messages", "dpo"], lambda: most.append(own_mb()))
+    for slug, formats in (("bench", ["sft-messages", "dpo"]), ("sessions", ["sft-messages"])):
+        _export(Project.objects.get(slug=slug).pk, formats, lambda: most.append(own_mb()))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"memory of an export: {max(most):.0f} MB of its own (at most {MEMORY_MB}), {start:.0f} MB of it before")
     print(f"  with the pages of the database file that SQLite maps: {peak:.0f} MB")
@@ -55,11 +61,17 @@ def measure_speed(turns: int) -> int:
 
     folder = Path(os.environ["WINNOW_DATA"])
     passed = [_compare(folder, formats) for formats in (["sft-messages"], ["sft-messages", "dpo"])]
-    project = Project.objects.get(slug="bench").pk
-    for storage in ("gzip", "parquet"):
-        options: dict[str, Any] = {storage: True}
-        rate, parts = _export(project, ["sft-messages"], **options)
-        print(f"sft-messages as {storage}\n  export                      {rate:>9,.0f} rows/s ({parts})")
+    others: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("sft-messages as gzip", "bench", "sft-messages", {"gzip": True}),
+        ("sft-messages as parquet", "bench", "sft-messages", {"parquet": True}),
+        ("kto", "bench", "kto", {}),
+        *[(f"sessions as {name}", "sessions", name, {}) for name in ("sft-messages", "sft-prompt-completion")],
+        ("never scanned, without signatures", "unscanned", "sft-messages", {}),
+        ("the same, scanned", "unscanned", "sft-messages", {}),
+    ]
+    for title, slug, form, options in others:
+        rate, parts = _export(Project.objects.get(slug=slug).pk, [form], **options)
+        print(f"{title}\n  export                      {rate:>9,.0f} rows/s ({parts})", flush=True)
     return int(not all(passed))
 
 
@@ -83,36 +95,77 @@ def _compare(folder: Path, formats: list[str]) -> bool:
 def fill(turns: int) -> int:
     from django.core.management import call_command
 
+    from curation.review.models import Decision
+
     call_command("migrate", verbosity=0)
-    _fill(turns)
+    _fill("bench", turns, _turns)
+    _fill("sessions", max(turns // 10, 1), _sessions)
+    _fill("unscanned", max(turns // 50, 1), _turns)
+    Decision.objects.filter(sample__project__slug="unscanned").update(scan_rules="")
     return 0
 
 
-def _fill(turns: int) -> int:
-    """A project with that many approved duels; each row of an SFT file is about 4 KB."""
+def _fill(slug: str, rows: int, make: Callable[..., "list[Sample]"]) -> None:
+    """A project with that many approved samples; each row of an SFT file is about 4 KB."""
     from django.contrib.auth.models import User
     from django.db import transaction
 
     from curation.projects.models import Project
-
-    project = Project.objects.create(slug="bench", name="bench")
-    reviewer = User.objects.create(username="reviewer")
-    rng = random.Random(0)
-    words = [f"{rng.getrandbits(40):x}" for _ in range(4_000)]
-    for start in range(0, turns, BATCH):
-        with transaction.atomic():
-            _batch(project.pk, reviewer.pk, range(start, min(start + BATCH, turns)), words, rng)
-    return project.pk
-
-
-def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: random.Random) -> None:
-    from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, Session
     from curation.review.decisions.approve import name_approved_texts
     from curation.review.models import Decision
-    from curation.samples.models import Sample
+
+    project = Project.objects.create(slug=slug, name=slug)
+    reviewer, _ = User.objects.get_or_create(username="reviewer")
+    rng = random.Random(0)
+    # Words without digits: signatures take others for ids.
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=10)) for _ in range(4_000)]
 
     def text(size: int) -> str:
         return " ".join(rng.choices(words, k=size // 11))
+
+    for start in range(0, rows, BATCH):
+        with transaction.atomic():
+            samples = make(project.pk, range(start, min(start + BATCH, rows)), text)
+            lines = [Decision(sample=s, reviewer=reviewer, action="approve", version=1) for s in samples]
+            name_approved_texts(lines)
+            Decision.objects.bulk_create(lines)
+
+
+def _sessions(project: int, numbers: range, text: Callable[[int], str]) -> "list[Sample]":
+    from curation.samples.models import Sample
+    from curation.trajectories.models import Trajectory, TrajectoryText
+
+    ids: dict[str, Any] = {"project_id": project, "source": "runs.jsonl"}
+    samples = Sample.objects.bulk_create(
+        Sample(**ids, kind="trajectory", status="approved", instance_id=f"task-{n // 5}") for n in numbers
+    )
+    runs = Trajectory.objects.bulk_create(
+        Trajectory(**ids, sample=s, source_id=f"run-{n}", task=s.instance_id, outcome="solved", keep=True, steps=6)
+        for n, s in zip(numbers, samples, strict=True)
+    )
+    parameters = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+    tool = {"type": "function", "function": {"name": "bash", "description": "Runs.", "parameters": parameters}}
+    document = {"agent": {"name": "agent", "version": "1", "tool_definitions": [tool]}}
+    TrajectoryText.objects.bulk_create(
+        TrajectoryText(trajectory=run, steps=_steps(text), document=document) for run in runs
+    )
+    return samples
+
+
+def _steps(text: Callable[[int], str]) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = [{"source": "system", "message": text(300)}, {"source": "user", "message": text(600)}]
+    for number in range(3):
+        call = {"tool_call_id": f"call_{number}", "function_name": "bash", "arguments": {"command": text(90)}}
+        results = [{"source_call_id": f"call_{number}", "content": text(500)}]
+        said = {"source": "agent", "message": text(200), "tool_calls": [call]}
+        steps.append({**said, "observation": {"results": results}})
+    steps.append({"source": "agent", "message": text(300)})
+    return [{"step_id": position, **step} for position, step in enumerate(steps, 1)]
+
+
+def _turns(project: int, numbers: range, text: Callable[[int], str]) -> "list[Sample]":
+    from curation.duels.models import Answer, AnswerText, Duel, Prompt, PromptText, Session
+    from curation.samples.models import Sample
 
     ids = {"project_id": project}
     prompts = Prompt.objects.bulk_create(
@@ -142,9 +195,7 @@ def _batch(project: int, reviewer: int, numbers: range, words: list[str], rng: r
         Duel(**ids, prompt=p, sample=s, king=k, challenger=c, score=90.0)
         for p, s, k, c in zip(prompts, samples, sides["king"], sides["challenger"], strict=True)
     )
-    lines = [Decision(sample=s, reviewer_id=reviewer, action="approve", pick="candidate", version=1) for s in samples]
-    name_approved_texts(lines)
-    Decision.objects.bulk_create(lines)
+    return samples
 
 
 def _plain_loop(folder: Path, project: int, formats: list[str]) -> float:
@@ -206,7 +257,7 @@ def _export(
     recipe = read_recipe({"formats": formats, "filter": {"status": "approved"}, **options})
     run = Run.objects.create(project_id=project, kind="export")
     export = Export.objects.create(project_id=project, run=run, recipe=recipe.model_dump(mode="json"))
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     with transaction.atomic():
         freeze(export=export)
     froze = time.perf_counter()
@@ -216,11 +267,13 @@ def _export(
     planned = time.perf_counter()
     export.refresh_from_db()
     written = write(export=export, checkpoint=checkpoint)
-    ended = time.perf_counter()
+    ended, worked = time.perf_counter(), time.process_time() - worked
     size = sum(file.bytes for file in written.files) / 1e6
     rows = sum(file.rows for file in written.files if file.format)
     parts = f"freeze {froze - began:.1f} s, plan {planned - froze:.1f} s, write {ended - planned:.1f} s"
-    return rows / (ended - began), f"{rows:,} rows, {parts}, {size:,.0f} MB"
+    return rows / (
+        ended - began
+    ), f"{rows:,} rows, {rows / worked:,.0f} per second of processor, {parts}, {size:,.0f} MB"
 
 
 def own_mb() -> float:

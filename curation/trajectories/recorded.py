@@ -37,6 +37,8 @@ class Recorded(NamedTuple):
     @property
     def kept(self) -> list[Step]:
         """The steps up to the mark that ends the session."""
+        if not self.marks:
+            return self.steps
         ends = [int(position) for position, mark in self.marks.items() if mark.get("end")]
         return self.steps[: ends[0]] if ends else self.steps
 
@@ -65,12 +67,11 @@ class Recorded(NamedTuple):
         """Return the messages of the kept steps. The output of a step that calls no tool is said by the user."""
         said = Said([], [])
         for position, step in enumerate(self.kept):
-            is_typed = step["source"] == "agent" and not step.get("tool_calls")
-            for message in messages_of(step):
-                if is_typed and message["role"] == "tool":
-                    message = {"role": "user", "content": message["content"]}
-                said.messages.append(message)
-                said.positions.append(position)
+            own, *results = messages_of(step)
+            if results and step["source"] == "agent" and not step.get("tool_calls"):
+                results = [{"role": "user", "content": message["content"]} for message in results]
+            said.messages.extend((own, *results))
+            said.positions.extend([position] * (1 + len(results)))
         return said
 
 

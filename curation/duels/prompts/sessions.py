@@ -8,6 +8,7 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Session
 from curation.web.database.json_columns import column_text, read_column
+from curation.web.database.prepared import Prepared
 from curation.web.lists.id_list import IdList
 from judging.messages import Message
 
@@ -26,10 +27,9 @@ class Sessions:
     def read(self, ids: Sequence[int]) -> dict[int, SharedText]:
         """Return the sessions of a chunk, and forget those of earlier chunks."""
         self._texts = {pk: self._texts[pk] for pk in ids if pk in self._texts}
-        missing = IdList(list({*ids}.difference(self._texts)))
-        columns = [Cast(name, TextField()) for name in SharedText._fields]
+        missing = list({*ids}.difference(self._texts))
         of_trajectories = []
-        for pk, messages, tools in Session.objects.filter(pk__in=missing).values_list("pk", *columns):
+        for pk, messages, tools in _texts_of.all(ids=missing):
             if messages is None:
                 of_trajectories.append(pk)
             else:
@@ -38,3 +38,8 @@ class Sessions:
             for row in Session.objects.filter(pk__in=of_trajectories).select_related("trajectory__text"):
                 self._texts[row.pk] = SharedText(row.all_messages, column_text(row.tools))
         return self._texts
+
+
+_COLUMNS = [Cast(name, TextField()) for name in SharedText._fields]
+# Every 50 rows of an export make this query.
+_texts_of = Prepared(lambda ids: Session.objects.filter(pk__in=IdList(ids)).values_list("pk", *_COLUMNS), ids=list)

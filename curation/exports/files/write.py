@@ -182,7 +182,7 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin
     if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:
         entry["masked"] = masked
     if rows and origin is not None:
-        entry |= origin.as_json()
+        entry |= origin
     if rollout is not None:
         entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
     return entry

@@ -53,17 +53,17 @@ def _completion_rows(example: Example) -> Iterator[Row | SkipReason]:
 
 def _written(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
     """Return messages with objects as arguments. Images are parts without data, which TRL takes from `images`."""
-    return [
-        with_parts(message, lambda _: {"type": "image"}) if "images" in message else message
-        for message in with_objects(messages)
-    ]
+    written = with_objects(messages)
+    if written is messages:
+        return messages
+    return [with_parts(message, lambda _: {"type": "image"}) if "images" in message else message for message in written]
 
 
 def _placed(row: Row) -> Row | SkipReason:
     """TRL fills in images everywhere but in messages of tools."""
-    return (
-        row if are_asked([*row.prompt, *(message for side in row.sides for message in side)]) else SkipReason.NO_IMAGES
-    )
+    if not row.images or are_asked([*row.prompt, *(message for side in row.sides for message in side)]):
+        return row
+    return SkipReason.NO_IMAGES
 
 
 def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
@@ -99,9 +99,9 @@ def _kto_row(
     pair: str = "",
     turn: int | None = None,
 ) -> Row | SkipReason:
-    content = {"prompt": _written(prompt), "completion": with_objects([answer]), "label": label}
-    row = Row(source, with_tools(content, example.tools), prompt, [[answer]], pair, turn, not label)
-    return _placed(row._replace(images=images_of(prompt)))
+    content: Mapping[str, object] = {"prompt": _written(prompt), "completion": with_objects([answer]), "label": label}
+    content = with_tools(content, example.tools)
+    return _placed(Row(source, content, prompt, [[answer]], pair, turn, not label, images=images_of(prompt)))
 
 
 def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:

@@ -16,6 +16,8 @@ class Candidate(NamedTuple):
 def over_cap(rows: Iterable[Candidate], caps: Mapping[str, int]) -> dict[int, str]:
     """Return the samples that are beyond a cap, each with the first field whose cap it is. `Candidate.values` are in
     the order of `caps`."""
+    if not caps:
+        return {}
     taken = [Counter[str]() for _ in caps]
     over: dict[int, str] = {}
     for row in sorted(rows, key=lambda row: (-row.score, row.sample_id)):

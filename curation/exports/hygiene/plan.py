@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from django.db.models import F
 
 from curation.duels.models import Duel, Opponent
 from curation.exports.hygiene.caps import Candidate, over_cap
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
 from curation.exports.hygiene.signature import PARTS
-from curation.exports.hygiene.signatures import SignedSample, read_near, signed_samples
+from curation.exports.hygiene.signatures import read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
 from curation.exports.rows.filter import FilteredSample, Line
@@ -26,6 +25,8 @@ ReadLines = Callable[[Sequence[int]], Mapping[int, Sequence[Line]]]
 # Returns the rows of a chunk.
 Apply = Callable[[Sequence[FrozenSample]], Iterable[FilteredSample]]
 _AT_ONCE = 1_000
+# The fields of a sample that may have a cap, beside its axes.
+_NAMED = ("repo", "instance_id", "source", "model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,21 @@ class _Row(NamedTuple):
 
 @dataclass(slots=True)
 class _Rows:
-    """The samples that may leave, one entry each. Signatures are arrays, because there may be a million."""
+    """The samples that may leave, one entry each. There may be a million: signatures are arrays, and equal `keys` are
+    one object."""
 
     rows: list[_Row] = field(default_factory=list)
-    exact: list[bytes] = field(default_factory=list)
+    exact: bytearray = field(default_factory=bytearray)
     bands: list[Bands] = field(default_factory=list)
+    keys: dict[GroupKey, GroupKey] = field(default_factory=dict)
 
-    def add(self, samples: Sequence[SignedSample], recipe: Recipe) -> None:
-        grouped = _grouped([sample.sample_id for sample in samples], recipe)
-        found = [(sample, grouped[sample.sample_id]) for sample in samples if sample.sample_id in grouped]
-        self.rows += [row for _, row in found]
-        self.exact += [sample.exact for sample, _ in found]
-        self.bands.append(bands_of([sample.near for sample, _ in found], PARTS))
+    def add(self, chunk: Sequence[FrozenSample], recipe: Recipe) -> None:
+        signed = signed_samples([sample.sample_id for sample in chunk])
+        known = {one.sample_id for one in signed}
+        for row in _keyed([sample for sample in chunk if sample.sample_id in known], recipe):
+            self.rows.append(row._replace(key=self.keys.setdefault(row.key, row.key)))
+        self.exact += b"".join([one.exact for one in signed])
+        self.bands.append(bands_of([one.near for one in signed], PARTS))
 
 
 def make_plan(
@@ -106,8 +110,8 @@ def make_plan(
         checkpoint()
         if held_out.sets:
             held_out.compare(apply(chunk), checkpoint)
-        ids = [sample.sample_id for sample in chunk]
-        found.add(signed_samples([pk for pk in ids if not leaves_out or pk not in held_out.matches]), recipe)
+        is_left_out = held_out.matches if leaves_out else {}
+        found.add([sample for sample in chunk if sample.sample_id not in is_left_out], recipe)
 
     duplicates = _duplicates(found, recipe, read_lines, checkpoint)
     kept = [row for row in found.rows if row.sample_id not in duplicates]
@@ -125,12 +129,13 @@ def _duplicates(found: _Rows, recipe: Recipe, read_lines: ReadLines, checkpoint:
     its group is no duplicate: it is skipped as contradicted."""
     groups = Groups(len(found.rows))
     if found.rows:
-        group_exact(groups, np.frombuffer(b"".join(found.exact), dtype="<u8"))
+        group_exact(groups, np.frombuffer(found.exact, dtype="<u8"))
         _group_modes(groups, [row.sample_id for row in found.rows])
     if found.rows and recipe.near_duplicates is not None:
         checkpoint()
         ids = np.array([row.sample_id for row in found.rows], dtype=np.int64)
         bands = np.concatenate(found.bands)
+        found.bands.clear()
         group_near(
             groups, bands, lambda rows: read_near(ids[rows].tolist()), threshold=recipe.near_duplicates, parts=PARTS
         )
@@ -156,16 +161,17 @@ def _is_contradicted(line: Line, said: Set[bytes]) -> bool:
 def _group_modes(groups: Groups, ids: Sequence[int]) -> None:
     """Join the duels of one challenger's answer against a king and against the reference: they are one turn."""
     rows = {pk: row for row, pk in enumerate(ids)}
-    against_kings: dict[int, int] = {}
     for start in range(0, len(ids), 10_000):
-        duels = Duel.objects.filter(sample__in=IdList(ids[start : start + 10_000]), opponent=Opponent.KING)
-        for challenger, sample in duels.order_by("-pk").values_list("challenger_id", "sample_id"):
-            against_kings[challenger] = sample
-    for start in range(0, len(ids), 10_000):
-        duels = Duel.objects.filter(sample__in=IdList(ids[start : start + 10_000]), opponent=Opponent.REFERENCE)
-        for challenger, sample in duels.values_list("challenger_id", "sample_id"):
+        own = Duel.objects.filter(sample__in=IdList(ids[start : start + 10_000]), opponent=Opponent.REFERENCE)
+        references = list(own.values_list("challenger_id", "sample_id"))
+        if not references:
+            continue
+        kings = Duel.objects.filter(challenger__in=IdList([pk for pk, _ in references]), opponent=Opponent.KING)
+        sides = kings.order_by("-pk").values_list("challenger_id", "sample_id")
+        against_kings = {challenger: rows[sample] for challenger, sample in sides if sample in rows}
+        for challenger, sample in references:
             if challenger in against_kings:
-                groups.join(rows[against_kings[challenger]], rows[sample])
+                groups.join(against_kings[challenger], rows[sample])
 
 
 def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
@@ -181,29 +187,40 @@ def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
         yield batch
 
 
-def _grouped(ids: Sequence[int], recipe: Recipe) -> dict[int, _Row]:
+def _keyed(samples: Sequence[FrozenSample], recipe: Recipe) -> list[_Row]:
     """Return the keys by which samples are grouped and capped."""
-    samples = Sample.objects.filter(pk__in=IdList(ids)).annotate(
-        row=F("duel__prompt__row_offset"),
-        session=F("trajectory__pk"),
-        scenario=F("trajectory__scenario_id"),
-        task=F("trajectory__task"),
-    )
-    columns = samples.values_list(
-        *("pk", "score", "repo", "instance_id", "source", "row", "session", "scenario", "task", "axes", "model"),
-        "status",
-    )
-    rows = {}
-    for pk, score, repo, instance_id, source, row, session, scenario, task, axes, model, status in columns:
-        own = conversation_of(scenario, task or f"of trajectory {session}")
-        conversation = f"{source}#{row}" if session is None else own
-        fields = {**axes, "repo": repo, "instance_id": instance_id, "source": source, "model": model}
-        # Samples to learn from and samples to avoid are counted apart.
+    conversations = _conversations([one.sample_id for one in samples if not one.instance_id])
+    values, nothing = _capped_values(samples, recipe) if recipe.caps else {}, ("",) * len(recipe.caps)
+    return [
+        _Row(
+            one.sample_id,
+            UNSCORED if one.score is None else one.score,
+            GroupKey(one.repo, one.instance_id, conversations.get(one.sample_id, "")),
+            values.get(one.sample_id, nothing),
+        )
+        for one in samples
+    ]
+
+
+def _conversations(ids: Sequence[int]) -> dict[int, str]:
+    """Return the groups of samples that name no instance."""
+    samples = Sample.objects.filter(pk__in=IdList(ids)) if ids else Sample.objects.none()
+    columns = ("duel__prompt__row_offset", "trajectory__pk", "trajectory__scenario_id", "trajectory__task")
+    return {
+        pk: f"{source}#{row}" if session is None else conversation_of(scenario, task or f"of trajectory {session}")
+        for pk, source, row, session, scenario, task in samples.values_list("pk", "source", *columns)
+    }
+
+
+def _capped_values(samples: Sequence[FrozenSample], recipe: Recipe) -> dict[int, tuple[str, ...]]:
+    """Return the value of each capped field. Samples to learn from and samples to avoid are counted apart."""
+    rows = Sample.objects.filter(pk__in=IdList([one.sample_id for one in samples]))
+    found = {}
+    for pk, axes, status, *named in rows.values_list("pk", "axes", "status", *_NAMED):
+        fields = {**axes, **dict(zip(_NAMED, named, strict=True))}
         label = f"{status} " if status == Status.REJECTED else ""
-        values = tuple(f"{label}{value}" if (value := fields.get(name)) else "" for name in recipe.caps)
-        key = GroupKey(repo, instance_id, conversation)
-        rows[pk] = _Row(pk, UNSCORED if score is None else score, key, values)
-    return rows
+        found[pk] = tuple(f"{label}{value}" if (value := fields.get(name)) else "" for name in recipe.caps)
+    return found
 
 
 def _splitting(keys: Sequence[GroupKey], recipe: Recipe) -> Splitting:

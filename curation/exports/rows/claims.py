@@ -1,7 +1,7 @@
 """Claims: the statement of a row about an answer, so that contradicting rows can be found."""
 
 from collections.abc import Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import NamedTuple
 
 import orjson
@@ -32,7 +32,7 @@ def claim_of(form: Format, row: Row, tools: Sequence[Tool], group: str) -> Claim
         return Claim(_digest(form.name.encode(), group.encode()), b"", yields=False)
     if not form.pairs:
         return None
-    prompt = blake2b(orjson.dumps([row.prompt, tools])).digest()
+    prompt = sha256(orjson.dumps([row.prompt, tools])).digest()
     sides = [_answer(side) for side in row.sides]
     if len(sides) == 2:
         return Claim(_digest(prompt, *sides), _digest(prompt, *reversed(sides)), yields=True)

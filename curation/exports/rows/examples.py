@@ -10,7 +10,7 @@ from curation.exports.rows.messages import BadHistory, Message, Tool, answer_mes
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.session import Rival, SessionTexts, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
-from curation.review.decisions.outcome import Outcome
+from curation.review.decisions.outcome import Answered, Outcome
 from curation.review.models import Pick
 from curation.web.database.json_columns import read_column
 from judging.messages import add_call_ids, calls_text, split_calls, tool_names, without_calls
@@ -66,7 +66,8 @@ def turn_example(
                 add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
     if rejected:
         return Example(Approved("decisions", messages, [len(messages) - 1]), (), tools, plain, rejected=True)
-    learned = (*trained_turns(texts.history), len(messages) - 1)
+    marked = () if history.messages is texts.history else trained_turns(texts.history)
+    learned = (*marked, len(messages) - 1)
     return Example(Approved("duels", messages, learned), others, tools, plain)
 
 
@@ -119,22 +120,27 @@ class _Answers:
     there are tools or the answers called some."""
 
     def __init__(self, texts: DuelTexts, tools: Sequence[Tool], reasoning: bool) -> None:
-        self._sides = [side for side in (texts.challenger, texts.king) if side is not None]
-        self._names = tool_names(tools, [side.tool_calls for side in self._sides])
-        self._reasoning = reasoning
+        self._sides = [texts.challenger] if texts.king is None else [texts.challenger, texts.king]
+        self._tools, self._reasoning = tools, reasoning
 
     def message(self, text: str) -> Message:
-        side = next((side for side in self._sides if side.text == text), None)
-        if side is None:
-            return self._revision(text)
+        for side in self._sides:
+            if side.text == text:
+                return self._recorded(text, side)
+        return self._revision(text)
+
+    def _recorded(self, text: str, side: Answered) -> Message:
+        reasoning = side.reasoning if self._reasoning else ""
+        if not side.tool_calls:
+            return answer_message(text, (), reasoning)
         if not text.endswith(calls_text(side.tool_calls)):
             # People approve the text, so calls that it does not show never leave.
             raise BadHistory(SkipReason.NOT_AS_APPROVED)
-        reasoning = side.reasoning if self._reasoning else ""
         return answer_message(without_calls(text, side.tool_calls), side.tool_calls, reasoning)
 
     def _revision(self, text: str) -> Message:
-        if not self._names:
+        names = tool_names(self._tools, [side.tool_calls for side in self._sides])
+        if not names:
             return answer_message(text, [], "")
-        content, calls = split_calls(text, self._names)
+        content, calls = split_calls(text, names)
         return answer_message(content, calls, "")

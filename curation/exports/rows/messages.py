@@ -97,7 +97,7 @@ def answer_message(text: str, calls: Sequence[object], reasoning: str) -> Messag
 
 def with_objects(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
     """Return messages whose tool arguments are objects. Arguments that are no JSON stay text."""
-    if all(len(message) == 2 for message in messages):
+    if max(map(len, messages), default=2) == 2:
         return messages
     return [
         {**message, "tool_calls": [_with_object(call) for call in message["tool_calls"]]}

@@ -95,7 +95,7 @@ def _text_columns(path: str) -> list[Combinable]:
 
 
 def _recorded(*columns: str) -> Recorded:
-    return Recorded(*(cast(Any, read_column(column)) for column in columns))
+    return Recorded(*map(_object, columns))
 
 
 class Rollout(NamedTuple):

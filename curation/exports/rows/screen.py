@@ -29,18 +29,25 @@ _scan_name = lru_cache(maxsize=1_000)(scan)
 
 @dataclass(slots=True)
 class Screen:
-    """The result of the scan for one sample. `counts` counts findings by rule and action."""
+    """The result of the scan for one sample. `counts` counts findings by rule and action, `found` has the findings of
+    each text, which a row and its pairs repeat."""
 
     scan: Scan
     cleared: Cleared
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
+    found: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+
+    def findings(self, text: str) -> tuple[Finding, ...]:
+        if text not in self.found:
+            self.found[text] = scan(text)
+        return self.found[text]
 
     def masked(self, value: T) -> T:
         return cast(T, _mapped(value, self.text))
 
     def text(self, text: str) -> str:
-        findings = scan(text)
+        findings = self.findings(text)
         if not findings:
             return text
         return self.masks.apply(text, findings, lambda one: self._action(text, one, is_said=True) == MASKED)
@@ -62,7 +69,7 @@ class Screen:
         kinds = set()
         for is_said, texts in ((True, said), (False, shown)):
             for text in texts:
-                for finding in scan(text):
+                for finding in self.findings(text):
                     action = self._action(text, finding, is_said=is_said)
                     self.counts[finding.rule, action] += 1
                     if action == KEPT_OUT:

@@ -90,6 +90,8 @@ class SessionTexts(NamedTuple):
     def labels(self, values: Mapping[int, float]) -> dict[int, float]:
         """Return, by the index of the message, 1 for a step that a person called correct and 0 for one of another
         label, else its value by a probe."""
+        if not values and not self.recorded.marks:
+            return {}
         marks = self.recorded.marks.items()
         given = {**values, **{int(step): float(mark["label"] == _CORRECT) for step, mark in marks if mark.get("label")}}
         return {
@@ -101,6 +103,8 @@ class SessionTexts(NamedTuple):
     def tokens(self) -> dict[int, Tokens]:
         """Return, by the index of the message, the ids and log-probabilities of the tokens of a step of the agent."""
         metrics = [step.get("metrics") or {} for step in self.recorded.steps]
+        if not any(metrics):
+            return {}
         return {
             index: {name: metrics[step][name] for name in NAMES if metrics[step].get(name)}
             for index, step in enumerate(self.positions)

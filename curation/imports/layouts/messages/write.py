@@ -27,8 +27,9 @@ def write_messages(steps: Sequence[Step], learned: Mapping[int, bool] | None = N
 def messages_of(step: Step) -> list[Message]:
     """Return the message of one step, then those of the tools that it called."""
     observation = step.get("observation")
-    results = observation["results"] if observation else ()
-    tools = [_tool_message(result) for result in results]
+    if not observation:
+        return [own_message(step)]
+    tools = [_tool_message(result) for result in observation["results"]]
     if step["source"] == "system" and not step["message"] and tools:
         return tools  # results of a call that is not in the session
     return [own_message(step), *tools]
@@ -57,6 +58,10 @@ def _call(call: Json) -> Json:
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:
     """Return the arguments of a call as JSON text, in the one form in which it is stored and exported."""
+    if all(type(value) is str for value in arguments.values()):
+        # As below, and as most are; texts by themselves are encoded much faster.
+        parts = [f"{_WRITER.encode(name)}: {_WRITER.encode(value)}" for name, value in arguments.items()]
+        return f"{{{', '.join(parts)}}}"
     return _WRITER.encode(arguments)
 
 
@@ -64,8 +69,9 @@ def _tool_message(result: Json) -> Any:
     message: Json = {"role": "tool", "content": _content(result.get("content") or "")}
     if identifier := result.get("source_call_id"):
         message["tool_call_id"] = identifier
-    extra = result.get("extra") or {}
-    return message | {key: extra[key] for key in ("name", "is_error") if key in extra}
+    if extra := result.get("extra"):
+        message |= {key: extra[key] for key in ("name", "is_error") if key in extra}
+    return message
 
 
 def _content(message: str | Sequence[Json]) -> str | list[Json]:

@@ -1,5 +1,6 @@
 """Steps become OpenAI's messages, and these become the same steps again."""
 
+import json
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.messages.write import write_messages
+from curation.imports.layouts.messages.write import write_arguments, write_messages
 from curation.imports.layouts.session import Step
 
 # Reasoning is never inside the text of a step, so a text has no such block.
@@ -77,6 +78,11 @@ def _waits(steps: list[Step]) -> bool:
 def test_steps_that_are_written_and_read_are_the_same(steps: list[Step]) -> None:
     messages = write_messages(steps)
     assert read_messages(messages, "messages", Fields({"messages": messages})).steps == steps
+
+
+@given(st.dictionaries(TEXT, TEXT, max_size=3) | st.dictionaries(TEXT, VALUES, max_size=3))
+def test_arguments_are_written_in_one_form(arguments: dict[str, Any]) -> None:
+    assert write_arguments(arguments) == json.dumps(arguments, ensure_ascii=False)
 
 
 def test_results_follow_their_calls_and_names_are_kept() -> None:
