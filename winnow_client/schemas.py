@@ -883,6 +883,7 @@ class RunOut(Response):
     finished_at: datetime | None = None
     archived_at: datetime | None = None
     texts_moved_at: datetime | None = None
+    rows_moved_at: datetime | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
     waiting: list[WaitingOut] = []
