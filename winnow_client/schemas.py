@@ -560,6 +560,7 @@ class AgentOut(Response):
     agent: str
     model: str
     tasks: int
+    tasks_missing: int
     attempts: int
     errors: int
     tokens: float
