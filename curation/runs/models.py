@@ -143,7 +143,8 @@ class Run(RemovableRow):
             "params": self.params,
             "launched": self.created_at.isoformat(),
             "items": self.items_total,
-            "calls": Call.objects.filter(run=self).count() + self.moved_calls,
+            "calls": Call.objects.filter(run=self).count()
+            + sum(totals["calls"] for totals in self.moved_models.values()),
             "cost": exact_money(self.cost),
             "cost_unknown_calls": self.cost_unknown_calls,
         }
@@ -152,9 +153,9 @@ class Run(RemovableRow):
         return data
 
     @property
-    def moved_calls(self) -> int:
-        """Return the number of its calls that are in files."""
-        return sum(totals["calls"] for totals in self.moved["models"].values()) if self.moved else 0
+    def moved_models(self) -> dict[str, Any]:
+        """Return the totals of its calls that are in files (`calls.totals`), by endpoint."""
+        return self.moved["models"] if self.moved else {}
 
     @property
     def outcome(self) -> str:

@@ -163,8 +163,9 @@ def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
 
 
 def _offered(project: Project, wanted: SampleFilter, order: Order) -> SampleQuerySet:
-    """The undecided samples of a filter, found by its index if they are few, else in the order of the queue."""
-    rows = Sample.objects.of(project).filter(status=Status.PENDING)
+    """The undecided samples of a filter that nobody has open: found by its index if they are few, else in the order of
+    the queue."""
+    rows = Sample.objects.of(project).filter(status=Status.PENDING, **UNLEASED)
     return page_rows(rows, wanted.clauses(rows), sort=COLUMNS[order])
 
 
@@ -214,7 +215,7 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
         fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
         if fresh is not None:
             return fresh, False
-    free, skips = undecided_by(_free(rows.filter(**UNLEASED)), reviewer), _skips(reviewer)
+    free, skips = undecided_by(_free(rows), reviewer), _skips(reviewer)
     mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
     parts = [others] if plain else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
     for part in parts:

@@ -32,8 +32,8 @@ def totals_of(calls: QuerySet[Call]) -> dict[str, Totals]:
 def totals_of_project(project: Project) -> dict[str, Totals]:
     """Return the totals by endpoint, in the order of names."""
     found: defaultdict[str, Totals] = defaultdict(Counter, totals_of(Call.objects.filter(project=project)))
-    for moved in Run.objects.filter(project=project, moved__isnull=False).values_list("moved", flat=True):
-        for name, totals in moved["models"].items():
+    for run in Run.objects.filter(project=project, moved__isnull=False).only("moved"):
+        for name, totals in run.moved_models.items():
             found[name].update(read_totals(totals))
     return dict(sorted(found.items()))
 
