@@ -126,7 +126,7 @@ def _count(project: Project, *, blind: bool) -> StatsOut:
     hides_calls = blind and statuses[Status.PENDING] > 0
     return StatsOut(
         funnel=funnel,
-        pipelines=pipelines_of(project, funnel, blind=blind),
+        pipelines=pipelines_of(project, statuses, funnel, blind=blind),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(shown),
