@@ -113,7 +113,7 @@ def test_a_take_costs_the_same_while_many_samples_are_open(
             project=access.project,
             predicted=0.5,
             predicted_key=0.5,
-            repo=("common", "other")[number % 2],
+            repo="other" if number % 10 == 0 else "common",
             source="rare" if number % 100 == 0 else "",
         )
         for number in range(1_000)
