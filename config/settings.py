@@ -212,7 +212,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 10.0},
     },
     "scan": {"task": "curation.review.tasks.scan", "schedule": 10.0, "options": {"expires": 10.0}},
-    "texts": {"task": "curation.runs.tasks.move_texts", "schedule": 3600.0, "options": {"expires": 3600.0}},
+    "move": {"task": "curation.runs.tasks.move_rows", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "exports": {"task": "curation.exports.tasks.delete_old", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "rounds": {"task": "curation.exports.tasks.export_reviewed", "schedule": 60.0, "options": {"expires": 60.0}},
     "webhooks": {"task": "curation.webhooks.tasks.deliver", "schedule": 10.0, "options": {"expires": 10.0}},

@@ -53,10 +53,11 @@ class Criterion:
 
     def score(self, value: object) -> float:
         """Raises `Unscored` for a value that the criterion has not."""
-        if isinstance(value, bool):
-            value = float(value) if self.type == "binary" else None
-        if not isinstance(value, int | float) or not self.low <= value <= self.high:
+        is_wrong_truth = isinstance(value, bool) and self.type != "binary"
+        if is_wrong_truth or not isinstance(value, int | float) or not self.low <= value <= self.high:
             raise Unscored(f"{json.dumps(value)[:60]} is no value of {self.name}")
+        if self.type != "numeric" and value != round(value):
+            raise Unscored(f"{json.dumps(value)[:60]} is no value of {self.name}, which has whole ones")
         return (value - self.low) / (self.high - self.low)
 
 

@@ -560,6 +560,7 @@ class AgentOut(Response):
     agent: str
     model: str
     tasks: int
+    tasks_missing: int
     attempts: int
     errors: int
     tokens: float
@@ -883,6 +884,7 @@ class RunOut(Response):
     finished_at: datetime | None = None
     archived_at: datetime | None = None
     texts_moved_at: datetime | None = None
+    rows_moved_at: datetime | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
     waiting: list[WaitingOut] = []

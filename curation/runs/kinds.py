@@ -134,6 +134,14 @@ class LastingStage(Stage, Protocol):
 
 
 @runtime_checkable
+class MovableStage(Stage, Protocol):
+    """A stage whose items nothing reads after the run has ended well: those of an old run go to a file, with their
+    calls (`curation.runs.calls.move`)."""
+
+    movable: ClassVar[bool]
+
+
+@runtime_checkable
 class MendingStage(Stage, Protocol):
     """A stage that mends the results of earlier stages: if all its items fail, the run keeps those and goes on."""
 

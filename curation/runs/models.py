@@ -1,6 +1,7 @@
 """Runs and items, their events, and the record of every model call."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -91,9 +92,12 @@ class Run(RemovableRow):
     dispatched_at = models.DateTimeField(null=True, help_text="When workers were last told that it has work.")
     error = models.TextField(blank=True, default="")
     result = models.JSONField(default=dict)
-    # The texts of its calls are in these files of the storage (`calls.move_texts`).
+    # Rows that are in files of the storage (`calls.move`): texts of calls, then items and their calls.
     texts_moved_at = models.DateTimeField(null=True, editable=False)
+    rows_moved_at = models.DateTimeField(null=True, editable=False)
     text_files = models.JSONField(default=list, editable=False)
+    # `stages`: all items, as `ItemQuerySet.by_stage`; `models`: the moved calls, as `calls.totals`.
+    moved = models.JSONField(null=True, editable=False)
 
     items_total = models.PositiveIntegerField(default=0)
     items_done = models.PositiveIntegerField(default=0)
@@ -139,13 +143,19 @@ class Run(RemovableRow):
             "params": self.params,
             "launched": self.created_at.isoformat(),
             "items": self.items_total,
-            "calls": Call.objects.filter(run=self).count(),
+            "calls": Call.objects.filter(run=self).count()
+            + sum(totals["calls"] for totals in self.moved_models.values()),
             "cost": exact_money(self.cost),
             "cost_unknown_calls": self.cost_unknown_calls,
         }
         for model in _models_of_runs():
             data |= model.audit_data_of(self)
         return data
+
+    @property
+    def moved_models(self) -> dict[str, Any]:
+        """Return the totals of its calls that are in files (`calls.totals`), by endpoint."""
+        return self.moved["models"] if self.moved else {}
 
     @property
     def outcome(self) -> str:
@@ -230,6 +240,11 @@ class ItemQuerySet(models.QuerySet["Item"]):
     def failed(self, run: Run) -> "ItemQuerySet":
         """Return the run's failed items, oldest first."""
         return self.filter(run=run, state=ItemState.FAILED).order_by("id")
+
+    def by_stage(self) -> "models.QuerySet[Item, tuple[str, str, int, datetime | None, datetime | None]]":
+        """Return stage, state, number of items, when the first was begun and when the last ended."""
+        rows = self.order_by().values_list("stage", "state")
+        return rows.annotate(n=models.Count("id"), a=models.Min("claimed_at"), z=models.Max("finished_at"))
 
 
 class Item(models.Model):

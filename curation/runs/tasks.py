@@ -1,8 +1,8 @@
-"""Celery shells. The work is in `engine/worker.py`, `engine/reap.py` and `calls/move_texts.py`."""
+"""Celery shells. The work is in `engine/worker.py`, `engine/reap.py` and `calls/move.py`."""
 
 from celery import shared_task
 
-from curation.runs.calls.move_texts import move_old_texts
+from curation.runs.calls.move import move_old_rows
 from curation.runs.engine.reap import reap_all
 from curation.runs.engine.worker import drive
 from curation.web.http.idempotency import delete_expired
@@ -20,5 +20,5 @@ def reap() -> None:
 
 
 @shared_task
-def move_texts() -> None:
-    move_old_texts()
+def move_rows() -> None:
+    move_old_rows()

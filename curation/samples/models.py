@@ -227,6 +227,8 @@ class Sample(models.Model):
             models.Index(
                 fields=["project", "status", "assigned", "leased", "predicted_key", "id"], name="sample_queue_useful"
             ),
+            # The same by id: the newest, or those after a random one.
+            models.Index(fields=["project", "status", "assigned", "leased", "id"], name="sample_queue_newest"),
             # Samples decided today.
             models.Index(
                 fields=["project", "decided_at"],

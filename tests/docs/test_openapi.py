@@ -217,7 +217,7 @@ def test_the_headers_that_a_call_reads_are_declared(published: Any) -> None:
         if method == "get" and "200" in operation["responses"]:
             streamed = {"export_audit", "export_server_audit", "download_bundles", "evaluation_file", "get_report"}
             assert ("304" in operation["responses"]) == (
-                name not in streamed | {"metrics", "download_harbor", "get_texts"}
+                name not in streamed | {"metrics", "download_harbor", "get_moved"}
             ), name
 
 

@@ -68,7 +68,7 @@ def test_scores_are_aggregated_as_the_rubric_says(aggregation: str, score: float
         ('{"score": 5', "no JSON object"),
         ('{"reason": "fine"}', "lacks score"),
         ('{"score": 11}', "11 is no value of score"),
-        ('{"score": true}', "null is no value of score"),
+        ('{"score": true}', "true is no value of score"),
         ('{"score": "9"}', '"9" is no value'),
         ('{"score": NaN}', "NaN is no value"),
         ('{"a":' * 20_000 + "1" + "}" * 20_000, "no JSON object"),
@@ -77,6 +77,14 @@ def test_scores_are_aggregated_as_the_rubric_says(aggregation: str, score: float
 def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:
     with pytest.raises(Unscored, match=why):
         read_criteria("Is it brief?").score(said)
+
+
+@pytest.mark.parametrize("values", [{"correct": 0.5}, {"criterion_2": 3.5}])
+def test_a_binary_criterion_and_a_likert_scale_have_whole_values(values: dict[str, float]) -> None:
+    given = {"correct": 1, "criterion_2": 3, "test_coverage": 12.5}
+    assert read_criteria(KIT).score(reply(**given))[0] == pytest.approx((1 + 2 * 0.5 + 0.125) / 4)
+    with pytest.raises(Unscored, match="which has whole ones"):
+        read_criteria(KIT).score(reply(**given | values))
 
 
 @pytest.mark.parametrize(

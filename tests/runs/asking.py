@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -66,6 +66,7 @@ SCRIPT = Script()
 
 class AskStage:
     name = "ask"
+    movable: ClassVar = True
     queue = "llm"
     most_open = MOST_OPEN_CALLS
 

@@ -1,19 +1,21 @@
 """The ways by which samples are made, each as a funnel of steps with rates."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from django.db.models import BooleanField, Case, Count, When
+from django.db.models import BooleanField, Case, Count, QuerySet, When
 from pydantic import Field
 
+from curation.duels.models import Duel
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import Project
 from curation.samples.models import Bucket, Kind, Sample, Status
+from curation.trajectories.models import Trajectory
 from curation.web.schemas import out
 
 ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_field=BooleanField())
-
 
 EXPORTED = "Exported"
 
@@ -73,21 +75,26 @@ class _Samples:
         return [*found, ("Approved", self.approved, "Decided"), (EXPORTED, self.exported, None)]
 
 
-def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = False) -> list[PipelineOut]:
-    """The pipelines that the project uses; `funnel` counts the steps before samples. `blind` omits counts that reveal
-    scores and outcomes."""
-    rows = Sample.objects.of(project).order_by()
-    counted = rows.annotate(alone=ALONE).values_list("alone", "kind", "status", "bucket").annotate(n=Count("id"))
+def pipelines_of(
+    project: Project, statuses: Mapping[str, int], funnel: dict[str, int], *, blind: bool = False
+) -> list[PipelineOut]:
+    """The pipelines that the project uses; `statuses` counts all of its samples, and `funnel` the steps before them.
+    `blind` omits counts that reveal scores and outcomes."""
     duels = sessions = imported = _Samples()
-    for alone, kind, status, bucket, number in counted:
-        if alone:
-            imported = imported.plus(status, bucket, number)
-        elif kind == Kind.TURN:
+    alone = dict(statuses)
+    # From their side: to look for a duel and a trajectory of each sample takes longer than all other figures.
+    for (kind, status, bucket), number in (
+        _made(Duel.everything.of(project)) + _made(Trajectory.objects.of(project))
+    ).items():
+        alone[status] -= number
+        if kind == Kind.TURN:
             duels = duels.plus(status, bucket, number)
         else:
             sessions = sessions.plus(status, bucket, number)
-    for alone, kind, number in _exported(project):
-        if alone:
+    for status, number in alone.items():
+        imported = imported.plus(status, "", max(0, number))  # samples may be made between the two counts
+    for is_alone, kind, number in _exported(project):
+        if is_alone:
             imported = replace(imported, exported=number)
         elif kind == Kind.TURN:
             duels = replace(duels, exported=number)
@@ -125,6 +132,14 @@ def pipelines_of(project: Project, funnel: dict[str, int], *, blind: bool = Fals
     if imported.total:
         found.append(_pipeline("Imported samples", [("Samples", imported.total, None), *imported.review()]))
     return found
+
+
+def _made(rows: QuerySet[Any]) -> Counter[tuple[str, str, str]]:
+    """Count the samples of duels or of trajectories by kind, status and bucket."""
+    of_samples = (
+        rows.filter(sample__isnull=False).order_by().values_list("sample__kind", "sample__status", "sample__bucket")
+    )
+    return Counter({tuple(group): number for *group, number in of_samples.annotate(n=Count("pk"))})
 
 
 def _exported(project: Project) -> Iterable[tuple[bool, str, int]]:

@@ -17,7 +17,8 @@ from curation.exports.models import Export
 from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.pace import median_seconds
-from curation.runs.models import Call, Run
+from curation.runs.calls.totals import totals_of_project
+from curation.runs.models import Run
 from curation.runs.usage.figures import CallDayOut, calls_by_day
 from curation.samples.models import Bucket, Sample, Status
 from curation.scenarios.models import Scenario, ScenarioAxis
@@ -125,7 +126,7 @@ def _count(project: Project, *, blind: bool) -> StatsOut:
     hides_calls = blind and statuses[Status.PENDING] > 0
     return StatsOut(
         funnel=funnel,
-        pipelines=pipelines_of(project, funnel, blind=blind),
+        pipelines=pipelines_of(project, statuses, funnel, blind=blind),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(shown),
@@ -214,22 +215,14 @@ def _seconds_per_decision(project: Project) -> float | None:
 
 
 def _cost_by_model(project: Project) -> list[Json]:
-    rows = Call.objects.filter(project=project).order_by().values("endpoint_name")
-    found = rows.annotate(
-        calls=Count("id"),
-        known=Sum("cost"),
-        tokens_in=Sum("tokens_in"),
-        tokens_out=Sum("tokens_out"),
-        priced=Count("cost"),
-    )
     return [
         {
-            "model": row["endpoint_name"],
-            "calls": row["calls"],
-            "tokens_in": row["tokens_in"] or 0,
-            "tokens_out": row["tokens_out"] or 0,
-            "cost": exact_money(row["known"] or Decimal(0)),
-            "cost_unknown_calls": row["calls"] - row["priced"],
+            "model": name,
+            "calls": totals["calls"],
+            "tokens_in": totals["tokens_in"],
+            "tokens_out": totals["tokens_out"],
+            "cost": exact_money(Decimal(totals["cost"])),
+            "cost_unknown_calls": totals["calls"] - totals["priced"],
         }
-        for row in found.order_by("endpoint_name")
+        for name, totals in totals_of_project(project).items()
     ]

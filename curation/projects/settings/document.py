@@ -243,8 +243,9 @@ class Runs(Section):
     keep_texts_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
         None,
         title="Move texts of model calls after",
-        description="Days after the end of a run; empty: never. The texts go to a compressed file. Counts, tokens and"
-        " costs stay; the same request is then sent to the model again.",
+        description="Days after the end of a run; empty: never. The texts go to a compressed file; the same request is"
+        " then sent to the model again. Items and calls that nothing needs follow a day later, after 93 days at the"
+        " earliest. Counts, tokens and costs stay.",
     )
 
 

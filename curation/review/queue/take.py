@@ -1,12 +1,13 @@
 """Take the next sample of the queue, and count the remaining ones."""
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from django.db import transaction
-from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from curation.guarantees.models import Guarantee
@@ -17,7 +18,7 @@ from curation.review.queue.lease import claim
 from curation.review.queue.leased import free_lapsed, give_back
 from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
-from curation.samples.list.clauses import HasOpinions, Unindexed
+from curation.samples.list.clauses import HasOpinions, Unindexed, page_rows
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.samples.scores.order import PREDICTED
@@ -34,6 +35,12 @@ ROUNDS = 200
 MOST_AHEAD, AHEAD_FROM = 2, 25
 
 Order = Literal["borderline", "newest", "random", "useful"]
+COLUMNS: Mapping[Order, str] = {
+    "borderline": "priority",
+    "newest": "-id",
+    "random": "id",
+    "useful": "predicted_key",
+}
 # A decision on a sample whose predicted approval is near this teaches the model most, unless an audit tests it.
 UNCERTAIN = 0.5
 
@@ -109,15 +116,12 @@ def take_next(
     that are reserved for others never. Samples that the caller skipped or flagged come last, the longest ago first.
     With `resume` a sample that the caller has open comes before all of them, so that reloading a page shows the same.
     """
-    if wanted is not None:
-        refuse_hidden(access, wanted)
-    rows = Sample.objects.of(access.project).filter(status=Status.PENDING)
-    filtered = wanted is not None and not wanted.is_empty()
-    if wanted is not None and filtered:
-        rows = wanted.apply(rows)
-    plain = not filtered and order == "borderline"
+    wanted = wanted or SampleFilter()
+    refuse_hidden(access, wanted)
+    rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
+    offered, plain = _offered(access.project, wanted, order), _is_plain(wanted, order)
     with transaction.atomic():
-        claimed = (_claim_open(rows, access) if resume else None) or _claim_first(rows, access, order, plain=plain)
+        claimed = (_claim_open(rows, access) if resume else None) or _claim_first(offered, access, order, plain=plain)
     if claimed is None:
         return None
     # The whole row is read after the transaction: on SQLite every other writer waits for its end.
@@ -132,8 +136,7 @@ def take_ahead(*, access: Access, order: Order, wanted: SampleFilter) -> Taken |
     refuse_hidden(access, wanted)
     if open_count(access.project, access.user.pk) < AHEAD_FROM or _own_ahead(access).count() >= MOST_AHEAD:
         return None
-    rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
-    plain = wanted.is_empty() and order == "borderline"
+    rows, plain = _offered(access.project, wanted, order), _is_plain(wanted, order)
     with transaction.atomic():
         claimed = _claim_first(rows, access, order, plain=plain, ahead=True)
     sample = _shown.first(sample=claimed[0].sample_id) if claimed else None
@@ -157,6 +160,17 @@ def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
     lease = own.order_by("-created_at").first()
     sample = _shown.first(sample=lease.sample_id) if lease else None
     return Taken(sample, lease, skipped_before=False) if lease and sample else None
+
+
+def _offered(project: Project, wanted: SampleFilter, order: Order) -> SampleQuerySet:
+    """The undecided samples of a filter that nobody has open: found by its index if they are few, else in the order of
+    the queue."""
+    rows = Sample.objects.of(project).filter(status=Status.PENDING, **UNLEASED)
+    return page_rows(rows, wanted.clauses(rows), sort=COLUMNS[order])
+
+
+def _is_plain(wanted: SampleFilter, order: Order) -> bool:
+    return order == "borderline" and wanted.is_empty()
 
 
 def _claim_first(
@@ -201,7 +215,7 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
         fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
         if fresh is not None:
             return fresh, False
-    free, skips = undecided_by(_free(rows.filter(**UNLEASED)), reviewer), _skips(reviewer)
+    free, skips = undecided_by(_free(rows), reviewer), _skips(reviewer)
     mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
     parts = [others] if plain else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
     for part in parts:
@@ -280,19 +294,23 @@ _shown = Prepared(lambda sample: Sample.objects.for_list().select_related("decid
 
 
 def _in_order(free: SampleQuerySet, project: Project, order: Order) -> Sample | None:
+    # By `leased` first, of which there is one value: only an index of the queue has such an order (`_next_plain`).
     if order == "useful":
         return _most_useful(free, _most_uncertain(project))
     if order == "newest":
-        return free.order_by("-id").first()
+        return free.order_by("-leased", "-id").first()
     if order == "random":
         # The next sample after a random id, since sorting a million rows takes too long. A sample after a gap in the
         # ids is a little likelier.
-        ends = Sample.objects.of(project).aggregate(low=Min("id"), high=Max("id"))
-        if ends["low"] is None:
+        ids = Sample.objects.of(project).values_list("id", flat=True)
+        # One after the other: SQLite finds a minimum or a maximum by the index, both in one statement by all rows.
+        low, high = ids.order_by("id").first(), ids.order_by("-id").first()
+        if low is None or high is None:
             return None
-        start = ends["low"] + secrets.randbelow(ends["high"] - ends["low"] + 1)
-        return free.filter(id__gte=start).order_by("id").first() or free.order_by("id").first()
-    return free.order_by("priority", "id").first()
+        start = low + secrets.randbelow(high - low + 1)
+        rows = free.order_by("leased", "id")
+        return rows.filter(id__gte=start).first() or rows.first()
+    return free.order_by("leased", "priority", "id").first()
 
 
 def _most_uncertain(project: Project) -> float:

@@ -11,7 +11,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.removal.api import accepted
 from curation.projects.removal.schemas import ArchiveIn, DeletionOut
 from curation.runs import control
-from curation.runs.calls.move_texts import texts_of
+from curation.runs.calls.move import moved_lines
 from curation.runs.kinds import launchable_kind
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
@@ -194,18 +194,19 @@ def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -
 
 
 @router.get(
-    "/runs/{run_id}/texts",
+    "/runs/{run_id}/moved",
     openapi_extra=answers_with_file("application/gzip", has_etag=False),
-    summary="The moved texts of a run's calls",
+    summary="The moved texts, items and calls of a run",
 )
-def get_texts(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
-    """JSON lines as gzip. 404 unless `settings.runs.keep_texts_days` has moved them: then `texts_moved_at` is set."""
+def get_moved(request: HttpRequest, run_id: str) -> StreamingHttpResponse:
+    """JSON lines as gzip; `row` of each is `text`, `item` or `call`. 404 unless `settings.runs.keep_texts_days` has
+    moved any: then `texts_moved_at` is set, and for items and calls `rows_moved_at`."""
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
     if not run.text_files:
-        raise NotFound(f"The texts of {run.label} are not in a file.")
-    response = StreamingHttpResponse(texts_of(run), content_type="application/gzip")
-    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}-texts.jsonl.gz"'
+        raise NotFound(f"No rows of {run.label} are in a file.")
+    response = StreamingHttpResponse(moved_lines(run), content_type="application/gzip")
+    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.jsonl.gz"'
     return response
 
 

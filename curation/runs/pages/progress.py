@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Max, Min
 from django.utils import timezone
 
+from curation.runs.calls.move import STAGES
 from curation.runs.kinds import stages_of
 from curation.runs.models import LIVE, OPEN, Item, ItemState, Run
 
@@ -57,11 +57,12 @@ class RunProgress:
 
 
 def progress_of(run: Run) -> RunProgress:
-    """Read the progress in two queries, by the index of the run's items."""
+    """Read the progress in two queries, by the index of the run's items; of a run whose items were moved to a file, in
+    none."""
     counted: dict[str, dict[str, int]] = {}
     times: dict[str, list[datetime]] = {}
-    rows = Item.objects.filter(run=run).order_by().values_list("stage", "state")
-    for stage, state, number, first, last in rows.annotate(n=Count("id"), a=Min("claimed_at"), z=Max("finished_at")):
+    rows = STAGES.validate_python(run.moved["stages"]) if run.moved else Item.objects.filter(run=run).by_stage()
+    for stage, state, number, first, last in rows:
         counted.setdefault(stage, {})[state] = number
         times.setdefault(stage, []).extend(at for at in (first, last) if at is not None)
     live = run.state in LIVE

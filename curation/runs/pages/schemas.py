@@ -39,6 +39,9 @@ class RunOut(Schema):
     texts_moved_at: datetime | None = Field(
         examples=[None], description="When the texts of its calls were moved to a file; null while they are stored."
     )
+    rows_moved_at: datetime | None = Field(
+        examples=[None], description="When its items and calls that nothing needs were moved to a file, else null."
+    )
     error: str | None
     result: dict[str, Any] | None = Field(description="Null while you review blind and it would tell of samples.")
     waiting: list[WaitingOut] = Field([], description="Reasons why a live run waits; empty if it moves or has ended.")
@@ -83,6 +86,7 @@ def run_row(run: Run, *, hidden: bool = False) -> dict[str, object]:
         "finished_at": run.finished_at,
         "archived_at": run.archived_at,
         "texts_moved_at": run.texts_moved_at,
+        "rows_moved_at": run.rows_moved_at,
         "error": run.error or None,
         "result": None if hidden else run.result,
     }

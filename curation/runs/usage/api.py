@@ -7,6 +7,7 @@ from pydantic import Field
 from curation.llm.endpoints.named import endpoint_of
 from curation.projects.access import enter
 from curation.projects.models import Scope
+from curation.runs.calls.move import USAGE_DAYS
 from curation.runs.usage.figures import Usage, usage_by_day
 from curation.web.lists.params import RequestQuery
 from curation.web.text.figures import exact_money
@@ -15,7 +16,7 @@ router = Router(tags=["models"])
 
 
 class UsageQuery(RequestQuery):
-    days: int = Field(30, ge=1, le=92, description="The last days, today included.")
+    days: int = Field(30, ge=1, le=USAGE_DAYS, description="The last days, today included.")
 
 
 class UsageFigures(Schema):

@@ -62,6 +62,7 @@ class _PlannedGate:
 
     name = "gate"
     lasting: ClassVar = True
+    movable: ClassVar = True
 
     def __init__(self, *, again: bool, scenarios: Scenarios) -> None:
         self._again, self._scenarios = again, scenarios

@@ -49,6 +49,7 @@ class _EpisodeStage:
 
     queue = "rollout"
     lasting: ClassVar = True
+    movable: ClassVar = True
     instructions: ClassVar = ""
 
     def __init__(self, params: AttackParams, model: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import transaction
@@ -204,6 +205,7 @@ class Watch:
 
 class HarborStage(StageOf[HarborParams]):
     name = "trials"
+    movable: ClassVar = True
     # The workers that have keys of models. A job takes one of their threads.
     queue = "rollout"
 

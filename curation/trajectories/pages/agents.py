@@ -56,8 +56,8 @@ class Comparison:
 class Entry:
     """An agent with a model on a set of tasks: scenarios, the server of episodes, or the file or dataset of a job.
 
-    `tasks` are those with attempts, by name. Errors of the machine and unknown outcomes are none. `cost` and `tokens`
-    are means per trajectory.
+    `tasks` are those with attempts, by name; `missing` is the number of others that entries of the set have attempts
+    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means per trajectory.
     """
 
     task_set: str
@@ -71,6 +71,7 @@ class Entry:
     pass_at_1: Pass | None
     pass_at_k: Pass | None
     pass_hat_k: Pass | None
+    missing: int = 0
     against: Comparison | None = None
 
     @property
@@ -89,7 +90,11 @@ def leaderboard(access: Access, params: AgentBoard) -> list[Entry]:
         _entries(rows, params.k), key=lambda entry: (entry.task_set, -entry.rate, entry.agent, entry.model)
     )
     margin = access.project.settings.evaluation.equivalent_within
-    return _compared(entries[:MOST], margin)
+    every: dict[str, set[str]] = defaultdict(set)
+    for entry in entries:
+        every[entry.task_set] |= entry.tasks.keys()
+    known = [replace(entry, missing=len(every[entry.task_set]) - len(entry.tasks)) for entry in entries[:MOST]]
+    return _compared(known, margin)
 
 
 def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[Entry]]]:
@@ -202,6 +207,7 @@ class AgentOut(Schema):
     agent: str = Field(examples=["terminus-2"])
     model: str = Field(examples=["small"])
     tasks: int = Field(examples=[20])
+    tasks_missing: int = Field(examples=[0], description="Tasks that only others of the set have attempts at.")
     attempts: int = Field(examples=[80])
     errors: int = Field(examples=[1])
     tokens: float = Field(examples=[41_000.0], description="Mean of a trajectory.")
@@ -230,6 +236,7 @@ def agent_out(entry: Entry) -> AgentOut:
         agent=entry.agent,
         model=entry.model,
         tasks=len(entry.tasks),
+        tasks_missing=entry.missing,
         attempts=entry.attempts,
         errors=entry.errors,
         tokens=entry.tokens,

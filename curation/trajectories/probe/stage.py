@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from django.conf import settings
 from django.db.models import F, Q
@@ -37,6 +38,7 @@ class ProbeJob:
 
 class RoundStage:
     queue = "rollout"
+    movable: ClassVar = True
 
     def __init__(self, params: ProbeParams, number: int) -> None:
         """`number` counts from 1."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from curation.projects.models import Project
 from curation.runs.kinds import ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
@@ -21,6 +22,7 @@ CHUNK = 2000
 
 class StatesStage(StageOf[ProbeParams]):
     name = "states"
+    movable: ClassVar = True
     queue = "sandbox"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:

@@ -1,6 +1,7 @@
 """Replay: run a trajectory's recorded commands in a fresh sandbox and compare outputs, terminal and checker."""
 
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from django.db import transaction
 from django.db.models import Count
@@ -53,6 +54,7 @@ def start_replay(*, access: Access, trajectory: Trajectory) -> Run:
 
 class ReplayStage(StageOf[ReplayParams]):
     name = "replay"
+    movable: ClassVar = True
     queue = "sandbox"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:

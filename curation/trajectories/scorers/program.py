@@ -19,6 +19,8 @@ from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.protocol import HOME, MEBIBYTE, Fixture, Labels, Limits, Setup
 
 SECONDS, MOST_BYTES = 60.0, MEBIBYTE
+# The server is there and asks to wait, or a gateway before it finds none.
+BUSY = (429, 502, 503, 504)
 LIMITS = Limits(memory=512 * MEBIBYTE, output=MEBIBYTE, command_seconds=SECONDS)
 _GIVEN, _FILE = "/srv/given.json", f"{HOME}/scorer.py"
 _RUN = f"""command -v python3 > /dev/null || exit 127
@@ -77,6 +79,8 @@ def by_server(url: str, given: Json) -> object:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ItemFailed(f"{url} does not answer: {str(error) or type(error).__name__}") from None
     shown = body[:300].decode(errors="replace")
+    if status in BUSY:
+        raise ServerPaused(url, f"it answered {status}: {shown}")
     if status != 200:
         raise ItemFailed(f"{url} answered {status}: {shown}")
     try:

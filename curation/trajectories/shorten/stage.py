@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from curation.projects.models import Project
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
@@ -26,6 +27,7 @@ CHUNK = 2000
 
 class ShortenStage(StageOf[ShortenParams]):
     name = "shorten"
+    movable: ClassVar = True
     queue = "sandbox"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:

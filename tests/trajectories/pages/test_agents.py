@@ -58,6 +58,22 @@ def test_few_tasks_decide_nothing(client: Client, project: Project) -> None:
     assert board(client, project)[1]["against_first"]["verdict"] == "not known"
 
 
+def test_an_entry_says_which_tasks_it_lacks(client: Client, project: Project) -> None:
+    attempts(project, "all", solved=1, failed=1, tasks=8)
+    attempts(project, "one", solved=1, failed=0, tasks=1)
+    make_imported(project, outcome="error", task="t9", model="one")
+    one, every = board(client, project, "?k=2")
+    assert [(row["model"], row["tasks"], row["tasks_missing"]) for row in (one, every)] == [
+        ("one", 1, 7),
+        ("all", 8, 0),
+    ]
+    assert one["pass_at_k"] is None and every["against_first"]["tasks"] == 1
+    attempts(project, "all", solved=1, failed=0, tasks=1)
+    client.force_login(make_member(project, role="viewer"))
+    page = client.get("/p/acme/trajectories/agents/?k=3").content.decode()
+    assert "7 missing" in page and "over 1 task<" in page  # pass@3 of the only task with three attempts
+
+
 def test_alike_models_are_equivalent_within_the_margin(client: Client, project: Project) -> None:
     project.settings_json = {"evaluation": {"equivalent_within": 0.2}}
     project.save()

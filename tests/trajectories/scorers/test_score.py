@@ -132,11 +132,12 @@ class TestPython:
 class Scorer(BaseHTTPRequestHandler):
     given: list[Any]
     answer: Any
+    status = 200
 
     def do_POST(self) -> None:
         self.given.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         body = json.dumps(self.answer).encode()
-        self.send_response(200)
+        self.send_response(self.status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -197,6 +198,29 @@ class TestServer:
         for row in rows:
             row.refresh_from_db()
         assert [row.rewards for row in rows] == [{"style": 0.5}] * 2 and not ServerOutage.objects.exists()
+
+    @pytest.mark.parametrize("status", [429, 503])
+    def test_trajectories_wait_for_a_server_that_asks_to_wait(
+        self, project: Project, given: list[Any], monkeypatch: pytest.MonkeyPatch, status: int
+    ) -> None:
+        row = make_imported(project)
+        monkeypatch.setattr(Scorer, "status", status)
+        run = start(project, "score", name="style", url=self.url, subject="step")
+        drive(run.pk)
+        assert Item.objects.get(run=run).state == "waiting" and str(status) in ServerOutage.objects.get().reason
+        monkeypatch.setattr(Scorer, "status", 200)
+        ServerOutage.objects.update(probe_at=timezone.now())
+        wake_due()
+        end(run)
+        row.refresh_from_db()
+        assert row.rewards == {"style": 0.75}
+
+    def test_an_error_of_a_server_is_the_reason(
+        self, project: Project, given: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_imported(project)
+        monkeypatch.setattr(Scorer, "status", 500)
+        assert 'answered 500: {"scores"' in failure(scored(project, url=self.url))
 
     def test_a_private_address_is_refused_at_launch(self, project: Project, settings: Settings) -> None:
         make_imported(project)
