@@ -6,7 +6,7 @@ from itertools import islice
 
 from django.conf import settings
 
-from curation.imports.layouts.agents.chatgpt import is_export
+from curation.imports.layouts.assistants.chatgpt import is_export
 from curation.imports.layouts.folder import Document, Folder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, Group, Kind
 from curation.imports.sources.files import SourceFiles

@@ -28,7 +28,7 @@ _TRAINERS = ("datasets", "peft", "tokenizers", "torch", "transformers", "trl")
 # Allowed imports of a file besides the requirements, for a function that names the missing package.
 OF_EXTRAS = {
     "mcp.py": ("fastmcp", "httpx2", "mcp", "starlette"),
-    "server/curation/imports/layouts/agents/agent_logs.py": ("atif_make",),
+    "server/curation/imports/layouts/assistants/agent_logs.py": ("atif_make",),
     "server/curation/imports/sources/arrow.py": ("pyarrow",),
     "server/curation/projects/sign_in/oidc.py": ("authlib.", "joserfc."),
     "server/curation/evaluations/uplift/train_small.py": _TRAINERS,

@@ -16,24 +16,26 @@ from typing import Any, BinaryIO, cast
 
 from curation.imports.layouts.account import REPLACED
 from curation.imports.layouts.agents import (
+    atif,
+    harbor,
+    inspect_log,
+    mlflow,
+    openhands,
+    swe_agent,
+    swe_bench,
+    terminal_bench,
+    traces,
+)
+from curation.imports.layouts.assistants import (
     agent_logs,
     aider,
-    atif,
     chat_logs,
     chatgpt,
     claude_code,
     cline,
     codex,
     goose,
-    harbor,
-    inspect_log,
-    mlflow,
-    openhands,
     pi,
-    swe_agent,
-    swe_bench,
-    terminal_bench,
-    traces,
 )
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from curation.imports.layouts.agents import cline, harbor, terminal_bench
+from curation.imports.layouts.agents import harbor, terminal_bench
+from curation.imports.layouts.assistants import cline
 
 LINES = (".jsonl", ".ndjson")
 _NUMBERED = re.compile(r"(?:event-)?(\d+)\D[^/]*")

@@ -9,9 +9,6 @@ from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.agents import (
     agent_data,
     atif,
-    chat_logs,
-    chatgpt,
-    goose,
     inspect_log,
     mini_swe_agent,
     mlflow,
@@ -19,6 +16,7 @@ from curation.imports.layouts.agents import (
     swe_agent,
     traces,
 )
+from curation.imports.layouts.assistants import chat_logs, chatgpt, goose
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.reading import Reading
 from curation.imports.sources.rows import RowRefused

@@ -1,1 +1,1 @@
-"""Files that agents and their tools write, a module for each layout."""
+"""Files of agents that worked on tasks, and traces, a module for each layout."""

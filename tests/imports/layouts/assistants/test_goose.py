@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from curation.imports.layouts.agents import goose
+from curation.imports.layouts.assistants import goose
 from curation.imports.layouts.folder import Folder
 from curation.imports.layouts.session import Session, Usage
 from tests.imports.layouts.golden import GOLDEN, becomes, documents, packed, said, sessions

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from curation.imports.layouts.agents import chatgpt
+from curation.imports.layouts.assistants import chatgpt
 from curation.imports.layouts.images import KEPT, read_images
 from curation.imports.layouts.session import Session
 from curation.imports.sources.rows import RowRefused

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from curation.imports.layouts.agents import chat_logs
+from curation.imports.layouts.assistants import chat_logs
 from curation.imports.layouts.folder import Folder
 from curation.imports.layouts.rows.read import read_row
 from curation.imports.layouts.session import Usage
