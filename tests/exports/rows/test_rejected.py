@@ -139,9 +139,10 @@ def test_an_answer_that_is_approved_and_rejected_is_only_learned() -> None:
 
 def test_a_rejected_answer_that_is_nearly_an_approved_one_is_no_duplicate() -> None:
     project, user = make_project(), make_user()
-    kept = make_approved(project, by=user, challenger=said(1))
-    lost = make_rejected(project, by=user, challenger=said(1).replace("ls", "rm"))
-    again = make_rejected(project, by=user, challenger=said(1).replace("ls", "rm -f"))
+    long = said(1).replace("THOUGHT:", " ".join(["THOUGHT:", *map(ticket, range(2, 12))]))
+    kept = make_approved(project, by=user, challenger=long)
+    lost = make_rejected(project, by=user, challenger=long.replace("ls", "rm"))
+    again = make_rejected(project, by=user, challenger=long.replace("ls", "rm -f"))
     same_prompt(kept, lost, again)
     export = run_export(project, KTO)
     assert [label for label, _ in labels(export)] == [True, False]
