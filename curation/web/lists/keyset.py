@@ -59,23 +59,22 @@ def paginate(
     The sort field needs an index that ends in the id; `field <= value AND (field < value OR id < last)` is the form
     that both SQLite and PostgreSQL turn into one range of that index.
     """
-    field, down = sort.removeprefix("-"), sort.startswith("-")
     total = rows.count() if count else None
-    if cursor:
-        value, pk = decode_cursor(cursor, sort)
-        way = "lt" if down else "gt"
-        try:
-            if field == "id":
-                rows = rows.filter(**{f"id__{way}": pk})
-            else:
-                rows = rows.filter(
-                    Q(**{f"{field}__{way}e": value}), Q(**{f"{field}__{way}": value}) | Q(**{f"id__{way}": pk})
-                )
-        except (ValidationError, ValueError, TypeError):  # a value of another type than the column's
-            raise Problem(
-                "This cursor is not one of this list. Start again without a cursor.", code="bad_cursor"
-            ) from None
-    return page_of(list(in_order(rows, sort)[: limit + 1]), sort=sort, limit=limit, total=total)
+    return page_of(list(in_order(after(rows, sort, cursor), sort)[: limit + 1]), sort=sort, limit=limit, total=total)
+
+
+def after(rows: R, sort: str, cursor: str | None) -> R:
+    """The rows after a cursor. Raises `Problem` for one that is not of this order."""
+    if not cursor:
+        return rows
+    field, way = sort.removeprefix("-"), "lt" if sort.startswith("-") else "gt"
+    value, pk = decode_cursor(cursor, sort)
+    try:
+        if field == "id":
+            return rows.filter(**{f"id__{way}": pk})
+        return rows.filter(Q(**{f"{field}__{way}e": value}), Q(**{f"{field}__{way}": value}) | Q(**{f"id__{way}": pk}))
+    except (ValidationError, ValueError, TypeError):  # a value of another type than the column's
+        raise Problem("This cursor is not one of this list. Start again without a cursor.", code="bad_cursor") from None
 
 
 def in_order(rows: R, sort: str) -> R:

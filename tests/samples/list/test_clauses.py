@@ -110,6 +110,16 @@ def test_no_page_scans_the_table(project: Project) -> None:
         assert not [step for step in plan if step.startswith("SCAN samples_sample")], plan
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite reads no more rows than the page has")
+def test_only_the_rows_of_a_filtered_page_are_joined(project: Project) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        sample_page(project, wanted("bucket=final", project, sort="-score"))
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN " + captured[-1]["sql"])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "(id = ANY ($0))" in plan, plan
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="the plans of SQLite")
 @pytest.mark.parametrize("sort", SampleList.sorts)
 def test_a_page_of_a_whole_project_is_one_range_of_the_orders_index(project: Project, sort: str) -> None:
