@@ -141,7 +141,12 @@ def test_a_repair_that_is_refused_changes_nothing(
     project: Project, operators: Operators, said: str, reason: str
 ) -> None:
     row = admitted(project, tests__test_sh=EXISTS)
-    operators.scripts |= {"operator-a": (CHEAT,), "teacher": (said,), "solver": (fenced("true"),)}
+    replies = iter(("No.", "No.", said))
+    operators.scripts |= {
+        "operator-a": (CHEAT,),
+        "teacher": lambda _: next(replies),
+        "solver": (fenced("true"),),
+    }
     run = attacks(project, attempts=1, teacher="teacher", solver="solver", samples=1)
 
     before = row.bundle_sha256
