@@ -71,7 +71,7 @@ class MendStage(RepairStage):
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RepairJob]:
         jobs = super().load(run, items)
         tasks = {pk: job for pk, job in jobs.items() if job.scenario.family == Family.HARBOR}
-        programs: dict[int, list[str]] = {job.scenario.pk: [] for job in tasks.values()}
+        programs: dict[int | None, list[str]] = {job.scenario.pk: [] for job in tasks.values()}
         attacks = Item.objects.filter(run=run, stage__startswith="attack-", state=ItemState.DONE)
         for pk, result in attacks.filter(target_id__in=programs).order_by("pk").values_list("target_id", "result"):
             programs[pk] += result[PROGRAMS]
