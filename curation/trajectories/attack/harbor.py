@@ -34,21 +34,27 @@ class HarborJob:
 
 
 async def attack_task(
-    context: LlmContext, item: Item, job: HarborJob, params: AttackParams, reused: list[int]
+    context: LlmContext, item: Item, job: HarborJob, params: AttackParams, round_: int, reused: list[int]
 ) -> list[Check]:
-    """Attack with each sight until an attempt gets in. Raises `ItemSkipped` for a task that cannot be attacked here,
-    `ItemFailed` if Harbor fails."""
+    """Attack with each sight until an attempt gets in; later rounds have attempts of their own. Raises `ItemSkipped`
+    for a task that cannot be attacked here, `ItemFailed` if Harbor fails."""
     if lacking := job.task.not_run_here():
         raise ItemSkipped(f"it cannot be run here: {' '.join(lacking)}")
     if job.task.steps:
         raise ItemSkipped("a task of steps is not attacked")
-    return [await _attacked(context, item, job, params.attempts, sight, reused) for sight in params.sights]
+    checks = []
+    for sight in params.sights:
+        folders = [ENVIRONMENT, TESTS] if sight == "with" else [ENVIRONMENT]
+        user = shown(job.task, folders, call=f"{sight} {round_}")
+        checks.append(await _attacked(context, item, job, params.attempts, sight, user, reused))
+    return checks
 
 
-async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, sight: str, reused: list[int]) -> Check:
+async def _attacked(
+    context: LlmContext, item: Item, job: HarborJob, most: int, sight: str, user: str, reused: list[int]
+) -> Check:
     doubtful, made = None, 0
-    folders = [ENVIRONMENT, TESTS] if sight == "with" else [ENVIRONMENT]
-    async for number, tried in _programs(context, item, job, most, shown(job.task, folders, call=sight), reused):
+    async for number, tried in _programs(context, item, job, most, user, reused):
         made += 1
         name = f"attack {number} {SIGHTS[sight]}"
         if tried.undone:

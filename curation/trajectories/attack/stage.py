@@ -101,7 +101,7 @@ class AttackStage(_EpisodeStage):
             raise ItemSkipped(GONE)
         reused: list[int] = []
         if isinstance(job, HarborJob):
-            checks, machine = await attack_task(context, item, job, self._params, reused), BACKEND
+            checks, machine = await attack_task(context, item, job, self._params, self._number, reused), BACKEND
         else:
             checks, machine = await self._attack(context, item, job, reused), job.plan.backend.name
         got_in = [check for check in checks if not check.passed]

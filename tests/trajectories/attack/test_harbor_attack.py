@@ -105,6 +105,8 @@ def test_a_repair_is_confirmed_before_it_is_a_new_version(
     row.refresh_from_db()
     assert (run.state, row.status, row.version, row.reason) == ("succeeded", "admitted", 2, "")
     assert run.result == {"attacked": 1, "got_in": 1, "mended": 1}
+    again = Item.objects.get(run=run, stage="attack-2").result
+    assert again["got_in"] == 0 and not again.get("reused_calls")
     tests = {part["path"]: part for part in row.text.bundle["files"]}["tests/test.sh"]
     assert (tests["content"], tests["mode"]) == (SOUND, "755")
     names = [check["name"] for check in GateReport.objects.newest_of([row])[row.pk].checks]
