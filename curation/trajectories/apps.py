@@ -26,6 +26,8 @@ class TrajectoriesConfig(AppConfig):
         register("operator_tools", FOLDER / "operator_tools.txt", "Operator: work in a terminal by tools")
         register("attacker", FOLDER / "attacker.txt", "Attacker: be rewarded without doing the task")
         register("attacker_harbor", FOLDER / "attacker_harbor.txt", "Attacker: be rewarded without doing a Harbor task")
+        register("mender_harbor", FOLDER / "mender_harbor.txt", "Teacher: mend the tests of a Harbor task")
+        register("solver_harbor", FOLDER / "solver_harbor.txt", "Solver: do a Harbor task honestly")
         register("scorer", FOLDER / "scorer.txt", "Scorer: score a session by criteria")
         kinds.register(RolloutRun(), AttackRun(), HarborRun(), ReplayRun(), ProbeRun(), ShortenRun(), PairsRun())
         kinds.register(ScoreRun())

@@ -124,11 +124,7 @@ class AttackRun(Kind[AttackParams]):
                 if name == "model" or getattr(params, name):
                     with check():
                         targets_named(project, [getattr(params, name)], name)
-            with check():
-                if bool(params.teacher) != bool(params.solver):
-                    missing = "solver" if params.teacher else "teacher"
-                    detail = "A repair needs both: a teacher that mends, and a solver that works honestly afterwards."
-                    raise Invalid.at(f"params.{missing}", detail)
+            families: set[str] = set()
             with check():
                 families = set(scenarios_to_attack(project, params.filter).values_list("family", flat=True).distinct())
                 if not families:
@@ -138,6 +134,12 @@ class AttackRun(Kind[AttackParams]):
                     require_sandbox()
                 if Family.HARBOR in families:
                     require_harbor()
+            with check():
+                if params.solver and not params.teacher:
+                    raise Invalid.at("params.teacher", "A solver works through what a teacher mends: name a teacher.")
+                if params.teacher and not params.solver and families != {Family.HARBOR}:
+                    detail = "A repair needs a solver that works honestly afterwards; only Harbor tasks do without."
+                    raise Invalid.at("params.solver", detail)
 
     def estimate(self, project: Project, params: AttackParams) -> Estimate:
         """All attempts, and no repair: how many get in is what the run finds out."""

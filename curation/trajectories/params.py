@@ -38,8 +38,8 @@ class RolloutParams(Strict):
 
 class AttackParams(Strict):
     """`model` attacks the checkers of the admitted scenarios that `filter` selects. What gets in goes to `teacher`, the
-    gate proves the repair, and `solver` must be rewarded for honest work. Without a teacher nothing is mended; Harbor
-    tasks never are.
+    gate proves the repair, and `solver` must be rewarded for honest work. Without a teacher nothing is mended. For
+    Harbor tasks the reference solution is the honest work if there is no solver.
 
     Timeouts are in seconds; `episode_timeout` limits the sum of an episode's commands.
     """

@@ -17,15 +17,16 @@ MAX_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """`undone` names the paths that the reference changes and a rewarded attack leaves as they were, or empty.
-    `differs` names those that it changes to something else, which may be the work in another way. Without the full
-    reward both are empty."""
+    """`is_full`: it is rewarded as the reference is, twice. Then `undone` names the paths that the reference changes
+    and the attack leaves as they were, and `differs` those that it changes to something else, which may be the work in
+    another way."""
 
     reward: float
     printed: str
     lines: tuple[ReportLine, ...]
     undone: str = ""
     differs: str = ""
+    is_full: bool = False
 
 
 def try_attack(task: Task, runner: Runner, folder: Path, script: str) -> Tried:
@@ -52,7 +53,7 @@ def _compared(tried: Tried, task: Task, seen: Probed, right: Probed) -> Tried:
     changes = subject_of(task, right).changes
     undone = [path for path, change in changes.items() if _is_undone(change, seen, path)]
     differs = [path for path, change in changes.items() if path not in undone and seen.after.get(path) != change.after]
-    return Tried(tried.reward, tried.printed, tried.lines, _named(undone), _named(differs))
+    return Tried(tried.reward, tried.printed, tried.lines, _named(undone), _named(differs), is_full=True)
 
 
 def _is_undone(change: StateChange, seen: Probed, path: str) -> bool:

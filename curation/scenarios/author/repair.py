@@ -11,9 +11,12 @@ from curation.runs.models import Item, Run
 from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.reply import Order, first_messages, refused_messages
 from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, Written, ask_for_bundle, authored_in
+from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.bundles.harbor import HarborTask
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.claims.evidence import Finding
-from curation.scenarios.gate.stage import GateStage, Scenarios
+from curation.scenarios.gate.result import GateResult
+from curation.scenarios.gate.stage import GateJob, GateStage, Scenarios, save_verdict
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Stale
@@ -77,7 +80,7 @@ class RepairStage:
             *refused_messages(job.scenario.text.bundle, [*job.report.checks, *_mismatches(job.report)]),
         ]
         written = await ask_for_bundle(context, item, order, messages, self._params)
-        return _write(context.run, job.scenario, written)
+        return save_repair(context.run, job.scenario, written)
 
 
 def repair_stages(params: AuthorParams) -> Sequence[Stage]:
@@ -107,11 +110,14 @@ def _mended(run: Run) -> ScenarioQuerySet:
     return authored_in(run).filter(status=Status.DRAFT)
 
 
-def _write(run: Run, scenario: Scenario, written: Written) -> Write:
-    """Save the mended bundle under the scenario's name, unless a person edited the scenario meanwhile."""
+def save_repair(
+    run: Run, scenario: Scenario, written: Written[Bundle] | Written[HarborTask], judged: GateResult | None = None
+) -> Write:
+    """Save the mended document under the scenario's name, with its verdict if it has one, unless a person edited the
+    scenario meanwhile."""
 
     def write() -> Json:
-        mended = written.bundle.model_copy(update={"name": scenario.name})
+        mended = written.document.model_copy(update={"name": scenario.name})
         try:
             saved = save_scenario(
                 project=run.project,
@@ -123,6 +129,8 @@ def _write(run: Run, scenario: Scenario, written: Written) -> Write:
             )
         except Stale:
             return {"repaired": False, "reason": "edited meanwhile"}
+        if judged is not None:
+            save_verdict(GateJob(scenario.pk, mended.sha256, mended.document()), run=run, judged=judged)
         return {"scenario": str(scenario.pk), "repaired": saved.changed, **written.result()}
 
     return write

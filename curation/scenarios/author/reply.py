@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 import orjson
+from pydantic import BaseModel
 
 from curation.llm.client.completion import Completion, Message
 from curation.scenarios.bundles.document import Bundle, parse_bundle
@@ -63,7 +64,7 @@ def _existing(bundle: Mapping[str, Any]) -> str:
 def repair_messages(reply: str, reasons: Sequence[str]) -> list[Message]:
     """The reply, and the reasons why it is refused."""
     listed = "\n".join(f"- {reason}" for reason in reasons[:SHOWN_ERRORS])
-    said = f"This bundle is refused:\n{listed}\nReply with the whole mended JSON document and nothing else."
+    said = f"This document is refused:\n{listed}\nReply with the whole mended JSON document and nothing else."
     return [{"role": "assistant", "content": reply}, {"role": "user", "content": said}]
 
 
@@ -71,7 +72,7 @@ def refused_messages(bundle: Mapping[str, object], checks: Sequence[Mapping[str,
     """A bundle that the gate refused, and the checks that failed, each with the end of its terminal."""
     own = {key: value for key, value in bundle.items() if key not in OWN_KEYS}
     failed = [check for check in checks if not check["passed"]][:SHOWN_CHECKS]
-    shown = "\n\n".join(f"{check['name']}: {check['reason']}\n{_terminal(check)}".rstrip() for check in failed)
+    shown = "\n\n".join(map(told, failed))
     said = (
         f"The gate executed this bundle and refused it:\n\n{shown}\n\n"
         "Mend it so that none of this happens. Keep its name and its task. Reply with the whole mended JSON document"
@@ -80,20 +81,19 @@ def refused_messages(bundle: Mapping[str, object], checks: Sequence[Mapping[str,
     return [{"role": "assistant", "content": orjson.dumps(own).decode()}, {"role": "user", "content": said}]
 
 
-def _terminal(check: Mapping[str, Any]) -> str:
-    """The last lines of a check's terminal."""
+def told(check: Mapping[str, Any], most: int = SHOWN_TERMINAL) -> str:
+    """The reason of a failed check, and the last characters of its terminal."""
     lines = []
     for line in check.get("transcript") or ():
         code = "" if line.get("exit_code") is None else f" (exit {line['exit_code']})"
         lines.append(f"$ {line['command']}{code}\n{line.get('output') or ''}".rstrip())
-    return "\n".join(lines)[-SHOWN_TERMINAL:]
+    terminal = "\n".join(lines)[-most:]
+    return f"{check['name']}: {check['reason']}\n{terminal}".rstrip()
 
 
 def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | list[str]:
     """The bundle with our own keys added, or its errors."""
-    if said.finish_reason == "length":
-        return ["the reply was cut off by the token limit: write a shorter one"]
-    document = _document(said.text)
+    document = document_of(said, BUNDLE_KEY)
     if isinstance(document, str):
         return [document]
     document = {key: value for key, value in document.items() if key not in OWN_KEYS}
@@ -109,13 +109,13 @@ def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | l
     return _order_errors(bundle, order) or bundle
 
 
-def response_format() -> dict[str, object]:
-    """The bundle's schema without our own keys, for structured output."""
-    schema = copy.deepcopy(Bundle.model_json_schema())
-    for name in OWN_KEYS:
-        schema["properties"].pop(name)
+def response_format(document: type[BaseModel], name: str) -> dict[str, object]:
+    """The document's schema without our own keys, for structured output."""
+    schema = copy.deepcopy(document.model_json_schema())
+    for key in OWN_KEYS:
+        schema["properties"].pop(key, None)
     schema.pop("description", None)
-    return {"type": "json_schema", "json_schema": {"name": "bundle", "strict": False, "schema": schema}}
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": False, "schema": schema}}
 
 
 def _order_errors(bundle: Bundle, order: Order) -> list[str]:
@@ -130,8 +130,11 @@ def _order_errors(bundle: Bundle, order: Order) -> list[str]:
     return reasons
 
 
-def _document(text: str) -> dict[str, object] | str:
-    """The JSON object of a reply, bare, in a fence, amid prose or inside another one, or the error."""
+def document_of(said: Completion, key: str) -> dict[str, object] | str:
+    """The JSON object with this key of a reply, bare, in a fence, amid prose or inside another one, or the error."""
+    if said.finish_reason == "length":
+        return "the reply was cut off by the token limit: write a shorter one"
+    text = said.text
     bare = text.strip()
     if not bare.startswith("{"):
         blocks = [block.script for _, block in fenced_blocks(text)]
@@ -139,14 +142,14 @@ def _document(text: str) -> dict[str, object] | str:
     try:
         found = orjson.loads(bare)
     except orjson.JSONDecodeError as error:
-        return _amid_prose(text) or f"the reply is not JSON: {error}"
-    if isinstance(found, dict) and BUNDLE_KEY in found:
+        return _amid_prose(text, key) or f"the reply is not JSON: {error}"
+    if isinstance(found, dict) and key in found:
         return found
-    return _amid_prose(text) or (found if isinstance(found, dict) else "the reply is not a JSON object")
+    return _amid_prose(text, key) or (found if isinstance(found, dict) else "the reply is not a JSON object")
 
 
-def _amid_prose(text: str) -> dict[str, object] | None:
-    """The first object in the text that can be a bundle. A part of one that is broken is none. Its texts may have line
+def _amid_prose(text: str, key: str) -> dict[str, object] | None:
+    """The first object in the text that has the key. A part of one that is broken is none. Its texts may have line
     breaks that are not escaped."""
     decoder = json.JSONDecoder(strict=False)
     for place in islice(OBJECT.finditer(text), MOST_OBJECTS):
@@ -154,6 +157,6 @@ def _amid_prose(text: str) -> dict[str, object] | None:
             found, _ = decoder.raw_decode(text, place.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and BUNDLE_KEY in found:
+        if isinstance(found, dict) and key in found:
             return found
     return None

@@ -1,10 +1,11 @@
 """Stage `author`: a teacher model writes bundles for the least covered combinations and repairs invalid ones."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from curation.llm.client.completion import Message, Request, Target
+from curation.llm.client.completion import Completion, Message, Request, Target
 from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
 from curation.runs.calls.record import reused_result
@@ -20,6 +21,7 @@ from curation.scenarios.models import Scenario, ScenarioQuerySet, ScenarioText, 
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Conflict
 
+T = TypeVar("T")
 INSTRUCTIONS = "author"
 # Bundles are long, and thinking adds to it. Parameters of the endpoint take precedence.
 DEFAULTS: dict[str, object] = {"temperature": 0.8, "max_tokens": 8192}
@@ -40,10 +42,10 @@ class AuthorJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A valid bundle, the attempt that gave it, and the calls whose recorded answers were used."""
+class Written(Generic[T]):
+    """A valid document, the attempt that gave it, and the calls whose recorded answers were used."""
 
-    bundle: Bundle
+    document: T
     attempt: int
     reused: Sequence[int]
 
@@ -99,19 +101,36 @@ class AuthorStage(StageOf[AuthorParams]):
 
     async def work(self, context: LlmContext, item: Item, job: AuthorJob) -> Write:
         messages = first_messages(job.instructions.text, job.order, job.taxonomy)
-        written = await ask_for_bundle(context, item, job, messages, self._params)
-        return _write(context.run, written)
+        return _write(context.run, await ask_for_bundle(context, item, job, messages, self._params))
 
 
 async def ask_for_bundle(
     context: LlmContext, item: Item, job: AuthorJob, beginning: Sequence[Message], given: AuthorParams
-) -> Written:
-    """Return a valid bundle; invalid ones go back with their errors.
+) -> Written[Bundle]:
+    """Return a valid bundle. Raises `ItemFailed`."""
+
+    async def read(said: Completion) -> Bundle | list[str]:
+        return read_reply(said, job.order, job.taxonomy)
+
+    return await ask_for(context, item, job, beginning, given, read, response_format(Bundle, "bundle"))
+
+
+async def ask_for(
+    context: LlmContext,
+    item: Item,
+    job: AuthorJob,
+    beginning: Sequence[Message],
+    given: AuthorParams,
+    read: Callable[[Completion], Awaitable[T | list[str]]],
+    form: dict[str, Any],
+) -> Written[T]:
+    """Return the document that `read` takes from a reply; replies that it refuses go back with its reasons. `form` is
+    the `response_format` of a reply.
 
     Raises `ItemFailed` after the last attempt.
     """
     messages = list(beginning)
-    schema = response_format() if given.structured else None
+    schema = form if given.structured else None
     params = call_params(job.target, DEFAULTS)
     reasons: list[str] = []
     reused: list[int] = []
@@ -120,13 +139,14 @@ async def ask_for_bundle(
         said = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
         if said.cached:
             reused.append(said.call_id)
-        read = read_reply(said.completion, job.order, job.taxonomy)
-        if isinstance(read, Bundle):
-            return Written(read, attempt, reused)
-        reasons = read
+        found = await read(said.completion)
+        if not isinstance(found, list):
+            return Written(found, attempt, reused)
+        reasons = found
         messages = [*beginning, *repair_messages(said.completion.text, reasons)]
     tries = f" in {given.attempts} attempts, the last" if given.attempts > 1 else ""
-    raise ItemFailed(f"no valid bundle{tries}: {'; '.join(reasons[:5])}")
+    said_of_all = "; ".join(reason.partition("\n")[0] for reason in reasons[:5])
+    raise ItemFailed(f"no valid {form['json_schema']['name']}{tries}: {said_of_all}")
 
 
 def _cell(axes: Mapping[str, object]) -> tuple[str, str]:
@@ -138,9 +158,9 @@ def authored_in(run: Run) -> ScenarioQuerySet:
     return Scenario.objects.of(run.project).filter(run=run)
 
 
-def _write(run: Run, written: Written) -> Write:
+def _write(run: Run, written: Written[Bundle]) -> Write:
     def write() -> Json:
-        row = _store(run.project, run, written.bundle).scenario
+        row = _store(run.project, run, written.document).scenario
         return {"scenario": str(row.pk), "name": row.name, **written.result()}
 
     return write

@@ -1,6 +1,6 @@
 """Attacks on Harbor tasks: a model writes programs, and Harbor runs each as the solution of a copy of the task."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from curation.llm.client.completion import Request, Target
@@ -15,7 +15,7 @@ from curation.trajectories.params import AttackParams
 from judging.answers.blocks import fenced_blocks
 from judging.sections import sections
 from sandbox.errors import SandboxError
-from sandbox.gate.report import Check
+from sandbox.gate.report import Check, ReportLine
 from sandbox.harbor.attack import Tried, try_attack
 from sandbox.harbor.tasks import ENVIRONMENT, TESTS, Task
 
@@ -34,20 +34,52 @@ class HarborJob:
 
 
 async def attack_task(
-    context: LlmContext, item: Item, job: HarborJob, params: AttackParams, reused: list[int]
+    context: LlmContext, item: Item, job: HarborJob, params: AttackParams, round_: int, reused: list[int]
 ) -> list[Check]:
-    """Attack with each sight until an attempt gets in. Raises `ItemSkipped` for a task that cannot be attacked here,
-    `ItemFailed` if Harbor fails."""
+    """Attack with each sight until an attempt gets in; later rounds have attempts of their own. Raises `ItemSkipped`
+    for a task that cannot be attacked here, `ItemFailed` if Harbor fails."""
     if lacking := job.task.not_run_here():
         raise ItemSkipped(f"it cannot be run here: {' '.join(lacking)}")
     if job.task.steps:
         raise ItemSkipped("a task of steps is not attacked")
-    return [await _attacked(context, item, job, params.attempts, sight, reused) for sight in params.sights]
+    checks = []
+    for sight in params.sights:
+        folders = [ENVIRONMENT, TESTS] if sight == "with" else [ENVIRONMENT]
+        user = shown(job.task, folders, call=f"{sight} {round_}")
+        checks.append(await _attacked(context, item, job, params.attempts, sight, user, reused))
+    return checks
 
 
-async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, sight: str, reused: list[int]) -> Check:
-    messages = _opening(job, sight)
+async def _attacked(
+    context: LlmContext, item: Item, job: HarborJob, most: int, sight: str, user: str, reused: list[int]
+) -> Check:
     doubtful, made = None, 0
+    async for number, tried in _programs(context, item, job, most, user, reused):
+        made += 1
+        name = f"attack {number} {SIGHTS[sight]}"
+        if tried.undone:
+            return Check(name, False, got_in(tried), tried.lines)
+        if tried.differs:
+            reason = f"warning: the tests reward {tried.reward:g}, and {tried.differs} differs from the reference's"
+            doubtful = Check(name, True, f"{reason}. Look whether that is the work.", tried.lines)
+    return doubtful or survived(made, sight)
+
+
+async def work_honestly(context: LlmContext, item: Item, job: HarborJob, most: int, reused: list[int]) -> Check:
+    """Do the task until a program is rewarded as the reference is."""
+    lines: tuple[ReportLine, ...] = ()
+    async for _, tried in _programs(context, item, job, most, shown(job.task, [ENVIRONMENT], call="honest"), reused):
+        lines = tried.lines
+        if tried.is_full and not tried.undone:
+            return honest_check(job.target.name, True, lines)
+    return honest_check(job.target.name, False, lines)
+
+
+async def _programs(
+    context: LlmContext, item: Item, job: HarborJob, most: int, user: str, reused: list[int]
+) -> AsyncIterator[tuple[int, Tried]]:
+    """The programs that the model writes, each with its number and tried; the model is told what became of it."""
+    messages: list[Json] = [{"role": "system", "content": job.instructions.text}, {"role": "user", "content": user}]
     for number in range(1, most + 1):
         request = Request(list(messages))
         answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
@@ -58,16 +90,20 @@ async def _attacked(context: LlmContext, item: Item, job: HarborJob, most: int, 
         if not script:
             messages.append({"role": "user", "content": NO_PROGRAM})
             continue
-        tried, made = await _tried(job.task, script), made + 1
-        name = f"attack {number} {SIGHTS[sight]}"
-        if tried.undone:
-            return Check(name, False, f"the tests reward {tried.reward:g}, but {tried.undone} is not done", tried.lines)
-        if tried.differs:
-            reason = f"warning: the tests reward {tried.reward:g}, and {tried.differs} differs from the reference's"
-            doubtful = Check(name, True, f"{reason}. Look whether that is the work.", tried.lines)
+        tried = await try_program(job.task, f"#!/bin/sh\n{script}\n")
+        yield number, tried
         told = f"The reward is {tried.reward:g}. Printed:\n{tried.printed[-SHOWN_OUTPUT:]}\nTry another way."
         messages.append({"role": "user", "content": told})
-    return doubtful or survived(made, sight)
+
+
+def got_in(tried: Tried) -> str:
+    """The reason of an attack that got in, or empty."""
+    return f"the tests reward {tried.reward:g}, but {tried.undone} is not done" if tried.undone else ""
+
+
+def honest_check(solver: str, solved: bool, lines: Sequence[ReportLine]) -> Check:
+    reason = "" if solved else f"{solver} does the work and is not rewarded, or cannot do it"
+    return Check("honest work after the repair", solved, reason, tuple(lines))
 
 
 def survived(attacks: int, sight: str) -> Check:
@@ -76,20 +112,20 @@ def survived(attacks: int, sight: str) -> Check:
     return Check(f"{attacks} {'attack' if attacks == 1 else 'attacks'} {SIGHTS[sight]}", True, reason)
 
 
-def _opening(job: HarborJob, sight: str) -> list[Json]:
-    folders = [ENVIRONMENT, TESTS] if sight == "with" else [ENVIRONMENT]
-    shown = [("instruction", job.task.instruction)]
-    for path, file in sorted(job.task.below(*folders).items()):
-        text = file.text
-        shown.append(("file", f"{path}\n{text[:SHOWN_FILE]}" if text is not None else f"{path} (not text)"))
-    user = sections(shown, secret=delimiter_secret(), call=sight)
-    return [{"role": "system", "content": job.instructions.text}, {"role": "user", "content": user}]
+def shown(task: Task, folders: Sequence[str], *, call: str, then: Sequence[tuple[str, str]] = ()) -> str:
+    """The request about a task: its instruction, the files below the folders, and other sections."""
+    parts = [("instruction", task.instruction)]
+    for path, file in sorted(task.below(*folders).items()):
+        text = file.text if file.text is not None else "(not text)"
+        rest = "\n(the rest is not shown)" if len(text) > SHOWN_FILE else ""
+        parts.append(("file", f"{path}\n{text[:SHOWN_FILE]}{rest}"))
+    return sections([*parts, *then], secret=delimiter_secret(), call=call)
 
 
-async def _tried(task: Task, script: str) -> Tried:
+async def try_program(task: Task, script: str) -> Tried:
     def work(checkpoint: Callable[[], None]) -> Tried:
         with one_at_a_time(checkpoint) as (runner, folder):
-            return try_attack(task, runner, folder, f"#!/bin/sh\n{script}\n")
+            return try_attack(task, runner, folder, script)
 
     try:
         return await in_session_thread(work)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from django.conf import settings
+from django.db.models import Q
 
 from curation.llm.client.completion import Target
 from curation.runs.calls.record import reused_result
@@ -13,18 +14,18 @@ from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
-from curation.scenarios.author.params import AuthorParams
-from curation.scenarios.author.repair import RepairStage
 from curation.scenarios.bundles.document import Bundle, stored_bundle
 from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.gate.add_checks import add_checks
 from curation.scenarios.gate.harbor import BACKEND
 from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
-from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, survived
+from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, honest_check, survived
+from curation.trajectories.attack.mend import PROGRAMS, MendStage
 from curation.trajectories.models import Outcome
 from curation.trajectories.params import AttackParams, RolloutParams, scenarios_to_attack
 from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
+from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.episode import Episode
 from sandbox.errors import SandboxFailed
@@ -92,7 +93,7 @@ class AttackStage(_EpisodeStage):
         if self._number == 1:
             rows = scenarios_to_attack(run.project, self._params.filter)
         else:
-            rows = mended_in(run, self._number - 1).for_rollout()
+            rows = mended_in(run, self._number - 1).admitted()
         return _planned(rows)
 
     async def work(self, context: LlmContext, item: Item, job: AttackJob | HarborJob | None) -> Write:
@@ -100,13 +101,17 @@ class AttackStage(_EpisodeStage):
             raise ItemSkipped(GONE)
         reused: list[int] = []
         if isinstance(job, HarborJob):
-            checks, machine = await attack_task(context, item, job, self._params, reused), BACKEND
+            checks, machine = await attack_task(context, item, job, self._params, self._number, reused), BACKEND
         else:
             checks, machine = await self._attack(context, item, job, reused), job.plan.backend.name
+        got_in = [check for check in checks if not check.passed]
+        programs: Json = {}
+        if isinstance(job, HarborJob):
+            programs[PROGRAMS] = storable_json([check.transcript[0].command for check in got_in])
 
         def write() -> Json:
             found = _add(context.run, job.scenario, checks, Status.REJECTED, machine)
-            return {"got_in": sum(not check.passed for check in checks), **found, **reused_result(reused)}
+            return {"got_in": len(got_in), **programs, **found, **reused_result(reused)}
 
         return write
 
@@ -154,8 +159,7 @@ class SolveStage(_EpisodeStage):
                 raise ItemFailed(f"infrastructure: {episode.error}")
             if episode.keep:
                 break
-        reason = "" if episode.keep else f"{self._params.solver} does the work and is not rewarded, or cannot do it"
-        check = Check("honest work after the repair", episode.keep, reason, _lines_of(episode))
+        check = honest_check(self._params.solver, episode.keep, _lines_of(episode))
 
         def write() -> Json:
             found = _add(context.run, job.scenario, [check], Status.HELD, job.plan.backend.name)
@@ -168,7 +172,7 @@ def attack_stages(params: AttackParams) -> Sequence[Stage]:
     """Attack; and as often as the parameters say: repair, gate, honest work, and attack again."""
     stages: list[Stage] = [AttackStage(params, 1)]
     for number in range(1, params.repairs + 1 if params.teacher else 1):
-        repair = RepairStage(AuthorParams(model=params.teacher), number, scenarios=_attacked_in)
+        repair = MendStage(params, number, scenarios=_to_mend(number))
         gate = GateStage(repeats=params.repeats, again=False, scenarios=_drafts_of(number))
         gate.name = f"gate-{number}"
         stages += [repair, gate, SolveStage(params, number), AttackStage(params, number + 1)]
@@ -186,7 +190,9 @@ def attack_figures(run: Run) -> Json:
     items = Item.objects.filter(run=run, stage__startswith="attack-", state=ItemState.DONE)
     got_in = items.filter(result__got_in__gt=0).values("target_id").distinct()
     confirmed = Item.objects.filter(run=run, stage__startswith="solve-", state=ItemState.DONE, result__solved=True)
-    mended = Scenario.objects.filter(pk__in=confirmed.values("target_id"), status=Status.ADMITTED)
+    repaired = Item.objects.filter(run=run, stage__startswith="repair-", result__repaired=True)
+    is_proven = Q(pk__in=confirmed.values("target_id")) | Q(pk__in=repaired.values("target_id"), family=Family.HARBOR)
+    mended = Scenario.objects.filter(is_proven, status=Status.ADMITTED)
     return {"attacked": items.filter(stage="attack-1").count(), "got_in": got_in.count(), "mended": mended.count()}
 
 
@@ -195,9 +201,17 @@ def episodes_of(params: AttackParams, model: str) -> RolloutParams:
     return RolloutParams(model=model, **given)
 
 
-def _attacked_in(run: Run) -> ScenarioQuerySet:
-    items = Item.objects.filter(run=run, stage="attack-1", state=ItemState.DONE)
-    return Scenario.objects.of(run.project).filter(pk__in=items.values("target_id"), family=Family.SHELL)
+def _to_mend(number: int) -> Callable[[Run], ScenarioQuerySet]:
+    """The attacked scenarios. A Harbor task whose repair was refused is as it was, and goes to no other round."""
+
+    def rows(run: Run) -> ScenarioQuerySet:
+        done = Item.objects.filter(run=run, state=ItemState.DONE)
+        first, last = done.filter(stage="attack-1"), done.filter(stage=f"attack-{number}", result__got_in__gt=0)
+        shell = Q(pk__in=first.values("target_id"), family=Family.SHELL)
+        harbor = Q(pk__in=last.values("target_id"), family=Family.HARBOR)
+        return Scenario.objects.of(run.project).filter(shell | harbor)
+
+    return rows
 
 
 def _drafts_of(number: int) -> Callable[[Run], ScenarioQuerySet]:

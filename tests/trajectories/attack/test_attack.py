@@ -165,7 +165,7 @@ def test_a_repair_that_refuses_honest_work_is_held(project: Project, operators: 
 def test_a_launch_says_all_that_is_missing(project: Project) -> None:
     with pytest.raises(Invalid) as refused:
         start(project, "attack", model="operator-a", teacher="teacher")
-    assert [error.path for error in refused.value.errors] == ["params.solver", "params.filter"]
+    assert [error.path for error in refused.value.errors] == ["params.filter", "params.solver"]
 
     make_scenario(project)
     kind = kind_of("attack")

@@ -1,5 +1,7 @@
 """A model attacks the tests of Harbor tasks, with a stand-in where Harbor runs a job."""
 
+import html
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +15,22 @@ from pytest_django import Settings
 from curation.projects.models import Project
 from curation.runs.launch import estimate
 from curation.runs.models import Item, Run
-from curation.scenarios.bundles.harbor import parse_scenario
+from curation.scenarios.bundles.harbor import HarborTask, parse_scenario
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.gate import harbor
 from curation.scenarios.models import GateReport, Scenario
+from curation.scenarios.taxonomy.axes import shipped_taxonomy
+from curation.trajectories.attack.mend import read_repair
 from curation.web.problems import Problem
 from sandbox.harbor.command import Harbor, HarborFailed
 from sandbox.harbor.tasks import read_task
 from sandbox.harbor.trials import LocalRunner
-from tests.factories import make_user
+from tests.factories import make_endpoint, make_user
 from tests.parts import harbor as real_harbor
 from tests.sandbox.harbor.room import Room
 from tests.sandbox.harbor.tasks import task_files, verdict
 from tests.scenarios.harbor import harbor_document
-from tests.trajectories.rolling import Operators, fenced, make_stage, run_to_end, start
+from tests.trajectories.rolling import Operators, completion, fenced, make_stage, run_to_end, start
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
 EXISTS, GREPS = verdict("[ -f /app/greeting.txt ]"), verdict("grep -q hello /app/greeting.txt")
@@ -74,6 +78,107 @@ def test_a_reward_without_the_work_refuses_the_task(project: Project, operators:
     page = client.get(reverse("scenario-report", args=[project.slug, row.pk])).content.decode()
     report = re.sub("<[^>]+>", "", page)
     assert "&gt; greeting.txt" in report and "reward 1" in report
+
+
+CHEAT, WORK = fenced(": > greeting.txt"), fenced("echo 'hello world' > greeting.txt")
+SOUND = verdict('[ "$(cat /app/greeting.txt)" = "hello world" ]')
+
+
+def reply(path: str = "tests/test.sh", content: str = SOUND) -> str:
+    return json.dumps({"files": [{"path": path, "content": content}]})
+
+
+@pytest.fixture
+def helpers(project: Project) -> None:
+    make_endpoint(project, "teacher", model="fake/teacher")
+    make_endpoint(project, "solver", model="fake/solver")
+
+
+@pytest.mark.usefixtures("helpers")
+def test_a_repair_is_confirmed_before_it_is_a_new_version(
+    project: Project, operators: Operators, client: Client
+) -> None:
+    row = admitted(project, tests__test_sh=EXISTS)
+    operators.scripts |= {"operator-a": (CHEAT,), "teacher": (reply(content=EXISTS), reply()), "solver": (WORK,)}
+    run = attacks(project, attempts=1, teacher="teacher", solver="solver", repairs=1)
+
+    row.refresh_from_db()
+    assert (run.state, row.status, row.version, row.reason) == ("succeeded", "admitted", 2, "")
+    assert run.result == {"attacked": 1, "got_in": 1, "mended": 1}
+    again = Item.objects.get(run=run, stage="attack-2").result
+    assert again["got_in"] == 0 and not again.get("reused_calls")
+    tests = {part["path"]: part for part in row.text.bundle["files"]}["tests/test.sh"]
+    assert (tests["content"], tests["mode"]) == (SOUND, "755")
+    names = [check["name"] for check in GateReport.objects.newest_of([row])[row.pk].checks]
+    assert names[0] == "attack 1 that got in, again" and "oracle 1" in names
+    assert names[-3:] == ["honest work after the repair", "repair by teacher", "1 attack without sight of the checker"]
+    client.force_login(make_user(is_superuser=True))
+    page = client.get(reverse("scenario-report", args=[project.slug, row.pk])).content.decode()
+    report = html.unescape(re.sub("<[^>]+>", "", page))
+    assert "-if [ -f /app/greeting.txt ]" in report and "+if [ " in report
+    asked = next(str(one.messages[1]["content"]) for one in operators.asked if "You mend" in str(one.messages[0]))
+    assert "[ -f /app/greeting.txt ]" in asked and "reward 1" in asked and "solution/solve.sh" not in asked
+
+
+@pytest.mark.usefixtures("helpers")
+def test_without_a_solver_the_reference_is_the_honest_work(project: Project, operators: Operators) -> None:
+    row = admitted(project, tests__test_sh=EXISTS)
+    operators.scripts |= {"operator-a": (CHEAT,), "teacher": (reply(),)}
+    run = attacks(project, attempts=1, teacher="teacher", repairs=1)
+    row.refresh_from_db()
+    assert (row.status, row.version, run.result["mended"]) == ("admitted", 2, 1)
+
+
+@pytest.mark.usefixtures("helpers")
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (reply(content=verdict("false")), "oracle 1: the reference solution gets no reward"),
+        (reply(content=verdict("[ -e /app/greeting.txt ]")), "attack 1 that got in, again: the tests reward 1, but"),
+        (reply("solution/solve.sh"), "solution/solve.sh: only files of tests/ may be changed"),
+        (reply(), "honest work after the repair: solver does the work and is not rewarded, or cannot do it"),
+    ],
+)
+def test_a_repair_that_is_refused_changes_nothing(
+    project: Project, operators: Operators, said: str, reason: str
+) -> None:
+    row = admitted(project, tests__test_sh=EXISTS)
+    replies = iter(("No.", "No.", said))
+    operators.scripts |= {
+        "operator-a": (CHEAT,),
+        "teacher": lambda _: next(replies),
+        "solver": (fenced("true"),),
+    }
+    run = attacks(project, attempts=1, teacher="teacher", solver="solver", samples=1)
+
+    before = row.bundle_sha256
+    row.refresh_from_db()
+    assert (row.bundle_sha256, row.version, row.status) == (before, 1, "rejected")
+    assert row.reason.startswith("attack 1 without sight") and run.result["mended"] == 0
+    item = Item.objects.get(run=run, stage="repair-1")
+    assert item.state == "failed" and reason in item.reason
+    assert not Item.objects.filter(run=run, stage="repair-2").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("I have mended it.", "the reply is not JSON"),
+        ('{"files": []}', "files: "),
+        (reply("instruction.md"), "instruction.md: only files of tests/ may be changed"),
+        (reply("tests/../solution/solve.sh"), "tests/../solution/solve.sh: must be relative"),
+        (reply(), "no file is changed"),
+    ],
+)
+def test_a_reply_that_is_no_repair_has_a_reason(said: str, reason: str) -> None:
+    found = read_repair(completion(said), harbor_document(), shipped_taxonomy())
+    assert isinstance(found, list) and reason in found[0]
+
+
+def test_a_program_that_is_added_can_be_run() -> None:
+    said = completion(f"Here it is:\n```json\n{reply('tests/all.sh')}\n```")
+    found = read_repair(said, harbor_document(), shipped_taxonomy())
+    assert isinstance(found, HarborTask) and found.task().files["tests/all.sh"].mode == 0o755
 
 
 def test_another_result_is_a_warning_that_people_look_at(project: Project, operators: Operators) -> None:
