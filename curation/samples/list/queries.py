@@ -5,13 +5,13 @@ from functools import lru_cache
 from urllib.parse import quote, urlsplit
 
 from django.db import connections
-from django.db.models import F, Q, Subquery
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.clauses import FoundFirst, page_rows
+from curation.samples.list.clauses import page_rows
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
@@ -57,8 +57,8 @@ def sample_page(project: Project, params: SampleList, *, before: str | None = No
         chosen = page_rows(rows, clauses, sort=column)
         if params.scored_by is None and connections[rows.db].vendor == "postgresql":
             # Without statistics it would join the columns of all matching rows before it takes the page's.
-            ids = in_order(after(chosen, column, cursor), column).values("pk")[: params.limit + 1]
-            chosen, cursor = rows.filter(FoundFirst(F("pk"), Subquery(ids))), None
+            ids = in_order(after(chosen, column, cursor), column).values_list("pk", flat=True)[: params.limit + 1]
+            chosen, cursor = rows.filter(pk__in=IdList(list(ids))), None
         page = paginate(_with_scores(chosen, params), sort=column, cursor=cursor, limit=params.limit)
     return replace(page, total=params.apply(rows).count()) if params.count else page
 
