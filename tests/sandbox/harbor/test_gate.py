@@ -1,5 +1,6 @@
 """The gate of Harbor tasks refuses those that can be cheated, and admits sound ones."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -197,6 +198,24 @@ def test_tests_that_say_now_this_now_that_are_flaky(tmp_path: Path) -> None:
     found = gate(task, tmp_path)
 
     assert found.reason == "tests of the same results: flaky: the reward of the same results is 0 in 1 of 20 runs"
+
+
+class Forgetful(Room):
+    """A machine that loses the results of a scan."""
+
+    def run(self, tasks: Mapping[str, Path], agents: Sequence[str], attempts: int) -> list[Ended]:
+        ended = super().run(tasks, agents, attempts)
+        for one in ended:
+            shutil.rmtree(one.verifier() / "winnow", ignore_errors=True)
+        return ended
+
+
+def test_tests_that_were_not_run_again_are_not_called_steady(tmp_path: Path) -> None:
+    task = read_task(task_files())
+    found = run_harbor_gate(task=task, runner=Forgetful(tmp_path / "room"), folder=tmp_path, repeats=2)
+
+    [check] = [check for check in found.checks if check.name == "tests of the same results"]
+    assert check.reason == "warning: the tests were not run again in one machine"
 
 
 def test_a_machine_that_cannot_be_seen_is_not_admitted(tmp_path: Path) -> None:
