@@ -208,6 +208,8 @@ def _reused_calls(project: Project) -> Mapping[int, Set[int]]:
 def delete_files(ids: Sequence[int], **kwargs: object) -> None:
     """Delete the files of the runs, and those of passes that were killed."""
     for run in Run.objects.filter(pk__in=ids):
+        files = set(run.text_files)
         with suppress(FileNotFoundError):
-            for name in default_storage.listdir(_folder(run))[1]:
-                default_storage.delete(f"{_folder(run)}/{name}")
+            files.update(f"{_folder(run)}/{name}" for name in default_storage.listdir(_folder(run))[1])
+        for name in files:
+            default_storage.delete(name)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import count
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
@@ -113,11 +114,13 @@ def test_the_files_are_deleted_with_their_run(project: Project) -> None:
     run = make_old(project)
     move_old_rows()
     run.refresh_from_db()
-    (name,) = run.text_files
-    assert default_storage.exists(name)
+    elsewhere = default_storage.save(f"calls/{run.project_id}/{run.pk}-1.jsonl.gz", ContentFile(b"of earlier versions"))
+    names = [*run.text_files, elsewhere]
+    Run.objects.filter(pk=run.pk).update(text_files=names)
+    assert all(map(default_storage.exists, names))
 
     carry_out(begin_deletion(row=run, label=run.label, actor=None, because="The test says so.").pk)
-    assert not default_storage.exists(name)
+    assert not any(map(default_storage.exists, names))
 
 
 def make_silent(project: Project, days: int = 100, **params: object) -> Run:
