@@ -23,8 +23,8 @@ from curation.web.text.storable import storable
 logger = logging.getLogger(__name__)
 # Short, so that an import does not wait long behind a run of many items.
 SHARD_SECONDS = 10.0
-# New objects between two collections of garbage.
-_COLLECT_EVERY = 50_000
+# New objects between two collections of garbage in a stage, and the process's own thresholds: stages may overlap.
+_COLLECT_EVERY, _THRESHOLDS = 50_000, gc.get_threshold()
 
 
 class Interrupted(Exception):
@@ -62,13 +62,12 @@ def frozen_garbage() -> Iterator[None]:
     """Exempt existing objects from garbage collection, and collect seldom: visiting all of Django's objects took an
     eighth of an export's time, and a quarter of a rescore's; visiting the rows of a chunk again and again took another
     tenth. Rows are freed by their reference counts."""
-    thresholds = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(_COLLECT_EVERY, *thresholds[1:])
+    gc.set_threshold(_COLLECT_EVERY, *_THRESHOLDS[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
+        gc.set_threshold(*_THRESHOLDS)
         gc.unfreeze()
 
 
