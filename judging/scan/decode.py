@@ -8,13 +8,14 @@ import re
 import string
 import unicodedata
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from judging.letters import plain_letters
+from judging.scan.assembled import Span, find_assembled
 from judging.scan.likely import CAPITALS, DIGITS, HEX, WORD, Searches, is_not_ascii, never, run_of
 
 # An encoding in an encoding in an encoding: more rounds than a person needs.
@@ -23,35 +24,42 @@ ROUNDS = 3
 _AROUND = 300
 
 
+# Characters between two pieces of a value that are taken for a part of it.
+_NEAR = 60
+
+
 class _Part(NamedTuple):
-    """Characters `start` to `end` stand for `text`."""
+    """Characters `start` to `end` stand for `text`, which ends with the `pieces`, characters of other places."""
 
     start: int
     end: int
     text: str
+    pieces: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A piece of a text as it reads when decoded. A character of a replaced part is all of that part in the text."""
+    """A part of a text as it reads when decoded, in pieces. Piece `n` begins at `begins[n]` and is characters
+    `places[n]` of the text. A character of a replaced piece is all of that piece."""
 
     text: str
-    starts: list[int]
-    ends: list[int]
     begins: list[int]
+    places: list[tuple[Span, ...]]
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
+    def spans(self, start: int, end: int) -> tuple[Span, ...]:
         """Return the characters of the text behind characters `start` to `end` of the view."""
-        return self._at(start, self.starts, first=True), self._at(end - 1, self.ends, first=False)
-
-    def _at(self, place: int, edges: list[int], *, first: bool) -> int:
-        piece = bisect_right(self.begins, place) - 1
-        offset = place - self.begins[piece]
-        whole = self.starts[piece] if first else self.ends[piece]
-        size = (self.begins[piece + 1] if piece + 1 < len(self.begins) else len(self.text)) - self.begins[piece]
-        if self.ends[piece] - self.starts[piece] != size:  # replaced
-            return whole
-        return self.starts[piece] + offset + (0 if first else 1)
+        found: list[Span] = []
+        for piece in range(bisect_right(self.begins, start) - 1, bisect_left(self.begins, end)):
+            begin, places = self.begins[piece], self.places[piece]
+            size = (self.begins[piece + 1] if piece + 1 < len(self.begins) else len(self.text)) - begin
+            low, high = places[0]
+            if len(places) == 1 and high - low == size:
+                places = ((low + max(0, start - begin), low + min(size, end - begin)),)
+            for place in places:
+                if found and 0 <= place[0] - found[-1][1] <= _NEAR:
+                    place = found.pop()[0], place[1]
+                found.append(place)
+        return tuple(found)
 
 
 def views(text: str, decoders: "Sequence[Decoder] | None" = None) -> Iterator[View]:
@@ -67,32 +75,31 @@ def views(text: str, decoders: "Sequence[Decoder] | None" = None) -> Iterator[Vi
             if not again:
                 break
             deeper = _view(view.text, 0, len(view.text), again)
-            spans = [view.span(s, e) if e > s else (view.span(s, s + 1)[0],) * 2 for s, e in _pieces(deeper)]
-            view = View(deeper.text, [s for s, _ in spans], [e for _, e in spans], deeper.begins)
+            places = [tuple(place for span in spans for place in view.spans(*span)) for spans in deeper.places]
+            view = View(deeper.text, deeper.begins, places)
             yield view
-
-
-def _pieces(view: View) -> list[tuple[int, int]]:
-    return list(zip(view.starts, view.ends, strict=True))
 
 
 def _view(text: str, low: int, high: int, parts: list[_Part]) -> View:
     words: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
     begins: list[int] = []
+    places: list[tuple[Span, ...]] = []
     size = 0
     position = low
-    for part in [*parts, _Part(high, high, "")]:
-        for start, end, word in ((position, part.start, text[position : part.start]), part):
+    for start, end, replaced, pieces in [*parts, _Part(high, high, "")]:
+        own = replaced[: len(replaced) - sum(e - s for s, e in pieces)] if pieces else replaced
+        for word, place in (
+            (text[position:start], (position, start)),
+            (own, (start, end) if not pieces else (start, start + len(own))),
+            *((text[s:e], (s, e)) for s, e in pieces),
+        ):
             if word:
                 words.append(word)
-                starts.append(start)
-                ends.append(end)
                 begins.append(size)
+                places.append((place,))
                 size += len(word)
-        position = part.end
-    return View("".join(words), starts, ends, begins)
+        position = end
+    return View("".join(words), begins, places)
 
 
 def _windows(text: str, parts: list[_Part]) -> Iterator[tuple[int, int]]:
@@ -133,7 +140,8 @@ _CONTINUED = re.compile(r"(?<=\w)[\^`]\r?\n(?=\w)")
 _SOFT = re.compile(r"=(?:3D|\r?\n)")
 # Two strings side by side, with a sign of joining between them, or with `name +=`.
 _JOIN = re.compile(
-    r"[\"'`](?<=[\w/+=.@:-].)(?:\s{0,40}(?:\+|\.{1,2}|&|~|\|\||\\|\}\$\{)?(?:\s{0,4}`\r?\n)?|;?\s{1,40}[\w.$]{1,60}\s?[+.]=)"
+    r"[\"'`](?<=[\w/+=.@:-].)\)?(?:\s{0,40}(?:\+|\.{1,2}|&|~|\|\||\\|\}\$\{)?(?:\s{0,4}`\r?\n)?"
+    r"|[ \t]{1,40}(?:#|//)[^\n\"'`]{0,100}\n|\.(?:concat|append|push_str|plus)\()"
     r"\s{0,40}[frbu]?[\"'`](?=[\w/+=.@:-])"
 )
 _LIST_JOIN = re.compile(r"[\"'](?<=\w.)\s{0,40},\s{0,40}[\"'](?=[\w/+=.@:-])")
@@ -141,11 +149,6 @@ _JOINS_LISTS = re.compile(r"\b(?:join|concat\w{0,6}|strcat|format|paste0?)\b", r
 # Two quotes of a shell inside a word, and a part of a word in quotes.
 _EMPTY = re.compile(r"[\"'](?<=\w.)(?:(?<=\").|(?<=').)(?<=\"\"|'')(?=\w)")
 _IN_WORD = re.compile(r"([\"'])(?<=[\w.+/=-].)(?P<inner>[\w.+/=-]{2,200})\1(?=\w)")
-_ASSIGNED = re.compile(
-    r"(?<![\w$-])(?P<name>[A-Za-z_]\w{0,60})\s?=\s?(?P<quote>[\"'`]?)(?P<value>[\w./+=-]{2,4000})(?P=quote)"
-)
-_VARIABLES = re.compile(r"(?:\$?\{[A-Za-z_]\w{0,60}\}|\$[A-Za-z_]\w{0,60}){2,8}")
-_VARIABLE = re.compile(r"\w+")
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\U000e0100-\U000e01ef]+"
@@ -201,14 +204,14 @@ def _seen(match: re.Match[str]) -> str:
     return wide if 0xFF01 <= first <= 0xFF5E or 0x1D400 <= first <= 0x1D7FF or 0x2070 <= first <= 0x24FF else ""
 
 
-def _variables(text: str) -> Iterator[_Part]:
-    """Yield variables side by side with their values, where the text gives all of them."""
-    found = list(_VARIABLES.finditer(text))
-    values = {match["name"]: match["value"] for match in _ASSIGNED.finditer(text)} if found else {}
-    for used in found:
-        names = _VARIABLE.findall(used[0])
-        if all(name in values for name in names):
-            yield _Part(*used.span(), "".join(values[name] for name in names))
+# No secret has more characters, and variables of variables can be of any length.
+_LONGEST = 8_000
+
+
+def _assembled(text: str) -> Iterator[_Part]:
+    for start, end, sign, pieces in find_assembled(text):
+        if sum(high - low for low, high in pieces) <= _LONGEST:
+            yield _Part(start, end, "".join((sign, *(text[low:high] for low, high in pieces))), pieces)
 
 
 _MIXED = re.compile(r"\w{12,250}")
@@ -432,7 +435,9 @@ DECODERS = Searches(
     Decoder(_quoted, ("=",)),
     Decoder(_each(_SOFT, lambda match: "=" if match[0] == "=3D" else ""), ("=3D",)),
     Decoder(_joined, ('"', "'", "`")),
-    Decoder(_variables, ("$", "}{")),
+    Decoder(
+        _assembled, ("$", "}{", "+=", ".=", ">>", "printf", "<<", "|\n", ">\n", "|-\n", ">-\n", "|+\n", ">+\n", "%%")
+    ),
     Decoder(_each(_UNSEEN, _seen), needs=is_not_ascii),
     Decoder(_lookalikes, needs=is_not_ascii),
     Decoder(_uuencoded, ("begin ",)),

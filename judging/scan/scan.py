@@ -76,10 +76,13 @@ def _scan(text: str, rules: Sequence[Rule], decoders: Sequence[Decoder]) -> tupl
     found = _found(text, rules) if rules else []
     read: list[Finding] = []
     for view in views(text, decoders) if decoders else ():
-        for rule, *span in _found(view.text, _DECODED_RULES.likely(view.text)):
-            start, end = view.span(*span)
-            if _is_free(start, end, read):
-                insort(read, Finding(rule, start, end), key=_START)
+        # The longest first: a value that is put together goes before a finding in one of its pieces.
+        for rule, *span in sorted(
+            _found(view.text, _DECODED_RULES.likely(view.text)), key=lambda one: one.start - one.end
+        ):
+            for start, end in view.spans(*span):
+                if _is_free(start, end, read):
+                    insort(read, Finding(rule, start, end), key=_START)
     if not read:
         return tuple(found)
     others = (one for one in found if _is_free(one.start, one.end, read))
