@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from curation.assignments.models import REVIEWING, AssignedSample, Target
 from curation.projects.access import Access
@@ -14,6 +15,8 @@ from curation.review.models import DECIDING, Decision
 from curation.review.queue.pace import pace_of, start_of_day
 from curation.review.queue.reserved import not_decided
 from curation.samples.models import Status
+from curation.web.database.prepared import Prepared
+from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 
@@ -109,16 +112,30 @@ def _workload(project: Project, member: Member, today: int, total: int, assigned
 
 def _done(project: Project, members: Sequence[Member]) -> dict[int, tuple[int, int]]:
     people = [member.user_id for member in members]
-    rows = Decision.objects.filter(sample__project=project, action__in=DECIDING, batch="", reviewer__in=people)
-    counted = rows.not_undone().order_by().values("reviewer")
-    since = Q(created_at__gte=start_of_day())
-    counted = counted.annotate(today=Count("sample", filter=since, distinct=True), total=Count("sample", distinct=True))
-    return {pk: (today, total) for pk, today, total in counted.values_list("reviewer", "today", "total")}
+    found = _decided.all(project=project.pk, people=people, since=start_of_day())
+    return {pk: (today, total) for pk, today, total in found}
 
 
 def _assigned(members: Sequence[Member]) -> list[tuple[int, int, int]]:
-    rows = AssignedSample.objects.live().filter(member__in=members)
-    undecided = Q(not_decided(), sample__status=Status.PENDING, sample__disputed=False)
-    counts = rows.order_by().values("member").annotate(total=Count("pk"), left=Count("pk", filter=undecided))
-    found = {pk: (total, left) for pk, total, left in counts.values_list("member", "total", "left")}
+    found = {pk: (total, left) for pk, total, left in _counted.all(members=[member.pk for member in members])}
     return [(member.pk, *found.get(member.pk, (0, 0))) for member in members]
+
+
+def _decisions(project: int, people: list[int], since: datetime) -> QuerySet[Decision, tuple[int, int, int]]:
+    rows = Decision.objects.of(Project(pk=project)).filter(action__in=DECIDING, batch="", reviewer__in=IdList(people))
+    counted = rows.not_undone().order_by().values("reviewer")
+    today = Count("sample", filter=Q(created_at__gte=since), distinct=True)
+    counted = counted.annotate(today=today, total=Count("sample", distinct=True))
+    return counted.values_list("reviewer", "today", "total")
+
+
+def _assignments(members: list[int]) -> QuerySet[AssignedSample, tuple[int, int, int]]:
+    undecided = Q(not_decided(), sample__status=Status.PENDING, sample__disputed=False)
+    rows = AssignedSample.objects.live().filter(member__in=IdList(members)).order_by().values("member")
+    counts = rows.annotate(total=Count("pk"), left=Count("pk", filter=undecided))
+    return counts.values_list("member", "total", "left")
+
+
+# Building these two is a third of the page of assignments.
+_decided = Prepared(_decisions, project=int, people=list, since=datetime)
+_counted = Prepared(_assignments, members=list)
