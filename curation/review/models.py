@@ -10,8 +10,8 @@ from django.db.models.functions import Coalesce
 from curation.guarantees.models import Guarantee
 from curation.projects.models import Blocker, Project
 from curation.runs.models import LIVE, Call, DependsOnRun, ItemState, Run
-from curation.samples.list.clauses import Unindexed
 from curation.samples.models import Flag, Sample, Status, flag_names
+from curation.web.lists.clauses import Unindexed
 from curation.web.text.figures import counted
 
 # Prefix of the batches of imported decisions.

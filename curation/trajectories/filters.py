@@ -1,16 +1,18 @@
 """The filter of trajectories: of the page, the REST list and runs; and the list of pairs."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from django.db import models
 from django.db.models.fields.json import KeyTransform
 from pydantic import ConfigDict, Field, model_validator
 
+from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.clauses import FEW, Clause, all_matching, column_in, column_range, page_rows
-from curation.samples.models import Status
+from curation.samples.blind import look_at, without_pending
+from curation.samples.list.conditions import IsTrajectory
+from curation.samples.models import Sample, Status
 from curation.scenarios.models import Scenario, Terminal
 from curation.trajectories.models import (
     RECORDED,
@@ -25,9 +27,21 @@ from curation.trajectories.models import (
     TrajectoryMetadata,
     TrajectoryQuerySet,
     meant_by,
+    recorded,
 )
 from curation.web.ids import find, known_ids
+from curation.web.lists.clauses import (
+    FEW,
+    Clause,
+    Unindexed,
+    all_matching,
+    column_in,
+    column_range,
+    lookup_clause,
+    unindexed,
+)
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from judging.statistics.values import Verdict
 
@@ -45,10 +59,8 @@ class TrajectoryFilter(RowFilter):
 
     lookups: ClassVar[Mapping[str, str]] = {
         "id": "pk",
-        "name": "scenario__name",
         "instance_id": "instance_id",
         "repo": "repo",
-        "status": "sample__status",
         "keep": "keep",
         "steps_min": "steps__gte",
         "steps_max": "steps__lte",
@@ -143,49 +155,77 @@ class TrajectoryFilter(RowFilter):
 
     def apply(self, project: Project) -> TrajectoryQuerySet:
         """The project's trajectories that match. A run or scenario of another project: `NotFound`."""
-        return all_matching(self._beside_clauses(project), self._clauses(project))
+        return all_matching(self.narrow(Trajectory.objects.of(project)), self.clauses(project))
 
-    def _clauses(self, project: Project) -> list[Clause]:
-        """The conditions that have an index of their own."""
+    def clauses(self, project: Project) -> list[Clause]:
+        """The conditions beside `lookups`."""
         found = [
             column_in(name, group) for name in ("task", "agent", "model", "source") for group in getattr(self, name)
         ]
         for group in self.outcome:
             found.append(column_in("outcome", sorted({one for word in group for one in meant_by(word)})))
         found += [_metadata_clause(project, group) for group in self.metadata]
-        bounds = {"gte": self.reward_min, "lte": self.reward_max}
-        given = {name: value for name, value in bounds.items() if value is not None}
-        return [*found, column_range("reward", given, wide=False)] if given and not self.reward else found
-
-    def _beside_clauses(self, project: Project) -> TrajectoryQuerySet:
-        rows = self.narrow(Trajectory.objects.of(project))
         for group in self.scenario:
             known = known_ids(Scenario.objects.of(project), group, "scenario", where=project.slug)
-            rows = rows.filter(scenario_id__in=known)
+            found.append(lookup_clause(Trajectory, "scenario_id__in", known))
         for group in self.run:
-            rows = rows.filter(run_id__in=known_ids(Run.objects.of(project), group, "run", where=project.slug))
-        for group in self.terminal:
-            rows = rows.filter(terminal__in=["" if word == NO_TERMINAL else word for word in group])
-        for group in self.replay:
-            rows = rows.filter(replay__in=["" if word == NOT_REPLAYED else word for word in group])
-        for group in self.step:
-            rows = rows.filter(models.Exists(_advantages_of(group)))
-        for fact in RECORDED:
-            for group in getattr(self, fact):
-                rows = rows.recorded(fact, group)
-        for group in self.axes:
-            rows = rows.filter(scenario__in=_with_axes(group))
+            known = known_ids(Run.objects.of(project), group, "run", where=project.slug)
+            found.append(lookup_clause(Trajectory, "run_id__in", known))
+        for name, none in (("terminal", NO_TERMINAL), ("replay", NOT_REPLAYED)):
+            for group in getattr(self, name):
+                found.append(unindexed(models.Q(**{f"{name}__in": ["" if word == none else word for word in group]})))
+        found += [_status_clause(project, group) for group in self.status]
+        for group in self.name:
+            named = Scenario.objects.of(project).filter(name__in=group).values_list("pk", flat=True)
+            found.append(lookup_clause(Trajectory, "scenario_id__in", list(named) or [0]))  # an id that none has
+        found += [_step_clause(group) for group in self.step]
+        found += [unindexed(recorded(fact, group)) for fact in RECORDED for group in getattr(self, fact)]
+        found += [_scenario_clause(_with_axes(group)) for group in self.axes]
+        bounds = {"gte": self.reward_min, "lte": self.reward_max}
+        given = {name: value for name, value in bounds.items() if value is not None}
         if self.reward:
-            named = KeyTransform(self.reward, "rewards")
-            rows = rows.filter(rewards__has_key=self.reward)
-            for lookup, value in {"gte": self.reward_min, "lte": self.reward_max}.items():
-                rows = rows if value is None else rows.alias(named=named).filter(**{f"named__{lookup}": value})
-        return rows
+            found.append(_named_reward_clause(self.reward, given))
+        elif given:
+            found.append(column_range("reward", given, wide=False))
+        return found
 
 
-def _advantages_of(group: Sequence[str]) -> models.QuerySet[StepAdvantage]:
-    own = StepAdvantage.objects.filter(value__trajectory=models.OuterRef("pk"))
-    return own.filter(verdict__in=group) | own.useless() if USELESS in group else own.filter(verdict__in=group)
+def _status_clause(project: Project, group: Sequence[str]) -> Clause:
+    samples = Sample.objects.of(project).filter(IsTrajectory(models.F("kind")), status__in=group).order_by()
+    # No condition on the project beside the sample: SQLite would look at all trajectories of the project.
+    found = Trajectory.objects.filter(sample__in=samples.values("pk")).values("pk")
+    return Clause(
+        indexed=lambda rows: rows.filter(pk__in=found),
+        scanned=lambda rows: rows.filter(sample__status__in=group),
+        is_few=lambda _: samples[: FEW + 1].count() <= FEW,
+    )
+
+
+def _named_reward_clause(name: str, bounds: Mapping[str, float]) -> Clause:
+    def rewarded(rows: TrajectoryQuerySet) -> TrajectoryQuerySet:
+        rows = rows.filter(rewards__has_key=name).alias(named=KeyTransform(name, "rewards"))
+        return rows.filter(**{f"named__{bound}": value for bound, value in bounds.items()})
+
+    return Clause(indexed=rewarded, scanned=rewarded, is_few=lambda _: False)
+
+
+def _scenario_clause(scenarios: models.QuerySet[Scenario]) -> Clause:
+    wanted = scenarios.order_by().values("pk")
+    found = Trajectory.objects.filter(scenario__in=wanted).values("pk")
+    return Clause(
+        indexed=lambda rows: rows.filter(pk__in=found),
+        scanned=lambda rows: rows.alias(through=Unindexed(models.F("scenario"))).filter(through__in=wanted),
+    )
+
+
+def _step_clause(group: Sequence[str]) -> Clause:
+    judged = StepAdvantage.objects.filter(verdict__in=group)
+    judged = judged | StepAdvantage.objects.useless() if USELESS in group else judged
+    own = judged.filter(value__trajectory=models.OuterRef("pk"))
+    return Clause(
+        indexed=lambda rows: rows.filter(pk__in=judged.values("value__trajectory")),
+        scanned=lambda rows: rows.filter(models.Exists(own)),
+    )
 
 
 def _metadata_clause(project: Project, group: Sequence[str]) -> Clause:
@@ -222,9 +262,12 @@ class TrajectoryList(TrajectoryFilter, ListParams):
 
     full: bool = Field(default=False, description="Adds `steps`, `turns` and the checker's output to each row.")
 
-    def rows(self, project: Project) -> TrajectoryQuerySet:
-        rows = page_rows(self._beside_clauses(project), self._clauses(project), sort=self.order())
-        return rows.with_text() if self.full else rows.for_list()
+    def shown(self, access: Access, columns: Callable[[TrajectoryQuerySet], Any]) -> KeysetPage[Any]:
+        """A page; a blind reviewer gets no trajectories of pending samples. The log notes that the caller looked."""
+        rows = without_pending(access, Trajectory.objects.of(access.project), "sample")
+        page = self.read(rows, self.clauses(access.project), columns=columns)
+        look_at(access, [row.sample_id for row in page.rows])
+        return page
 
 
 @named_list("pairs", page="pair-list")

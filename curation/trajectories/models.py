@@ -96,6 +96,12 @@ class Known(models.TextChoices):
     UNKNOWN = "unknown", "Unknown"
 
 
+def recorded(fact: str, known: Collection[str]) -> models.Q:
+    """The condition that a fact of `RECORDED` is one of these words of `Known`."""
+    wanted = models.Q(**{f"axes__{fact}__in": list(known)})
+    return wanted | models.Q(**{f"axes__{fact}__isnull": True}) if Known.UNKNOWN in known else wanted
+
+
 _REST_COLUMNS = (
     *("pk", "scenario_id", "scenario__name", "environment", "task", "agent", "source", "source_id", "instance_id"),
     *("repo", "run_id", "sample_index", "sample_id", "model", "terminal", "panic_reason", "checker_passed", "outcome"),
@@ -139,13 +145,6 @@ class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
 
     def kept(self) -> "TrajectoryQuerySet":
         return self.filter(keep=True)
-
-    def recorded(self, fact: str, known: Collection[str]) -> "TrajectoryQuerySet":
-        """Those of which a fact of `RECORDED` is one of these words of `Known`."""
-        wanted = models.Q(**{f"axes__{fact}__in": list(known)})
-        if Known.UNKNOWN in known:
-            wanted |= models.Q(**{f"axes__{fact}__isnull": True})
-        return self.filter(wanted)
 
     def outcome_counts(self) -> dict[str, int]:
         return dict(self.order_by().values_list("outcome").annotate(n=models.Count("id")))

@@ -10,18 +10,23 @@ from contextlib import contextmanager
 import orjson
 import pytest
 from django.db import connection
+from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from config.shell import GROUPS, SECTIONS
-from curation.projects.models import Project, Role
+from curation.duels.models import Prompt
+from curation.projects.models import AuditEntry, Project, Role
 from curation.review.queue.take import open_count
+from curation.runs.models import Call
 from curation.samples.models import Sample
+from curation.trajectories.models import Trajectory
 from curation.web.text.figures import COUNTED_UP_TO
-from tests.factories import make_member, make_project, make_user
+from tests.factories import make_member, make_project, make_run, make_user
 
 FEW, MANY = 16_000, 128_000
+LISTED = 100_000
 PAGES = sorted(
     {entry[2] for _, entries in GROUPS for entry in entries}
     | {name for pages in SECTIONS.values() for name, _ in pages}
@@ -35,16 +40,16 @@ def has_grown(before: int, after: int) -> bool:
 pytestmark = pytest.mark.django_db
 
 
-def grow(project: Project, rows: int) -> None:
-    """Copy the samples until there are so many."""
-    columns = [field.column for field in Sample._meta.concrete_fields if not field.primary_key]
-    values = ["priority + id" if column == "priority" else f'"{column}"' for column in columns]
-    names = ", ".join(f'"{column}"' for column in columns)
-    while (count := Sample.objects.of(project).count()) < rows:
+def grow(project: Project, rows: int, model: type[Model] = Sample, numbered: str = "priority") -> None:
+    """Copy the rows until there are so many; `numbered` is a column that differs in each."""
+    columns = [field.column for field in model._meta.concrete_fields if not field.primary_key]
+    values = [f"{column} + %s" if column == numbered else f'"{column}"' for column in columns]
+    names, table = ", ".join(f'"{column}"' for column in columns), model._meta.db_table
+    while (count := model._default_manager.filter(project=project).count()) < rows:
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO samples_sample ({names}) SELECT {', '.join(values)} FROM samples_sample LIMIT %s",  # noqa: S608
-                [min(count, rows - count)],
+                f"INSERT INTO {table} ({names}) SELECT {', '.join(values)} FROM {table} ORDER BY id LIMIT %s",  # noqa: S608
+                [*[count] * (numbered in columns), min(count, rows - count)],
             )
 
 
@@ -65,11 +70,17 @@ def counted_work() -> Iterator[Callable[[], int]]:
             connection.connection.set_progress_handler(None, 0)
     else:
         with CaptureQueriesContext(connection) as captured:
-            yield lambda: sum(map(_blocks, [query["sql"] for query in captured if query["sql"].startswith("SELECT")]))
+            yield lambda: sum(map(_blocks, [query["sql"] for query in captured]))
 
 
 def _blocks(sql: str) -> int:
+    """The pages that a SELECT reads; a SET is set again."""
+    if not sql.startswith(("SELECT", "SET ")):
+        return 0
     with connection.cursor() as cursor:
+        if sql.startswith("SET "):
+            cursor.execute(sql)
+            return 0
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")
         plan = cursor.fetchone()[0]
     plan = plan if isinstance(plan, list) else orjson.loads(plan)
@@ -119,6 +130,62 @@ def test_no_page_reads_more_of_a_larger_project() -> None:
         f"{name}, analyzed": (before[name], planned[name]) for name in planned if has_grown(before[name], planned[name])
     }
     assert not grown, grown
+
+
+LISTS = {
+    "trajectories": (
+        *("outcome=failed", "outcome=error", "outcome=failed,error", "outcome=failed&sort=-commands", "agent=a,b"),
+        *("agent=rare", "reward_min=0.5", "keep=true", "metadata.level=hard,fair", "metadata.level=rare", "limit=500"),
+        *("outcome=failed&agent=a,b", "steps_min=1"),
+    ),
+    "prompts": ("repo=a", "source=a,b", "source=rare", "instance_id=i,j"),
+    "calls": ("status=error", "model=a,b", "model=rare", "cost_unknown=true", "created_after=2020-01-01"),
+    "audit": ("action=a,b", "created_before=2100-01-01"),
+}
+
+
+@pytest.fixture
+def many_rows() -> Project:
+    project = make_project()
+    run = make_run(project)
+    words = [("rare", "a", "b")[0 if n == 0 else 1 + n % 2] for n in range(1_000)]
+    Trajectory.objects.bulk_create(
+        Trajectory(project=project, outcome=outcome, agent=word, keep=True, steps=2, reward=n % 7 / 6, commands=n % 200)
+        for n, word in enumerate(words)
+        for outcome in ("checker_failed" if n % 3 else "error",)
+    )
+    Prompt.objects.bulk_create(
+        Prompt(project=project, source=word, repo="a", instance_id="ij"[n % 2], row_offset=n, turn_index=0, tokens=1)
+        for n, word in enumerate(words)
+    )
+    Call.objects.bulk_create(Call(project=project, run=run, endpoint_name=word, status="error") for word in words)
+    AuditEntry.objects.bulk_create(AuditEntry(project=project, action=word) for word in words)
+    for model, numbered in ((Trajectory, ""), (Prompt, "row_offset"), (Call, ""), (AuditEntry, "")):
+        grow(project, LISTED, model, numbered)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO trajectories_trajectorymetadata (trajectory_id, project_id, name, value) "
+            "SELECT id, project_id, 'level', "
+            "CASE WHEN id % 50000 = 0 THEN 'rare' WHEN id % 2 = 0 THEN 'hard' ELSE 'fair' END "
+            "FROM trajectories_trajectory"
+        )
+    return project
+
+
+def test_no_filter_of_a_list_reads_all_that_it_matches(many_rows: Project) -> None:
+    """With and without statistics of the tables. Sorting half of the rows would be 50,000 pages of PostgreSQL."""
+    client = client_of(many_rows, Role.ADMIN)
+    most = {"sqlite": 200_000, "postgresql": 10_000}[connection.vendor]
+    too_much = {}
+    for state in ("never analyzed", "analyzed"):
+        for name, queries in LISTS.items():
+            for query in queries:
+                with counted_work() as count:
+                    assert client.get(f"/api/v1/projects/{many_rows.slug}/{name}?{query}").json()["data"]
+                    if (work := count()) > most:
+                        too_much[name, query, state] = work
+        analyze()
+    assert not too_much, too_much
 
 
 def client_of(project: Project, role: Role) -> Client:

@@ -2,7 +2,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
 
 from curation.duels.imports.trajectories import start_prompts
-from curation.duels.models import Duel
+from curation.duels.models import Duel, DuelQuerySet
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
 from curation.duels.pages.queries import look_at_duel, shown_to
@@ -29,9 +29,7 @@ router = Router(tags=["duels"])
 def list_duels(request: HttpRequest, slug: str, params: Query[DuelList]) -> dict[str, object]:
     """Those who review blind get the duels of decided samples, and control duels when no sample is pending."""
     access = enter(request, slug, Scope.READ)
-    page = params.page(shown_to(access, params.rows(access.project).with_answers()))
-    look_at(access, [duel.sample_id for duel in page.rows])
-    return page.response(duel_out)
+    return params.shown(access, DuelQuerySet.with_answers).response(duel_out)
 
 
 @router.get("/projects/{slug}/verdicts", response=VerdictPage, summary="List verdicts")

@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from django.db.models import QuerySet
@@ -6,13 +6,18 @@ from pydantic import Field, model_validator
 
 from curation.duels.judge.said import PARTS, SAID, controls_of, duels_where
 from curation.duels.models import Duel, DuelQuerySet, Opponent, Verdict
+from curation.duels.pages.queries import shown_to
 from curation.duels.rubric import dimensions_of
+from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.runs.models import Run
+from curation.samples.blind import look_at
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import find
+from curation.web.lists.clauses import Clause, column_in, column_range
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
 from curation.web.lists.id_list import IdList
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Problem
 
@@ -71,10 +76,19 @@ class DuelList(ListParams):
     score_below: float | None = Field(None, description="Below this score.")
     created_after: Moment | None = None
 
-    def rows(self, project: Project) -> DuelQuerySet:
-        """The project's duels that match. A run of another project: `NotFound`."""
+    def shown(self, access: Access, columns: Callable[[DuelQuerySet], DuelQuerySet]) -> KeysetPage[Duel]:
+        """A page of the project's duels that match. The log notes that the caller looked. A run of another project:
+        `NotFound`."""
+        rows = shown_to(access, self._of(access.project))
+        page = (
+            self.page(columns(self.narrow(rows))) if self._of_run else self.read(rows, self._clauses(), columns=columns)
+        )
+        look_at(access, [duel.sample_id for duel in page.rows])
+        return page
+
+    def _of(self, project: Project) -> DuelQuerySet:
         rows = Duel.everything.exclude(control="") if self.control else Duel.objects.all()
-        duels = self.narrow(rows.of(project))
+        duels = rows.of(project)
         run = None if self.run is None else find(Run.objects.of(project), self.run, "run")
         if run is not None and self.dimension is not None and self.dimension not in (names := dimensions_of(run)):
             detail = f"`dimension` is one of {', '.join(names)} in run {run.pk}."
@@ -84,20 +98,27 @@ class DuelList(ListParams):
             duels = duels.filter(pk__in=IdList(read))
         elif run is not None and self.control:
             duels = duels.filter(pk__in=IdList(controls_of(run)))
-        if run is not None and not self.control:
-            duels = duels.scored_by(run)
-        of = "ran__" if self._of_run else ""
-        for group in self.bucket:
-            duels = duels.filter(**{f"{of}bucket__in": group})
-        for group in self.flags:
-            duels = duels.filter(**{f"{of}flags__in": with_any_flag(flag_bits(group))})
-        if any(bound is not None for bound in (self.score_min, self.score_max, self.score_below)):
-            duels = duels.filter(**{f"{of}score_key__gte": max(0.0, self.score_min or 0.0)})
-        if self.score_max is not None:
-            duels = duels.filter(**{f"{of}score_key__lte": self.score_max})
-        if self.score_below is not None:
-            duels = duels.filter(**{f"{of}score_key__lt": self.score_below})
-        return duels
+        if run is None or self.control:
+            return duels
+        duels = duels.scored_by(run)
+        for name, group in self._groups():
+            duels = duels.filter(**{f"ran__{name}__in": group})
+        return duels.filter(**{f"ran__score_key__{bound}": value for bound, value in self._bounds().items()})
+
+    def _clauses(self) -> list[Clause]:
+        found = [column_in(name, group) for name, group in self._groups()]
+        bounds = self._bounds()
+        return [*found, column_range("score_key", bounds)] if bounds else found
+
+    def _groups(self) -> list[tuple[str, Sequence[str | int]]]:
+        flags = [("flags", with_any_flag(flag_bits(group))) for group in self.flags]
+        return [*(("bucket", group) for group in self.bucket), *flags]
+
+    def _bounds(self) -> dict[str, float]:
+        """A duel without a score has -1 there."""
+        given = {"lte": self.score_max, "lt": self.score_below}
+        bounds = {bound: value for bound, value in given.items() if value is not None}
+        return {"gte": max(0.0, self.score_min or 0.0), **bounds} if bounds or self.score_min is not None else {}
 
     def url_without(self, path: str, position: int) -> str:
         name, _ = self.pairs()[position]

@@ -8,12 +8,12 @@ from curation.duels.imports.trajectories import start_prompts
 from curation.duels.models import Duel, Opponent
 from curation.duels.pages.filters import DuelList
 from curation.duels.pages.pages import duel_of_run, duel_view
-from curation.duels.pages.queries import look_at_duel, shown_to
+from curation.duels.pages.queries import look_at_duel
 from curation.duels.score.panels import panels_of
 from curation.duels.score.shown import opponent_word, shown
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look_at, reviews_blind
+from curation.samples.blind import reviews_blind
 from curation.samples.models import Bucket
 from curation.web.ids import find, number
 from curation.web.lists.pages import list_context, tabs
@@ -23,9 +23,7 @@ from curation.web.problems import Invalid
 @project_page(Scope.READ, "GET")
 def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = DuelList.from_query(request.GET)
-    rows = shown_to(access, params.rows(access.project).select_related("prompt", "challenger"))
-    page = params.page(rows.prefetch_related("scores"))
-    look_at(access, [duel.sample_id for duel in page.rows])
+    page = params.shown(access, lambda rows: rows.select_related("prompt", "challenger").prefetch_related("scores"))
     words = access.project.settings.data.words
     named = [(opponent, opponent_word(opponent, words)) for opponent in Opponent.values]
     context = {

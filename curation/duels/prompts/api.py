@@ -28,7 +28,7 @@ router = Router(tags=["prompts"])
 @router.get("/projects/{slug}/prompts", response=Page[PromptOut], summary="List prompts")
 def list_prompts(request: HttpRequest, slug: str, params: Query[PromptList]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
-    return params.page(params.rows(access.project).for_list()).response()
+    return params.shown(access.project).response()
 
 
 @router.get("/prompts/{prompt_id}", response=PromptDetail, summary="One prompt with its history and reference")

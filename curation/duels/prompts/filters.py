@@ -9,6 +9,7 @@ from pydantic import Field
 from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest, PullRequestQuerySet
 from curation.projects.models import Project
 from curation.web.lists.filters import RowFilter, Words
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 
 
@@ -35,7 +36,9 @@ class PromptFilter(RowFilter):
     doubtful: bool | None = Field(None, description="Whether the record may belong to another task.")
 
     def of_prompts(self, prompts: PromptQuerySet) -> PromptQuerySet:
-        rows = PromptFilter.narrow(self, prompts)
+        return self.by_record(PromptFilter.narrow(self, prompts))
+
+    def by_record(self, rows: PromptQuerySet) -> PromptQuerySet:
         if self.has_record is not None:
             rows = rows.exclude(pk__in=rows.without_record()) if self.has_record else rows.without_record()
         if self.doubtful is not None:
@@ -55,11 +58,11 @@ class PromptList(PromptFilter, ListParams):
 
     excluded: bool | None = Field(None, description="Whether the instance is excluded.")
 
-    def rows(self, project: Project) -> PromptQuerySet:
-        rows = self.of_prompts(Prompt.objects.of(project))
+    def shown(self, project: Project) -> KeysetPage[Prompt]:
+        rows = self.by_record(Prompt.objects.of(project))
         if self.excluded is not None:
             rows = rows.excluded() if self.excluded else rows.answerable()
-        return rows
+        return self.read(rows, columns=PromptQuerySet.for_list)
 
 
 class PullRequestList(ListParams):

@@ -24,7 +24,7 @@ from curation.web.text.transcript import Position
 @project_page(Scope.READ, "GET")
 def prompt_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = PromptList.from_query(request.GET)
-    page = params.page(params.rows(access.project).for_list())
+    page = params.shown(access.project)
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/prompts"),
         "figures": prompt_figures(access.project),

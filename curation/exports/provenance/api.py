@@ -107,7 +107,7 @@ def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCal
     """Of all runs, the newest first. Refused to those who review blind while a sample of the project is pending: the
     tokens of an answer tell which one it is."""
     calls = project_calls(enter(request, slug, Scope.READ))
-    return params.page(params.narrow(calls)).response()
+    return params.read(calls).response()
 
 
 @router.get("/calls/{call_id}/exports", response=CallExportList, summary="The exports that a call reached")

@@ -51,7 +51,7 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
 def call_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access, request.GET)
     params = ProjectCallList.from_query(request.GET)
-    page = params.page(params.narrow(project_calls(access)))
+    page = params.read(project_calls(access))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/calls"),
         "tabs": tabs(request.path, params, "status", CALL_TABS),

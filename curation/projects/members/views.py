@@ -100,7 +100,7 @@ def audit_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = AuditPageParams.from_query(request.GET)
     api_path = f"/api/v1/projects/{access.project.slug}/audit"
     context = settings_context(access, "audit", api_path)
-    context |= list_context(request, params, params.page(params.narrow(log)), api_path)
+    context |= list_context(request, params, params.read(log), api_path)
     context |= {"actions": log.actions_known(), "chosen": dict(params.pairs())}
     context["export_url"] = f"{api_path}/export?{url_query(params.pairs())}"
     return render(request, "projects/members/audit_list.html", context)

@@ -105,7 +105,7 @@ def delete_one_project(
 def list_audit(request: HttpRequest, slug: str, params: Query[s.AuditList]) -> dict[str, object]:
     # Admins only: entries name reviewers and their decisions, which blind reviewers must not see.
     project = enter(request, slug, Scope.ADMIN).project
-    return params.page(params.narrow(AuditEntry.objects.of(project))).response()
+    return params.read(AuditEntry.objects.of(project)).response()
 
 
 @router.get(

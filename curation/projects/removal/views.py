@@ -57,7 +57,7 @@ def server_audit(request: HttpRequest) -> HttpResponse:
         raise NotAllowed("The server's audit log is for superusers.")
     log = AuditEntry.objects.filter(project=None).select_related("actor")
     params = ServerAuditParams.from_query(request.GET)
-    context = list_context(request, params, params.page(params.narrow(log)), "/api/v1/audit")
+    context = list_context(request, params, params.read(log), "/api/v1/audit")
     context |= {"actions": log.actions_known(), "chosen": dict(params.pairs())}
     context["export_url"] = f"/api/v1/audit/export?{url_query(params.pairs())}"
     return render(request, "projects/removal/server_audit.html", context)

@@ -13,8 +13,9 @@ from curation.projects.settings.data import Words
 from curation.review.decisions.opinions import look_at_opinions
 from curation.review.decisions.outcome import kept_side
 from curation.review.models import Action, Decision, Pick
-from curation.samples.list.clauses import Clause, HasOpinions, page_rows
+from curation.samples.list.conditions import HasOpinions
 from curation.samples.models import Sample
+from curation.web.lists.clauses import Clause
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from curation.web.text.markup import render_text
@@ -72,7 +73,7 @@ class DisputeList(ListParams):
 
     def page_of(self, access: Access) -> tuple[KeysetPage[Sample], dict[int, Dispute]]:
         """Return a page of samples and the dispute about each. The log notes that the caller looked."""
-        page = self.page(page_rows(Sample.objects.of(access.project), [_DISPUTED], sort=self.order()))
+        page = self.read(Sample.objects.of(access.project), [_DISPUTED])
         found = Decision.objects.opinions().filter(sample__in=page.rows, settles=False, round=F("sample__round"))
         latest: dict[int, dict[int, Decision]] = {}
         for row in found.select_related("reviewer", "revision", "sample").order_by("id"):

@@ -18,11 +18,12 @@ from curation.review.queue.lease import claim
 from curation.review.queue.leased import free_lapsed, give_back
 from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
-from curation.samples.list.clauses import HasOpinions, Unindexed, page_rows
+from curation.samples.list.conditions import HasOpinions
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.samples.scores.order import PREDICTED
 from curation.web.database.prepared import Prepared, RowCount
+from curation.web.lists.clauses import Unindexed, page_rows
 from curation.web.text.figures import COUNTED_UP_TO
 
 # Django writes `assigned=False` as NOT, for which SQLite sorts all undecided samples instead of reading an index.

@@ -190,7 +190,7 @@ def list_run_calls(request: HttpRequest, run_id: str, params: Query[CallList]) -
     """While you review blind, they open as the items do: the tokens of an answer tell which one it is."""
     run, access = _run(request, run_id, Scope.READ)
     require_results(access, run)
-    return params.page(params.narrow(Call.objects.filter(run=run))).response()
+    return params.read(Call.objects.filter(run=run)).response()
 
 
 @router.get(

@@ -127,7 +127,7 @@ def run_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     run = find(Run.objects.of(access.project), pk, "run")
     require_results(access, run)
     params = CallList.from_query(request.GET)
-    page = params.page(params.narrow(Call.objects.filter(run=run)))
+    page = params.read(Call.objects.filter(run=run))
     context = {
         **list_context(request, params, page, f"/api/v1/runs/{run.pk}/calls"),
         "run": run,

@@ -12,20 +12,12 @@ from pydantic import ConfigDict, Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.clauses import (
-    FEW,
-    Clause,
-    HasAxis,
-    HasOpinions,
-    IsTrajectory,
-    all_matching,
-    column_in,
-    column_range,
-)
+from curation.samples.list.conditions import HasAxis, HasOpinions, IsTrajectory
 from curation.samples.list.search import Reading, best_reading, matching
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Bucket, Flag, Kind, Look, Sample, SampleQuerySet, Status, flag_bits, with_any_flag
 from curation.web.ids import known_ids
+from curation.web.lists.clauses import FEW, Clause, all_matching, column_in, column_range
 from curation.web.lists.filters import YES_NO, Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams
 
@@ -155,7 +147,7 @@ class SampleFilter(RowFilter):
         return all_matching(rows, self.clauses(rows))
 
     def clauses(self, rows: SampleQuerySet) -> list[Clause]:
-        """One clause per condition, for `curation.samples.list.clauses.page_rows`."""
+        """One clause per condition, for `curation.web.lists.clauses.read_page`."""
         found = [column_in(name, group) for name in self.columns for group in getattr(self, name)]
         found += [column_in("status", group, "priority") for group in self.status]
         found += [_kind_clause(group) for group in self.kind]

@@ -11,13 +11,13 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.list.clauses import page_rows
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.database.prepared import Prepared
+from curation.web.lists.clauses import page_rows, read_page
 from curation.web.lists.id_list import IdList
-from curation.web.lists.keyset import KeysetPage, after, decode_cursor, in_order, page_of, paginate
+from curation.web.lists.keyset import KeysetPage, decode_cursor, in_order, page_of, paginate
 from curation.web.text.figures import counted
 
 WINDOW = 1_000
@@ -53,13 +53,11 @@ def sample_page(project: Project, params: SampleList, *, before: str | None = No
         page = page_of(_first_rows(column, params.limit).all(project=project.pk), sort=column, limit=params.limit)
     elif (window := _window(rows, params, column=column, cursor=cursor)) is not None:
         page = window
+    elif params.scored_by is not None:  # the scores of a run are few of all
+        chosen = _with_scores(page_rows(rows, clauses, sort=column), params)
+        page = paginate(chosen, sort=column, cursor=cursor, limit=params.limit)
     else:
-        chosen = page_rows(rows, clauses, sort=column)
-        if params.scored_by is None and connections[rows.db].vendor == "postgresql":
-            # Without statistics it would join the columns of all matching rows before it takes the page's.
-            ids = in_order(after(chosen, column, cursor), column).values_list("pk", flat=True)[: params.limit + 1]
-            chosen, cursor = rows.filter(pk__in=IdList(list(ids))), None
-        page = paginate(_with_scores(chosen, params), sort=column, cursor=cursor, limit=params.limit)
+        page = read_page(rows, clauses, sort=column, cursor=cursor, limit=params.limit, columns=SampleQuerySet.for_list)
     return replace(page, total=params.apply(rows).count()) if params.count else page
 
 

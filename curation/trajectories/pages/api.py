@@ -6,10 +6,10 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.samples.blind import look, look_at, without_pending
+from curation.samples.blind import look
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
-from curation.trajectories.models import Trajectory
+from curation.trajectories.models import Trajectory, TrajectoryQuerySet
 from curation.trajectories.pages.images import image_response
 from curation.trajectories.pages.schemas import (
     PairOut,
@@ -37,10 +37,8 @@ _FILE: dict[str, Any] = {"responses": {200: {"content": _BINARY}}}
 def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryList]) -> dict[str, object]:
     """Slim rows; `full=true` adds the turns, so ask for fewer rows at a time. Those who review blind get no
     trajectories of pending samples."""
-    access = enter(request, slug, Scope.READ)
-    rows = params.rows(access.project)
-    page = params.page(without_pending(access, rows if params.full else rows.for_rest(), "sample"))
-    look_at(access, [row.sample_id for row in page.rows])
+    columns = TrajectoryQuerySet.with_text if params.full else TrajectoryQuerySet.for_rest
+    page = params.shown(enter(request, slug, Scope.READ), columns)
     return page.response(trajectory_out if params.full else trajectory_row)
 
 

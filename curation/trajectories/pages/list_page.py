@@ -6,9 +6,8 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.samples.blind import look_at, without_pending
 from curation.trajectories.filters import TrajectoryList
-from curation.trajectories.models import Outcome, Trajectory
+from curation.trajectories.models import Outcome, Trajectory, TrajectoryQuerySet
 from curation.web.lists.pages import Chip, Column, Control, Tab, chips, column, controls, page_urls, tabs
 from curation.web.problems import Problem
 
@@ -45,8 +44,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
     pages: dict[str, str | None] = {}
     try:
         params = TrajectoryList.from_query(given)
-        page = params.page(without_pending(access, params.rows(access.project), "sample"))
-        look_at(access, [row.sample_id for row in page.rows])
+        page = params.shown(access, TrajectoryQuerySet.for_list)
         rows, pages = page.rows, page_urls(url, params, page.next_cursor)
     except Problem as refused:
         if refused.code == "unknown_parameter":

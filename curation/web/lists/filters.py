@@ -132,14 +132,20 @@ class RowFilter(Schema):
 
     def narrow(self, rows: Rows) -> Rows:
         """The rows that match every field in `lookups`."""
+        for lookup, value in self.conditions():
+            rows = rows.filter(**{lookup: value})
+        return rows
+
+    def conditions(self) -> list[tuple[str, Any]]:
+        """The lookup and the value of each condition of the fields in `lookups`."""
+        found: list[tuple[str, Any]] = []
         for name, lookup in self.lookups.items():
             value = getattr(self, name)
             if isinstance(value, tuple):
-                for group in value:
-                    rows = rows.filter(**{f"{lookup}__in": group})
+                found += [(f"{lookup}__in", group) for group in value]
             elif value is not None:
-                rows = rows.filter(**{lookup: value})
-        return rows
+                found.append((lookup, value))
+        return found
 
     @classmethod
     def from_query(cls, query: QueryDict, *, ignore: Collection[str] = ()) -> Self:

@@ -1,13 +1,14 @@
 """Parameters of a list, the same for its page and its REST call: a filter, an order, a page of rows."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
+from curation.web.lists.clauses import Clause, all_matching, lookup_clause, read_page
 from curation.web.lists.filters import RowFilter, Rows, url_query
 from curation.web.lists.keyset import KeysetPage, paginate
 from curation.web.problems import FieldError, Invalid, Problem
@@ -70,6 +71,14 @@ class ListParams(RequestQuery):
 
     def page(self, rows: QuerySet[Any, M]) -> KeysetPage[M]:
         return paginate(rows, sort=self.order(), cursor=self.cursor, limit=self.limit, count=self.count)
+
+    def read(
+        self, rows: Rows, clauses: Sequence[Clause] = (), *, columns: Callable[[Rows], Any] = lambda rows: rows
+    ) -> KeysetPage[Any]:
+        """The page of a list of many rows, by its lookups and these clauses; `columns` adds what it shows."""
+        clauses = [*(lookup_clause(rows.model, *one) for one in self.conditions()), *clauses]
+        page = read_page(rows, clauses, sort=self.order(), cursor=self.cursor, limit=self.limit, columns=columns)
+        return replace(page, total=all_matching(rows, clauses).count()) if self.count else page
 
     def url(self, path: str, **changes: str | None) -> str:
         """`path` with these parameters, some of them changed or removed; the first page unless `cursor` is given."""

@@ -139,7 +139,8 @@ def test_a_page_costs_the_same_queries_for_any_number_of_rows(
             make_duel(project, flags=Flag.FLIP, score=70.0, bucket="refined", decided_by=project.members.get().user)
         with CaptureQueriesContext(connection) as captured:
             get(client, bearer, query)
-        counts.append(len(captured))
+        # PostgreSQL is told how to read a word that many rows have.
+        counts.append(len([asked for asked in captured if not asked["sql"].startswith("SET ")]))
     assert counts[0] == counts[1]
 
 

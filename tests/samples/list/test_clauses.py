@@ -9,10 +9,11 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from curation.projects.models import Project
-from curation.samples.list import clauses, search
+from curation.samples.list import search
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import sample_page, source_url
 from curation.samples.models import Sample
+from curation.web.lists import clauses
 from tests.factories import make_project, make_run, make_sample, make_user
 
 pytestmark = pytest.mark.django_db
@@ -114,7 +115,7 @@ def test_no_page_scans_the_table(project: Project) -> None:
 def test_only_the_rows_of_a_filtered_page_are_joined(project: Project) -> None:
     with CaptureQueriesContext(connection) as captured:
         sample_page(project, wanted("bucket=final", project, sort="-score"))
-    *_, found, joined = [asked["sql"] for asked in captured]
+    *_, found, joined = [asked["sql"] for asked in captured if asked["sql"].startswith("SELECT")]
     assert "LIMIT" in found and "JOIN" not in found and "JOIN" in joined, (found, joined)
 
 
