@@ -10,9 +10,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from curation.dashboard.demo.builder import FILES, Builder, DemoFailed, Say
-from curation.dashboard.demo.evaluation import make_demo_evaluation
 from curation.dashboard.demo.scenarios import make_demo_scenarios
 from curation.duels.models import Duel, Prompt, PullRequest
+from curation.evaluations.compare.baseline import pin_baseline
+from curation.evaluations.models import EvaluatedModel, Evaluation, Split
 from curation.llm.models import Endpoint
 from curation.projects.models import Deletion, Project
 from curation.projects.removal.carry_out import carry_out
@@ -29,6 +30,8 @@ SLUG = USERNAME = PASSWORD = "demo"  # noqa: S105
 KING, CHALLENGER = "scripted-king", "scripted-challenger"
 JUDGES = ("scripted-judge-careful", "scripted-judge-brisk", "scripted-judge-first")
 OWN_MODEL = "demo-model"
+ROWS, TRAINING = "eval_rows.jsonl", "eval_training.jsonl"
+BASE, TUNED = "scripted-base-cli", "scripted-tuned-cli"
 REMOVED_WITHIN = 120.0
 
 
@@ -61,6 +64,20 @@ def make_demo_project(say: Say, *, works: bool = True) -> Project:
         build.run("export", recipe=recipe)
     make_demo_evaluation(build)
     return project
+
+
+def make_demo_evaluation(build: Builder) -> None:
+    """Add the missing parts of two scripted models on a small split: it, its check, the evaluation, the baseline."""
+    build.add_scripted_models((BASE, TUNED), price_in=0, price_out=0)
+    split = Split.objects.of(build.project).filter(name=ROWS, rows_count__gt=0).first()
+    if split is None:
+        split = Split.objects.get(run=build.import_rows("eval_rows", ROWS))
+    if not split.checks.filter(ready=True).exists():
+        build.run("contamination", split=str(split.pk), upload=build.upload(TRAINING))
+    if not Evaluation.objects.filter(split=split).exists():
+        build.run("evaluate", models=[BASE, TUNED], split=str(split.pk), family="aws")
+        pin_baseline(access=build.access, model=EvaluatedModel.objects.get(evaluation__split=split, name=BASE))
+        build.say("  Evaluation of two scripted models: see the page Evaluations")
 
 
 def remove_demo_project() -> None:

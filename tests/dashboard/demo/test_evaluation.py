@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from curation.dashboard.demo.builder import Builder
-from curation.dashboard.demo.evaluation import BASE, TUNED, make_demo_evaluation
+from curation.dashboard.demo.project import BASE, TUNED, make_demo_evaluation
 from curation.evaluations.compare.compare import compare
 from curation.evaluations.models import Evaluation, Split
 from curation.evaluations.screen.figures import overall
