@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.duels.models import Order
 from curation.projects.settings.document import ProjectSettings
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 
 BOTH_ORDERS = (Order.KING_FIRST.value, Order.CHALLENGER_FIRST.value)
@@ -21,11 +22,7 @@ Samples = Annotated[int, Field(ge=1, le=16)]
 Attempts = Annotated[int, Field(ge=1, le=10)]
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class AnswerParams(Strict):
+class AnswerParams(StrictModel):
     """`king` and `challenger`: the endpoint, answers per prompt, attempts per answer."""
 
     model: str
@@ -41,7 +38,7 @@ class ChallengerParams(AnswerParams):
     leak_reader: str | None = None
 
 
-class JudgeParams(Strict):
+class JudgeParams(StrictModel):
     """`judge`: the panel, and the models whose answers are compared. Missing fields are the project's settings."""
 
     judges: list[str] | None = None
@@ -63,7 +60,7 @@ class DuelParams(JudgeParams):
     leak_reader: str | None = None
 
 
-class RescoreParams(Strict):
+class RescoreParams(StrictModel):
     """`rescore`: new scores from existing verdicts, without model calls."""
 
     run: str | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.urls import reverse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.exports.files.write import Written, write
 from curation.exports.hygiene.embed import EmbedStage, Tasks
@@ -22,6 +22,7 @@ from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks, read_partly
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Event
@@ -30,9 +31,7 @@ from judging.chat_template.template import TemplateRefused
 SKIPPED_AT_ONCE = 10_000
 
 
-class ExportParams(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ExportParams(StrictModel):
     recipe: Recipe | str = Field(description="A recipe, or the name of a saved one.")
     embedding: str = Field(
         "",

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 from django.urls import reverse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from curation.imports.row_kinds import AnyKind, Chunk, ImportTarget, import_kind, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
@@ -25,16 +25,15 @@ from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, S
 from curation.runs.models import Item, ItemState, Run
 from curation.web.problems import Invalid, Problem
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 
 LISTED_BAD_ROWS = 10_000
 BAD_ROW = "bad_row"
 
 
-class ImportParams(BaseModel):
+class ImportParams(StrictModel):
     """`upload` is the storage key of an uploaded file, `source` a URL or an allowed path. Exactly one is given."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: str = Field(description="The kind of the rows.", examples=["turns"])
     upload: str = Field("", max_length=300, description="The storage key of an uploaded file.")

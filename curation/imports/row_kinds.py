@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from curation.imports.documents import rows_of
 from curation.imports.layouts.account import Account
@@ -18,16 +18,15 @@ from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.web.problems import Invalid
+from curation.web.schemas import StrictModel
 
 MOST_ROWS = 2000
 MOST_WEIGHT = 8_000_000
 MOST_SECONDS = 1.0
 
 
-class Options(BaseModel):
+class Options(StrictModel):
     """The options of an import. Unknown ones are refused: a misspelt option must not be ignored."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class MappedOptions(Options):

@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from ninja import Schema
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.guarantees.models import Guarantee
@@ -14,16 +14,10 @@ from curation.samples.list.api import SampleOut
 from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.http.etag import matches
-from curation.web.schemas import Id, NotEmpty, Out, Set, Stamp, Username
+from curation.web.schemas import Id, NotEmpty, Out, Set, Stamp, Strict, Username
 
 
-class Request(Schema):
-    """A request with an unknown key is refused."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class QueueNextIn(Request):
+class QueueNextIn(Strict):
     order: Literal["borderline", "newest", "random", "useful"] = Field(
         "borderline", description="`useful`: the samples first of whose approval the model of decisions is least sure."
     )
@@ -100,7 +94,7 @@ class QueueNextOut(Schema):
     sample: SampleDetail
 
 
-class DecisionIn(Request):
+class DecisionIn(Strict):
     action: str = Field(description="approve, reject, refine, skip or flag", examples=["approve"])
     reason: str = Field("", examples=["leaks"])
     comment: str = ""
@@ -122,7 +116,7 @@ class DecisionIn(Request):
     )
 
 
-class MarksIn(Request):
+class MarksIn(Strict):
     steps: list[int] = Field(default_factory=list, description="The `step_id` of each.", examples=[[4, 5]])
     step: int | None = Field(None, description="One more, for a single one.", examples=[None])
     learn: bool | None = Field(None, description="False: a model does not learn from them.", examples=[False])
@@ -213,7 +207,7 @@ class DecisionOut(Out):
         return shown.model_copy(update=dict.fromkeys(hidden)) if blind else shown
 
 
-class RevisionIn(Request):
+class RevisionIn(Strict):
     text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
     note: str = Field("", examples=["One command is enough."])
     of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
@@ -334,13 +328,13 @@ class ScanFindingsOut(Schema):
     data: list[ScanFindingOut]
 
 
-class ClearanceIn(Request):
+class ClearanceIn(Strict):
     rule: str = Field(examples=["email"])
     value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
     reason: str = Field(description="Why it may leave", examples=["The address of a public mailing list."])
 
 
-class BulkIn(Request):
+class BulkIn(Strict):
     """Either `ids`, or `project`, `filter` and the `count` that you expect to match."""
 
     action: str = Field(description="approve, reject, refine or queue", examples=["approve"])
@@ -367,7 +361,7 @@ class BulkOut(Schema):
     data: list[BulkRow]
 
 
-class BatchIn(Request):
+class BatchIn(Strict):
     project: str = Field(examples=["demo"])
     batch: str = Field(examples=["5f0c…"])
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -10,15 +10,12 @@ from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario, ScenarioQuerySet
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import TrajectoryQuerySet
+from curation.web.schemas import StrictModel
 
 MOST_ROUNDS = 6
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class RolloutParams(Strict):
+class RolloutParams(StrictModel):
     """`model` is the operator's endpoint, `samples` the episodes per scenario; `filter` selects scenarios. With `tools`
     the operator calls functions, `bash` and the scenario's own, instead of writing a command in a fenced block. With
     `token_ids` each step keeps the ids and log-probabilities of its tokens, if the endpoint gives them.
@@ -36,7 +33,7 @@ class RolloutParams(Strict):
     filter: dict[str, Any] = {}
 
 
-class AttackParams(Strict):
+class AttackParams(StrictModel):
     """`model` attacks the checkers of the admitted scenarios that `filter` selects. What gets in goes to `teacher`, the
     gate proves the repair, and `solver` must be rewarded for honest work. Without a teacher nothing is mended. For
     Harbor tasks the reference solution is the honest work if there is no solver.
@@ -64,13 +61,13 @@ class AttackParams(Strict):
         return ("without", "with") if self.sight == "both" else (self.sight,)
 
 
-class ReplayParams(Strict):
+class ReplayParams(StrictModel):
     """`filter` selects trajectories."""
 
     filter: dict[str, Any] = {}
 
 
-class ProbeParams(Strict):
+class ProbeParams(StrictModel):
     """`model` is the operator that goes on; `filter` selects trajectories. `steps` are `divergences`, the first actions
     that differ between kept and rejected trajectories of a scenario, up to `per_scenario`, or `all` steps.
 
@@ -92,13 +89,13 @@ class ProbeParams(Strict):
     filter: dict[str, Any] = {}
 
 
-class ShortenParams(Strict):
+class ShortenParams(StrictModel):
     """`filter` selects trajectories with useless steps."""
 
     filter: dict[str, Any] = {}
 
 
-class PairParams(Strict):
+class PairParams(StrictModel):
     """`filter` selects the trajectories that are paired, kept and rejected ones. `source` is `trajectories` for
     imported ones, paired by task, or `scenarios` for rollouts and episodes on servers."""
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from curation.duels.imports.conversation import Conversation, first_asked
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import pick_turns
-from curation.duels.params import Strict
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -21,6 +20,7 @@ from curation.trajectories.models import Trajectory
 from curation.trajectories.params import matching_trajectories
 from curation.web.ids import find
 from curation.web.problems import Invalid
+from curation.web.schemas import StrictModel
 
 # The source of the prompts. Their row is the id of the trajectory.
 SOURCE = "trajectories"
@@ -28,7 +28,7 @@ CHUNK = 2000
 NO_ANSWER = "none of these steps is an answer of its agent"
 
 
-class PromptParams(Strict):
+class PromptParams(StrictModel):
     """Which steps of which trajectories become prompts."""
 
     steps: list[Annotated[int, Field(ge=1)]] = Field([], description="The `step_id`s of agents' steps; empty: all.")

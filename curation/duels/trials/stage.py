@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.duels.judge.stage import JudgeJob, JudgePlan, read_duel
 from curation.duels.models import Duel
@@ -16,6 +16,7 @@ from curation.projects.instructions.texts import digest, instructions_for
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
+from curation.web.schemas import StrictModel
 from judging.controls.faults import Control
 from judging.panel.parsing import ParsedVerdict
 from judging.panel.scoring import OrderedVerdict, score_duel
@@ -24,9 +25,7 @@ from judging.statistics.judges.trials import Reading
 BEFORE, AFTER = "before", "after"
 
 
-class TrialParams(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TrialParams(StrictModel):
     model: str = Field(description="The judge.")
     text: str = Field(description="Instructions to try. They are compared with the judge's text in force.")
     part: Literal["tune", "held_out"] = Field(

@@ -7,8 +7,6 @@ from typing import Annotated, Literal, TypeVar
 
 from django.db.models import Exists, OuterRef, Q
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -26,6 +24,7 @@ from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, Status
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import StrictModel
 
 T = TypeVar("T")
 PLAIN = "plain"
@@ -38,7 +37,7 @@ Rate = Annotated[float, Field(ge=0.0, le=1.0)]
 HeldOutName = Annotated[str, Field(pattern=r"^(split/\d{1,18}|export/\d{1,18}/[a-z][a-z0-9_]{0,19})$")]
 
 
-class Recipe(BaseModel):
+class Recipe(StrictModel):
     """Validated when it comes in, from the form, a REST call or a run's parameters. Unknown keys are refused.
 
     - `trainer`: whose configuration is beside the files, a name of `curation.exports.formats.TRAINERS` or `plain`.
@@ -68,8 +67,6 @@ class Recipe(BaseModel):
     - `reasoning`: `keep` leaves thinking text in `reasoning_content` of its message, `drop` leaves it out.
     - `gzip`, `parquet`: how data files are stored; by default as lines of JSON.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     trainer: str = PLAIN
     formats: Annotated[list[str], Field(min_length=1)]

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from curation.imports.intake.otlp import is_sampled
 from curation.imports.intake.services import PullFailed, Service, TraceSource
@@ -40,6 +40,7 @@ from curation.runs.models import LIVE, Item, Run, RunState
 from curation.web.outbound.addresses import IMPORTS, refuse_private
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 from curation.web.text.json_size import parse_inner
 
@@ -61,9 +62,7 @@ def _as_utc(given: object) -> object:
 Time = Annotated[datetime, BeforeValidator(_as_utc)]
 
 
-class PullParams(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PullParams(StrictModel):
     source: str = Field(max_length=60, examples=["production"], description="A name of the settings `intake.sources`.")
     since: Time | None = Field(None, examples=["2026-01-31T00:00:00Z"])
     until: Time | None = Field(None, examples=["2026-02-28T00:00:00Z"])

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from django.db.models import Case, Count, IntegerField, Q, Value, When
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Action, Decision, DecisionQuerySet, Pick
 from curation.web.problems import Invalid
+from curation.web.schemas import StrictModel
 
 FEWEST, MOST = 30, 20_000
 _APPROVED = Q(action=Action.APPROVE, revision=None) & ~Q(pick=Pick.KING)
@@ -16,9 +17,7 @@ _APPROVED = Q(action=Action.APPROVE, revision=None) & ~Q(pick=Pick.KING)
 _ANSWER = Case(When(_APPROVED, then=Value(1)), default=Value(0), output_field=IntegerField())
 
 
-class PredictParams(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class PredictParams(StrictModel):
     decisions: Literal["single", "all"] = Field(
         "single",
         description="`single`: those made one by one; `all`: also bulk decisions, which follow a filter, and imports.",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from django.urls import reverse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.exports.hygiene.embed import EmbedStage
 from curation.predictions.clusters.samples import refusal, tasks_of
@@ -16,12 +16,11 @@ from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 
 
-class ClusterParams(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ClusterParams(StrictModel):
     of: Literal["failures", "new"] = Field(
         "failures",
         description="`failures`: rejected samples, those to refine and failed trajectories; `new`: pending samples "

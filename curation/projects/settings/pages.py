@@ -1,19 +1,10 @@
 """Shared by all settings pages: their tabs, and reading numbers from forms and query strings."""
 
-from dataclasses import dataclass
-
 from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    label: str
-    url: str
-    active: bool
-
+from curation.web.lists.pages import Tab
 
 # (key, label, URL name, scope that it needs)
 TABS = (

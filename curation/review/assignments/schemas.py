@@ -5,18 +5,18 @@ from pydantic import Field
 
 from curation.assignments.models import Assignment
 from curation.review.assignments.workload import Workload
-from curation.review.schemas import Request
 from curation.web.http.etag import version_of
+from curation.web.schemas import Strict
 
 
-class ShareIn(Request):
+class ShareIn(Strict):
     username: str = Field(examples=["ana"])
     share: float = Field(
         1.0, gt=0, le=1_000_000, description="In proportion to the others': 1 and 1 are half each.", examples=[1]
     )
 
 
-class AssignmentIn(Request):
+class AssignmentIn(Strict):
     """A `filter` or `ids`, one of them."""
 
     people: list[ShareIn] = Field(description="1 to 100 members with the right to review.")
@@ -65,7 +65,7 @@ class AssignmentCreatedOut(AssignmentOut):
     )
 
 
-class TargetIn(Request):
+class TargetIn(Strict):
     """Both null: no target."""
 
     per_day: int | None = Field(None, description="Samples a day (UTC).", examples=[200])
@@ -100,7 +100,7 @@ class WorkloadsOut(Schema):
     data: list[WorkloadOut]
 
 
-class SecondOpinionIn(Request):
+class SecondOpinionIn(Strict):
     username: str | None = Field(None, description="Whom to ask; null for anybody.", examples=["ben"])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from django.db import transaction
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.duels.models import Duel
 from curation.llm.client.completion import Target
@@ -27,6 +27,7 @@ from curation.runs.launch import launch
 from curation.runs.models import LIVE, Item, Run
 from curation.samples.models import Sample
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.schemas import StrictModel
 from curation.web.text.storable import text_errors
 
 # Typical tokens, as in `curation.duels.estimate`.
@@ -65,10 +66,8 @@ def use_draft(*, access: Access, row: Suggestion) -> None:
         Suggestion.objects.filter(pk=row.pk, outcome=DRAFT).update(outcome=USED)
 
 
-class SuggestParams(BaseModel):
+class SuggestParams(StrictModel):
     """`suggest`: the sample, the model, and whether it reads the judges' reasons."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sample: str
     model: str = Field(min_length=1)

@@ -1,17 +1,16 @@
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.duels.params import Attempts, JudgeParams, panel_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 
 
-class PanelParams(BaseModel):
+class PanelParams(StrictModel):
     """The panel that judges new texts. Missing values come from the project's settings."""
-
-    model_config = ConfigDict(extra="forbid")
 
     judges: list[str] | None = None
     swap: bool | None = None

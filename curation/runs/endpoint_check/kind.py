@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import orjson
-from pydantic import BaseModel, ConfigDict
 
 from curation.llm.client.completion import Completion, Request, Target
 from curation.llm.client.errors import Refused, Transient
@@ -17,6 +16,7 @@ from curation.runs.calls.targets import call_params
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import exact_money
 
 READY_FORMAT: dict[str, object] = {
@@ -57,10 +57,9 @@ WAYS: tuple[tuple[dict[str, bool], str], ...] = (
 )
 
 
-class TestParams(BaseModel):
+class TestParams(StrictModel):
     """`model` is the endpoint's name."""
 
-    model_config = ConfigDict(extra="forbid")
     __test__ = False
 
     model: str

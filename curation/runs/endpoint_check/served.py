@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from curation.llm.endpoints.check import check_base_url
 from curation.llm.endpoints.discover import check_key, served_models, served_with_key
 from curation.projects.access import Access
@@ -15,11 +13,10 @@ from curation.runs.launch import launch
 from curation.runs.models import ENDED, Item, Run
 from curation.web.problems import Problem, Unavailable
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 
 
-class ServedParams(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ServedParams(StrictModel):
     api_base: str
     api_key_env: str
     key_style: Literal["", "bearer", "azure", "anthropic"] = ""

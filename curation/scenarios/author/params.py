@@ -1,22 +1,21 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import StrictModel
 
 Value = str | int
 
 
-class AuthorParams(BaseModel):
+class AuthorParams(StrictModel):
     """`axes` pins some axes to a value or to several; the others are chosen where the fewest scenarios are.
 
     `attempts` counts invalid documents, `repairs` how often a bundle that the gate refused goes back to the model with
     the report. Without `seed` every run writes others. `structured` sends the bundle's schema to models that take one.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     model: str
     n: Annotated[int, Field(ge=1, le=2000)] = 10

@@ -3,7 +3,7 @@ from typing import Annotated, Any
 
 from django.db.models import Count
 from django.urls import reverse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
@@ -16,6 +16,7 @@ from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 
 # Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference, and about seven in
@@ -25,10 +26,8 @@ CHECKS = 12
 NAMING_FIELDS = {"id", "name", "status"}
 
 
-class GateParams(BaseModel):
+class GateParams(StrictModel):
     """`repeats`: of the reference solution; `dry_run` checks only the structure."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repeats: Annotated[int, Field(ge=0, le=20)] = 2
     filter: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from django.conf import settings
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from curation.llm.client.completion import Completion, Message, Target
 from curation.projects.instructions.texts import Instructions
@@ -28,6 +28,7 @@ from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.trajectories.attack.harbor import SHOWN_FILE, HarborJob, got_in, shown, try_program, work_honestly
 from curation.trajectories.params import AttackParams
 from curation.web.problems import Invalid
+from curation.web.schemas import StrictModel
 from sandbox.gate.report import Check, ReportLine
 from sandbox.harbor.tasks import TESTS
 
@@ -35,17 +36,13 @@ from sandbox.harbor.tasks import TESTS
 PROGRAMS = "programs"
 
 
-class ChangedFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ChangedFile(StrictModel):
     path: str
     content: str
 
 
-class TaskRepair(BaseModel):
+class TaskRepair(StrictModel):
     """The teacher's reply: files of `tests/` with their new content."""
-
-    model_config = ConfigDict(extra="forbid")
 
     files: list[ChangedFile] = Field(min_length=1)
 

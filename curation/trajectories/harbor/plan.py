@@ -22,9 +22,9 @@ from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet
-from curation.trajectories.params import Strict
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from sandbox.harbor.command import Agent, JobPlan
 from sandbox.harbor.providers import Provider, named
 
@@ -34,7 +34,7 @@ SCENARIOS = "Harbor scenarios"
 _DATASET = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w.:-]+)?")
 
 
-class HarborParams(Strict):
+class HarborParams(StrictModel):
     """Each task is run `attempts` times by each agent with each model."""
 
     tasks: str = Field(

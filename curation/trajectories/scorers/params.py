@@ -8,14 +8,14 @@ from pydantic import Field, model_validator
 from curation.imports.layouts.messages.write import own_message
 from curation.imports.layouts.session import Json
 from curation.trajectories.models import TrajectoryText
-from curation.trajectories.params import Strict
+from curation.web.schemas import StrictModel
 from judging.criteria import Unscored, read_criteria
 from judging.messages import message_text
 
 WAYS = ("python", "url", "rubric")
 
 
-class ScoreParams(Strict):
+class ScoreParams(StrictModel):
     """Each trajectory of `filter` gets the reward `name` from one scorer: `python`, `url` or `rubric`."""
 
     name: Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from curation.projects.management.options import project_named, user_named, values_of
 from curation.runs.control import cancel
@@ -20,6 +20,7 @@ from curation.runs.launch import launch
 from curation.runs.models import LIVE, Run, RunState
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.problems import Problem
+from curation.web.schemas import StrictModel
 
 
 class Command(BaseCommand):
@@ -90,10 +91,8 @@ class Command(BaseCommand):
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-class RunConfig(BaseModel):
+class RunConfig(StrictModel):
     """The file of `--config`: the keys of `POST /projects/{slug}/runs`, and the project."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: str = ""
     project: str = ""
