@@ -23,10 +23,12 @@ my $machine = unpack('v', substr($elf, 18, 2));
 my %call;       # system call numbers
 @call{
     qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset memfd_create seccomp),
-    qw(set_tid_address statfs sendmsg recvmsg mmap mremap O_NOFOLLOW)
+    qw(set_tid_address statfs sendmsg recvmsg mmap mremap close unshare umount2 pidfd_open O_NOFOLLOW)
 } =
-    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 137, 46,  47,  9,   25,  0x20000)    # x86_64
-  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96,  43,  211, 212, 222, 216, 0x8000)     # aarch64
+    $machine == 0x3e    # x86_64
+  ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 137, 46,  47,  9,   25,  3,  272, 166, 434, 0x20000)
+  : $machine == 0xb7    # aarch64
+  ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96,  43,  211, 212, 222, 216, 57, 97,  39,  434, 0x8000)
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
@@ -37,6 +39,8 @@ my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 
 my ($READ_MOST, $RUNS_MOST) = (1048576, 262144);
 # A shell reports its state on fd 7, reads its text from 8 and is executed from 9; our descriptors start at 20.
 my ($STATE_FD, $SCRIPT_FD, $SHELL_FD, $HIGH) = (7, 8, 9, 20);
+
+become_session() if exists &become_session;
 
 # Opened before: a process that is not dumpable cannot open its own.
 open(my $oom_score, '+<', '/proc/self/oom_score_adj') or die "oom_score_adj: $!\n";
@@ -62,11 +66,7 @@ $null = move_up($null);
 # Fills the low numbers, so that everything opened from here on gets a high one.
 my @low = map { open(my $low, '<', '/dev/null') or die "/dev/null: $!\n"; $low } fileno(STDERR) + 1 .. $HIGH - 1;
 @events = map { move_up($_) } @events;
-my $blocked = pack('Q', 1 << ($SIGCHLD - 1));
-syscall($call{rt_sigprocmask}, $SIG_BLOCK, $blocked, 0, 8) == 0 or die "sigprocmask: $!\n";
-my $signalfd = syscall($call{signalfd4}, -1, $blocked, 8, 0x80000 | $O_NONBLOCK);
-$signalfd >= 0 or die "signalfd: $!\n";
-open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
+my $signals = signals_of_children();
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
@@ -103,7 +103,6 @@ while (1) {
     elsif ($kind eq 'D') { folder($field[0], oct $field[1]) or refuse("$field[0]: $!") }
     elsif ($kind eq 'F') { fixture(@field) }
     elsif ($kind eq 'V') { $env{ $field[0] } = $field[1] }
-    elsif ($kind eq 'I') { limit_inodes(@field) }
     elsif ($kind eq 'S') { restrict($field[1]) if $field[0] == $machine }
     elsif ($kind eq 'G') { $home = $cwd = $field[0]; reply('R') }
     elsif ($kind eq 'X') { command(@field) }
@@ -146,15 +145,6 @@ sub request {
 }
 
 # ---- limits, set before the first command
-
-# A tmpfs made by bubblewrap limits its bytes but not its files. For this call the supervisor has CAP_SYS_ADMIN (and
-# CAP_SETPCAP) in the sandbox's own user namespace; `restrict` drops both.
-sub limit_inodes {
-    my ($path, $most) = @_;
-    my ($kind, $options) = ('tmpfs', "nr_inodes=$most");
-    # MS_REMOUNT, MS_NOSUID, MS_NODEV
-    syscall($call{mount}, $kind, $path, $kind, 32 | 2 | 4, $options) == 0 or fail("$path: $!");
-}
 
 # Drops every capability and refuses the system calls of seccomp.py, for the supervisor and every child.
 sub restrict {
@@ -293,6 +283,16 @@ sub fork_or_make_room {
 # that races with it fails, and orphans become our children: "no child left" proves that none is left.
 sub sweep {
     while (kill(9, -1), (my $pid = waitpid(-1, 0)) > 0) { ended($pid) }
+}
+
+# A descriptor that says which children ended, in place of a handler.
+sub signals_of_children {
+    my $blocked = pack('Q', 1 << ($SIGCHLD - 1));
+    syscall($call{rt_sigprocmask}, $SIG_BLOCK, $blocked, 0, 8) == 0 or die "sigprocmask: $!\n";
+    my $number = syscall($call{signalfd4}, -1, $blocked, 8, 0x80000 | $O_NONBLOCK);
+    $number >= 0 or die "signalfd: $!\n";
+    open(my $signals, '<&=', $number) or die "signalfd: $!\n";
+    return $signals;
 }
 
 sub ended { $status = $? if defined $child && $_[0] == $child }
