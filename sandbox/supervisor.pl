@@ -33,7 +33,7 @@ my %call;       # system call numbers
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
 my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
-my ($F_SETPIPE_SZ, $FIONREAD, $PART, $FEED_AGAIN) = (1031, 0x541B, 4096, 1000);
+my ($F_SETPIPE_SZ, $FIONREAD, $PART, $PATIENCE) = (1031, 0x541B, 4096, 3000);
 my $WRITES = 0x243;    # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
 my ($READ_MOST, $RUNS_MOST) = (1048576, 262144);
@@ -64,7 +64,7 @@ open(STDOUT, '>', '/dev/null') or die "/dev/null: $!\n";
 open(my $null, '+<', '/dev/null') or die "/dev/null: $!\n";
 $null = move_up($null);
 # Fills the low numbers, so that everything opened from here on gets a high one.
-my @low = map { open(my $low, '<', '/dev/null') or die "/dev/null: $!\n"; $low } fileno(STDERR) + 1 .. $HIGH - 1;
+1 while fcntl($null, $F_DUPFD_CLOEXEC, 0) < $HIGH - 1;
 @events = map { move_up($_) } @events;
 my $signals = signals_of_children();
 
@@ -88,7 +88,8 @@ my %pipes;                       # fileno => read end of an output pipe that a p
 my ($head, $tail, $total) = ('', '', 0);    # output since the last reply
 my ($state_end, $state) = (undef, '');      # read end of the running command's state, and what it sent
 my ($feed, @parts, $mark);                  # write end of its shell's text, what makes the next parts, the end's mark
-my $is_fed;                                 # the last part was still unread when there was room for the next
+my $is_fed;                                 # the last part is unread, or the next one is for a shell that still waits
+my $is_patient;                             # output and state are read later: most commands have ended by then
 my ($child, $status);
 open(my $random, '<', '/dev/urandom') or die "/dev/urandom: $!\n";
 my $shell = copy_of_shell();
@@ -220,6 +221,7 @@ sub run {
     close $_ for $write, @childs;
     hear_check() if $hearing;
     my $timed_out = 0;
+    $is_patient = 1;
     until (defined $status) {
         my $left = $milliseconds * 1000 - (now() - $began);
         if ($left > 0) { pump($left); next }
@@ -229,6 +231,7 @@ sub run {
     }
     my $took = now() - $began;
     drain();
+    $is_patient = 0;
     return { code => $status & 127 ? 128 + ($status & 127) : $status >> 8, timed_out => $timed_out, took => $took };
 }
 
@@ -304,20 +307,25 @@ sub pump {
     my $microseconds = shift;
     my $bits = '';
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # a writer that floods an idle session blocks
-    # select would return at once for a shell that has not read yet, or a listener that has nothing to say: only the
-    # others are waited for, a millisecond.
+    # select would return at once for a shell that has not read yet, or a listener that has nothing to say, and for each
+    # line of output: only the others are waited for, some milliseconds.
     my ($eater, $teller) = ($is_fed ? undef : $feed, $is_silent ? undef : $listener);
-    $microseconds = $FEED_AGAIN if $is_fed || $is_silent;
+    my @output = $is_patient ? () : ($heard ? values %pipes : (), $state_end || ());
+    $microseconds = $PATIENCE if $is_fed || $is_silent || $is_patient;
     ($is_fed, $is_silent) = (0, 0);
-    vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), grep { $_ } $state_end, $teller;
+    vec($bits, fileno $_, 1) = 1 for $in, $signals, @output, $teller || ();
     my $hungry = '';
     vec($hungry, fileno $eater, 1) = 1 if $eater;
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
-    return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
+    my $found = select(my $ready = $bits, $hungry, undef, $seconds);
+    $is_patient = 0 unless $found;
+    return if $found <= 0;
     look_at_call() if $teller && vec($ready, fileno $teller, 1);
-    vec($ready, $_, 1) && take_output($_) for keys %pipes;
-    take_state() if $state_end && vec($ready, fileno $state_end, 1);
+    if (@output) {
+        vec($ready, $_, 1) && take_output($_) for keys %pipes;
+        take_state() if $state_end && vec($ready, fileno $state_end, 1);
+    }
     if (vec($ready, fileno $signals, 1)) {
         sysread($signals, my $ignored, 1024);
         while ((my $pid = waitpid(-1, $WNOHANG)) > 0) { ended($pid) }
@@ -343,6 +351,7 @@ sub take_output {
     my $count = sysread($pipes{$number}, my $chunk, $READ);
     delete $pipes{$number} if defined $count && $count == 0;    # no process has it open any more
     return 0 unless $count;
+    $is_patient = $count < $READ / 2;    # a writer of much would wait for it
     $total += $count;
     my $half = $limit{output} / 2;
     my $room = $half - length $head;
