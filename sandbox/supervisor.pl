@@ -63,9 +63,9 @@ open(STDIN,  '<', '/dev/null') or die "/dev/null: $!\n";
 open(STDOUT, '>', '/dev/null') or die "/dev/null: $!\n";
 open(my $null, '+<', '/dev/null') or die "/dev/null: $!\n";
 $null = move_up($null);
+@events = map { move_up($_) } @events;
 # Fills the low numbers, so that everything opened from here on gets a high one.
 1 while fcntl($null, $F_DUPFD_CLOEXEC, 0) < $HIGH - 1;
-@events = map { move_up($_) } @events;
 my $signals = signals_of_children();
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
