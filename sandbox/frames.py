@@ -22,7 +22,6 @@ class Request(Enum):
     FOLDER = b"D"  # path, octal mode
     FILE = b"F"  # path, octal mode, content
     VARIABLE = b"V"  # name, value
-    INODES = b"I"  # tmpfs, maximum number of files; for a supervisor with CAP_SYS_ADMIN over its mounts
     FILTER = b"S"  # ELF machine, seccomp filter; ignored on another machine
     GO = b"G"  # the home
     COMMAND = b"X"  # text, milliseconds

@@ -4,9 +4,9 @@ import codecs
 import functools
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Protocol, Self
 
 from sandbox.errors import SandboxExhausted, SandboxFailed, SetupRefused
@@ -21,7 +21,6 @@ OPENING_SECONDS = 60.0
 CLOSED = "it was closed"
 EXHAUSTED = b"sh: out of memory: everything that was running has been killed, and all files are lost\n"
 PARTS = ("supervisor.pl", "shell.pl", "record.pl", "checker.pl", "watch.pl")
-NOTHING: Mapping[str, int] = MappingProxyType({})
 _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
 
 
@@ -120,10 +119,9 @@ class SupervisedSession:
     ) -> None:
         self.close()
 
-    def _begin(self, setup: Setup, *, nproc: int, address_space: int, inodes: Mapping[str, int]) -> None:
+    def _begin(self, setup: Setup, *, nproc: int, address_space: int) -> None:
         bounds = (setup.limits.output, setup.limits.pids, nproc, address_space)
         asked = [packed(Request.LIMITS, *map(_number, bounds))]
-        asked += [packed(Request.INODES, path.encode(), _number(most)) for path, most in inodes.items()]
         asked += [_constant_frames()]
         asked += [packed(Request.FILE, MOTD.encode(), b"644", setup.motd.encode())]
         asked += [packed(Request.FILE, BANNER.encode(), b"644", setup.banner.encode())]
@@ -166,19 +164,16 @@ class SupervisedSession:
         return reply
 
 
-def open_session(
-    channel: Channel, setup: Setup, *, nproc: int = 0, address_space: int = 0, inodes: Mapping[str, int] = NOTHING
-) -> SupervisedSession:
+def open_session(channel: Channel, setup: Setup, *, nproc: int = 0, address_space: int = 0) -> SupervisedSession:
     """Open a session with the supervisor at `channel`, ready for its first command.
 
     `nproc` and `address_space` (bytes) become rlimits of the agent's commands, for backends without a cgroup; 0 is no
-    limit. `inodes` is how many files each tmpfs may hold, for backends that cannot set it when they make the tmpfs.
-    If it raises `SandboxFailed` or `SetupRefused`, the channel is closed.
+    limit. If it raises `SandboxFailed` or `SetupRefused`, the channel is closed.
     """
     session = SupervisedSession(channel, setup)
     try:
         check_setup(setup)
-        session._begin(setup, nproc=nproc, address_space=address_space, inodes=inodes)
+        session._begin(setup, nproc=nproc, address_space=address_space)
     except (SandboxFailed, SetupRefused):
         channel.kill()
         channel.close()

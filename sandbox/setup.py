@@ -59,9 +59,12 @@ def tmpfs_sizes(limits: Limits) -> dict[str, int]:
     return {path: limits.disk * share // 64 for path, share in SHARES.items()}
 
 
-def tmpfs_inodes(limits: Limits) -> dict[str, int]:
-    """How many files each writable folder may hold: an empty file takes kernel memory that no size limits."""
-    return {path: max(256, size // 4096) for path, size in tmpfs_sizes(limits).items()}
+def tmpfs_options(limits: Limits) -> dict[str, str]:
+    """The mount options of each writable folder. An empty file takes kernel memory that no size limits."""
+    return {
+        path: f"size={size},nr_inodes={max(256, size // 4096)},mode={MODES.get(path, 0o755):o}"
+        for path, size in tmpfs_sizes(limits).items()
+    }
 
 
 def memory_bound(limits: Limits) -> int:

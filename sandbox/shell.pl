@@ -43,15 +43,19 @@ sub command {
         sub { $start },
         sub { chmod(0, $feed) or fail("pipe: $!"); substr($body, 0, $PART, '') },
         (sub { substr($body, 0, $PART, '') }) x ((length($body) - 1) / $PART),
-        sub { $mark = fresh_name(); "{ set -- \$?;set +aex;export -p;echo .$mark;} 2>/dev/null >&$STATE_FD;exit \$1\n" },
+        sub {
+            ($mark, $is_fed) = (fresh_name(), 1);    # only a here document without an end reads on
+            return "{ set -- \$?;set +aex;export -p;echo .$mark;} 2>/dev/null >&$STATE_FD;exit \$1\n";
+        },
         sub { "\n" },
         sub { $mark = undef; '' },
     );
     pipe(my $state_read, my $state_write) or fail("pipe: $!");
     $state_end = quiet($state_read);
     $state = '';
+    feed_shell();
     my $result = run($milliseconds, $own_env, sub {
-        close $feed;
+        close $feed if $feed;
         syscall($call{dup3}, fileno $state_write, $STATE_FD, 0);
         syscall($call{dup3}, fileno $script, $SCRIPT_FD, 0);
         syscall($call{dup3}, fileno $shell, $SHELL_FD, 0x80000);

@@ -23,20 +23,24 @@ my $machine = unpack('v', substr($elf, 18, 2));
 my %call;       # system call numbers
 @call{
     qw(prctl setsid clock_gettime dup3 signalfd4 rt_sigprocmask prlimit64 mount capset memfd_create seccomp),
-    qw(set_tid_address statfs sendmsg recvmsg mmap mremap O_NOFOLLOW)
+    qw(set_tid_address statfs sendmsg recvmsg mmap mremap close unshare umount2 pidfd_open O_NOFOLLOW)
 } =
-    $machine == 0x3e ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 137, 46,  47,  9,   25,  0x20000)    # x86_64
-  : $machine == 0xb7 ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96,  43,  211, 212, 222, 216, 0x8000)     # aarch64
+    $machine == 0x3e    # x86_64
+  ? (157, 112, 228, 292, 289, 14,  302, 165, 126, 319, 317, 218, 137, 46,  47,  9,   25,  3,  272, 166, 434, 0x20000)
+  : $machine == 0xb7    # aarch64
+  ? (167, 157, 113, 24,  74,  135, 261, 40,  91,  279, 277, 96,  43,  211, 212, 222, 216, 57, 97,  39,  434, 0x8000)
   :                    die "unknown machine $machine\n";
 my ($PR_SET_DUMPABLE, $SIG_BLOCK, $SIG_SETMASK, $SIGCHLD) = (4, 0, 2, 17);
 my ($F_SETFL, $F_DUPFD_CLOEXEC, $O_NONBLOCK, $O_NEW) = (4, 1030, 0x800, 0xC1);
 my ($WNOHANG, $RLIMIT_NPROC, $RLIMIT_AS) = (1, 6, 9);
-my ($F_SETPIPE_SZ, $FIONREAD, $PART, $FEED_AGAIN) = (1031, 0x541B, 4096, 1000);
+my ($F_SETPIPE_SZ, $FIONREAD, $PART, $PATIENCE) = (1031, 0x541B, 4096, 3000);
 my $WRITES = 0x243;    # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 my ($READ, $STATE_MOST, $DRAIN_MOST, $IDLE_MOST, $FRAME_MOST) = (65536, 262144, 4194304, 1048576, 67108864);
 my ($READ_MOST, $RUNS_MOST) = (1048576, 262144);
 # A shell reports its state on fd 7, reads its text from 8 and is executed from 9; our descriptors start at 20.
 my ($STATE_FD, $SCRIPT_FD, $SHELL_FD, $HIGH) = (7, 8, 9, 20);
+
+become_session() if exists &become_session;
 
 # Opened before: a process that is not dumpable cannot open its own.
 open(my $oom_score, '+<', '/proc/self/oom_score_adj') or die "oom_score_adj: $!\n";
@@ -59,14 +63,10 @@ open(STDIN,  '<', '/dev/null') or die "/dev/null: $!\n";
 open(STDOUT, '>', '/dev/null') or die "/dev/null: $!\n";
 open(my $null, '+<', '/dev/null') or die "/dev/null: $!\n";
 $null = move_up($null);
-# Fills the low numbers, so that everything opened from here on gets a high one.
-my @low = map { open(my $low, '<', '/dev/null') or die "/dev/null: $!\n"; $low } fileno(STDERR) + 1 .. $HIGH - 1;
 @events = map { move_up($_) } @events;
-my $blocked = pack('Q', 1 << ($SIGCHLD - 1));
-syscall($call{rt_sigprocmask}, $SIG_BLOCK, $blocked, 0, 8) == 0 or die "sigprocmask: $!\n";
-my $signalfd = syscall($call{signalfd4}, -1, $blocked, 8, 0x80000 | $O_NONBLOCK);
-$signalfd >= 0 or die "signalfd: $!\n";
-open(my $signals, '<&=', $signalfd) or die "signalfd: $!\n";
+# Fills the low numbers, so that everything opened from here on gets a high one.
+1 while fcntl($null, $F_DUPFD_CLOEXEC, 0) < $HIGH - 1;
+my $signals = signals_of_children();
 
 my %limit = (output => 65536, pids => 0, nproc => 0, memory => 0);
 my %env;                         # environment of the next command
@@ -88,7 +88,8 @@ my %pipes;                       # fileno => read end of an output pipe that a p
 my ($head, $tail, $total) = ('', '', 0);    # output since the last reply
 my ($state_end, $state) = (undef, '');      # read end of the running command's state, and what it sent
 my ($feed, @parts, $mark);                  # write end of its shell's text, what makes the next parts, the end's mark
-my $is_fed;                                 # the last part was still unread when there was room for the next
+my $is_fed;                                 # the last part is unread, or the next one is for a shell that still waits
+my $is_patient;                             # output and state are read later: most commands have ended by then
 my ($child, $status);
 open(my $random, '<', '/dev/urandom') or die "/dev/urandom: $!\n";
 my $shell = copy_of_shell();
@@ -103,7 +104,6 @@ while (1) {
     elsif ($kind eq 'D') { folder($field[0], oct $field[1]) or refuse("$field[0]: $!") }
     elsif ($kind eq 'F') { fixture(@field) }
     elsif ($kind eq 'V') { $env{ $field[0] } = $field[1] }
-    elsif ($kind eq 'I') { limit_inodes(@field) }
     elsif ($kind eq 'S') { restrict($field[1]) if $field[0] == $machine }
     elsif ($kind eq 'G') { $home = $cwd = $field[0]; reply('R') }
     elsif ($kind eq 'X') { command(@field) }
@@ -146,15 +146,6 @@ sub request {
 }
 
 # ---- limits, set before the first command
-
-# A tmpfs made by bubblewrap limits its bytes but not its files. For this call the supervisor has CAP_SYS_ADMIN (and
-# CAP_SETPCAP) in the sandbox's own user namespace; `restrict` drops both.
-sub limit_inodes {
-    my ($path, $most) = @_;
-    my ($kind, $options) = ('tmpfs', "nr_inodes=$most");
-    # MS_REMOUNT, MS_NOSUID, MS_NODEV
-    syscall($call{mount}, $kind, $path, $kind, 32 | 2 | 4, $options) == 0 or fail("$path: $!");
-}
 
 # Drops every capability and refuses the system calls of seccomp.py, for the supervisor and every child.
 sub restrict {
@@ -230,6 +221,7 @@ sub run {
     close $_ for $write, @childs;
     hear_check() if $hearing;
     my $timed_out = 0;
+    $is_patient = 1;
     until (defined $status) {
         my $left = $milliseconds * 1000 - (now() - $began);
         if ($left > 0) { pump($left); next }
@@ -239,6 +231,7 @@ sub run {
     }
     my $took = now() - $began;
     drain();
+    $is_patient = 0;
     return { code => $status & 127 ? 128 + ($status & 127) : $status >> 8, timed_out => $timed_out, took => $took };
 }
 
@@ -295,6 +288,16 @@ sub sweep {
     while (kill(9, -1), (my $pid = waitpid(-1, 0)) > 0) { ended($pid) }
 }
 
+# A descriptor that says which children ended, in place of a handler.
+sub signals_of_children {
+    my $blocked = pack('Q', 1 << ($SIGCHLD - 1));
+    syscall($call{rt_sigprocmask}, $SIG_BLOCK, $blocked, 0, 8) == 0 or die "sigprocmask: $!\n";
+    my $number = syscall($call{signalfd4}, -1, $blocked, 8, 0x80000 | $O_NONBLOCK);
+    $number >= 0 or die "signalfd: $!\n";
+    open(my $signals, '<&=', $number) or die "signalfd: $!\n";
+    return $signals;
+}
+
 sub ended { $status = $? if defined $child && $_[0] == $child }
 
 # ---- waiting
@@ -304,20 +307,25 @@ sub pump {
     my $microseconds = shift;
     my $bits = '';
     my $heard = defined $microseconds || $total < $IDLE_MOST;    # a writer that floods an idle session blocks
-    # select would return at once for a shell that has not read yet, or a listener that has nothing to say: only the
-    # others are waited for, a millisecond.
+    # select would return at once for a shell that has not read yet, or a listener that has nothing to say, and for each
+    # line of output: only the others are waited for, some milliseconds.
     my ($eater, $teller) = ($is_fed ? undef : $feed, $is_silent ? undef : $listener);
-    $microseconds = $FEED_AGAIN if $is_fed || $is_silent;
+    my @output = $is_patient ? () : ($heard ? values %pipes : (), $state_end || ());
+    $microseconds = $PATIENCE if $is_fed || $is_silent || $is_patient;
     ($is_fed, $is_silent) = (0, 0);
-    vec($bits, fileno $_, 1) = 1 for $in, $signals, $heard ? values %pipes : (), grep { $_ } $state_end, $teller;
+    vec($bits, fileno $_, 1) = 1 for $in, $signals, @output, $teller || ();
     my $hungry = '';
     vec($hungry, fileno $eater, 1) = 1 if $eater;
     my $seconds;
     { BEGIN { $^H &= ~1 } $seconds = $microseconds / 1e6 if defined $microseconds; }
-    return if select(my $ready = $bits, $hungry, undef, $seconds) <= 0;
+    my $found = select(my $ready = $bits, $hungry, undef, $seconds);
+    $is_patient = 0 unless $found;
+    return if $found <= 0;
     look_at_call() if $teller && vec($ready, fileno $teller, 1);
-    vec($ready, $_, 1) && take_output($_) for keys %pipes;
-    take_state() if $state_end && vec($ready, fileno $state_end, 1);
+    if (@output) {
+        vec($ready, $_, 1) && take_output($_) for keys %pipes;
+        take_state() if $state_end && vec($ready, fileno $state_end, 1);
+    }
     if (vec($ready, fileno $signals, 1)) {
         sysread($signals, my $ignored, 1024);
         while ((my $pid = waitpid(-1, $WNOHANG)) > 0) { ended($pid) }
@@ -343,6 +351,7 @@ sub take_output {
     my $count = sysread($pipes{$number}, my $chunk, $READ);
     delete $pipes{$number} if defined $count && $count == 0;    # no process has it open any more
     return 0 unless $count;
+    $is_patient = $count < $READ / 2;    # a writer of much would wait for it
     $total += $count;
     my $half = $limit{output} / 2;
     my $room = $half - length $head;

@@ -2,20 +2,21 @@
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from sandbox.bubblewrap.cgroups import remove
-from sandbox.bubblewrap.command import as_agent, joining, sandboxing
 from sandbox.bubblewrap.findings import findings_of
 from sandbox.bubblewrap.host import Host, find_host
 from sandbox.bubblewrap.process import BubblewrapProcess
 from sandbox.bubblewrap.records import Records, maker_of, new_name
+from sandbox.bubblewrap.template import Template
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import Finding, Labels, Limits, Session, Setup
-from sandbox.session import open_session, supervisor_command
-from sandbox.setup import check_setup, tmpfs_inodes
+from sandbox.session import open_session
+from sandbox.setup import check_setup, tmpfs_options
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +30,10 @@ class BubblewrapBackend:
         sessions = folder / "bubblewrap"
         sessions.mkdir(parents=True, exist_ok=True)
         self._records = Records(sessions)
+        self._starting = threading.Lock()
+        self._running: Template | None = None
 
     def session(self, setup: Setup) -> Session:
-        """Open a fresh session. It ends with the thread that opens it, if not before."""
         check_setup(setup)
         name, limits = new_name(), setup.limits
         bounded = set(self._host.cgroups.parents) if self._host.cgroups else set()
@@ -41,9 +43,7 @@ class BubblewrapBackend:
             setup,
             nproc=0 if "pids" in bounded or not self._host.counts else limits.pids,
             address_space=0 if "memory" in bounded else limits.memory,
-            inodes=tmpfs_inodes(limits),
         )
-        # After the opening: reading /proc about a process during its exec would block.
         try:
             self._records.write(name, process.pid, setup.labels)
         except OSError as error:
@@ -72,29 +72,29 @@ class BubblewrapBackend:
         return count
 
     def _start(self, name: str, limits: Limits) -> BubblewrapProcess:
-        host = self._host
-        groups = host.cgroups.make(name, limits) if host.cgroups else ()
-        entrances = host.cgroups.entrances(groups) if host.cgroups else []
-        opened = {number: os.open(f"/proc/self/fd/{number}", os.O_RDONLY) for number in host.files.values()}
-        files = {path: opened[number] for path, number in host.files.items()}
-        counters = [os.open(path, os.O_RDONLY) for path in (host.cgroups.counters(name) if host.cgroups else ())]
-        command = [
-            *joining(host.programs, entrances),
-            *as_agent(host.programs, drop=host.drop),
-            *sandboxing(host.programs, root=host.root, limits=limits, files=files),
-            *supervisor_command(map(str, counters)),
-        ]
-        passed = [*opened.values(), *counters]
+        cgroups = self._host.cgroups
+        template = self._template()
+        groups = cgroups.make(name, limits) if cgroups else ()
+        entrances = [os.open(path, os.O_WRONLY) for path in (cgroups.entrances(groups) if cgroups else ())]
+        counters = [os.open(path, os.O_RDONLY) for path in (cgroups.counters(name) if cgroups else ())]
         try:
             return BubblewrapProcess(
-                command,
-                pass_fds=passed,
-                is_exhausted=lambda: host.cgroups is not None and host.cgroups.is_exhausted(name),
+                template,
+                tmpfs_options(limits),
+                entrances=entrances,
+                counters=counters,
+                is_exhausted=lambda: cgroups is not None and cgroups.is_exhausted(name),
                 on_end=lambda: self._gone(name),
             )
         finally:
-            for number in passed:
+            for number in (*entrances, *counters):
                 os.close(number)
+
+    def _template(self) -> Template:
+        with self._starting:
+            if self._running is None or not self._running.is_alive:
+                self._running = Template(self._host)
+            return self._running
 
     def _gone(self, name: str) -> None:
         """A session's results count even if something of it is left for the reaper."""

@@ -41,9 +41,9 @@ class Cgroups:
             raise SandboxFailed(f"No control group could be made: {error}") from None
         return tuple(made)
 
-    def entrances(self, folders: Sequence[Path]) -> list[str]:
+    def entrances(self, folders: Sequence[Path]) -> list[Path]:
         """The files that a process joins by writing 0. `tasks` moves one thread and does not stop the machine."""
-        return [str(folder / ("tasks" if self.version == 1 else "cgroup.procs")) for folder in folders]
+        return [folder / ("tasks" if self.version == 1 else "cgroup.procs") for folder in folders]
 
     def counters(self, name: str) -> list[Path]:
         """The files that count kills for lack of memory, and processes that were refused."""
@@ -137,7 +137,7 @@ def _mounts() -> dict[str, Path]:
 
 def _bounds(version: int, controller: str, limits: Limits) -> list[tuple[str, str]]:
     memory, quota = str(memory_bound(limits)), str(max(1000, int(limits.cpus * _PERIOD)))
-    pids = str(limits.pids + 1)  # bubblewrap's own process outside counts too
+    pids = str(limits.pids)
     if version == 2:
         return {
             "memory": [("memory.max", memory), ("memory.swap.max", "0")],

@@ -1,14 +1,12 @@
-"""The command line that starts a session. It is made once per process; only sizes and control groups differ."""
+"""The command line that starts the template of sessions."""
 
-import functools
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import Limits
-from sandbox.setup import BANNER, HOSTNAME, MODES, MOTD, UID, tmpfs_sizes
+from sandbox.setup import BANNER, HOSTNAME, MOTD, SHARES, UID
 
 # The host's user for agents if the server is root: no package and no login uses it, so it owns nothing here.
 HOST_UID = 60999
@@ -16,16 +14,12 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 # What shell.pl starts a shell with; Docker's image has them in /usr/lib/shell.
 SHELL_LINKS = {"sh": "/proc/self/fd/8", "bin/sh": "/proc/self/fd/9"}
 ETC = Path(__file__).parents[1] / "docker" / "etc"
-# Joins the control groups, then runs the rest of the line in the same process: nothing runs outside the groups, and
-# Python need not fork.
-_JOIN = 'until [ "$1" = -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
     bwrap: str
     chroot: str | None
-    sh: str = "/bin/sh"
 
 
 def find_programs() -> Programs:
@@ -46,34 +40,21 @@ def as_agent(programs: Programs, *, drop: bool) -> list[str]:
     return [programs.chroot, f"--userspec=+{HOST_UID}:+{HOST_UID}", "--groups=", "/"]
 
 
-def joining(programs: Programs, entrances: Sequence[str]) -> list[str]:
-    """The words that join the control groups by writing to `entrances`."""
-    return [programs.sh, "-c", _JOIN, "sh", *entrances, "--"] if entrances else []
-
-
-def sandboxing(programs: Programs, *, root: Path | None, limits: Limits, files: Mapping[str, int]) -> list[str]:
-    """Return the bubblewrap command, with the files and folders that the sandbox can see.
+def sandboxing(programs: Programs, *, root: Path | None, files: Mapping[str, int]) -> list[str]:
+    """Return the bubblewrap command, with the files and folders that every session can see.
 
     `root` is a built root folder, or None for the host's own /usr with an /etc of `files` (path in the sandbox to open
-    file). The supervisor keeps two capabilities over the sandbox's own mounts and drops them when it starts.
+    file). The template keeps one capability over its own mounts; each session drops all when it starts.
     """
-    etc: list[str] = []
-    for path, number in files.items():
-        etc += ["--perms", "0644", "--file", str(number), path]
-    closed = ["--remount-ro", "/"] if root is None else []
-    return [*_constant(programs, root, limits), *etc, *closed, "--chdir", "/", "--"]
-
-
-@functools.cache
-def _constant(programs: Programs, root: Path | None, limits: Limits) -> tuple[str, ...]:
     line = [programs.bwrap, "--unshare-all", "--unshare-user", "--uid", str(UID), "--gid", str(UID)]
-    line += ["--hostname", HOSTNAME, "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"]
+    line += ["--hostname", HOSTNAME, "--as-pid-1", "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"]
     line += ["--ro-bind", str(root), "/"] if root else _hosts_root()
     line += ["--proc", "/proc", *_devices()]
-    for path, size in tmpfs_sizes(limits).items():
-        line += ["--perms", f"{MODES.get(path, 0o755):o}", "--size", str(size), "--tmpfs", path]
-    return tuple(line)
+    for path, number in files.items():
+        line += ["--perms", "0644", "--file", str(number), path]
+    if root is None:  # a built root has these folders
+        line += [word for path in SHARES for word in ("--dir", path)]
+    return [*line, *(["--remount-ro", "/"] if root is None else []), "--chdir", "/", "--"]
 
 
 def etc_files() -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.bubblewrap.cgroups import Cgroups, find_cgroups
-from sandbox.bubblewrap.command import HOST_UID, Programs, as_agent, etc_files, find_programs
+from sandbox.bubblewrap.command import HOST_UID, Programs, as_agent, find_programs
 from sandbox.errors import SandboxUnavailable
 
 
@@ -17,8 +17,7 @@ class Host:
     """The machine's features for a session.
 
     `root` is the built root folder, None for the host's /usr. `drop`: the server is root, and agents get their own user
-    id. `counts`: RLIMIT_NPROC counts the processes of one sandbox (Linux 5.14), not all of its user. `files` are open
-    files that each session reads again.
+    id. `counts`: RLIMIT_NPROC counts the processes of one sandbox (Linux 5.14), not all of its user.
     """
 
     programs: Programs
@@ -26,7 +25,6 @@ class Host:
     root: Path | None
     drop: bool
     counts: bool
-    files: dict[str, int]
 
 
 def find_host(folder: Path) -> Host:
@@ -42,7 +40,6 @@ def find_host(folder: Path) -> Host:
         root=root,
         drop=drop,
         counts=_kernel() >= (5, 14),
-        files={path: _kept(path, content) for path, content in etc_files().items()} if root is None else {},
     )
 
 
@@ -65,10 +62,3 @@ def _may_drop(programs: Programs) -> bool:
 
 def _kernel() -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
-
-
-def _kept(name: str, content: bytes) -> int:
-    """Make a file in memory that stays open as long as this process runs."""
-    number = os.memfd_create(name.replace("/", "-"))
-    os.write(number, content)
-    return number

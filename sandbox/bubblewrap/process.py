@@ -1,57 +1,61 @@
-"""A running bubblewrap process: a `Channel` over the socket pair that is its stdin and stdout."""
+"""The process of a session in bubblewrap: a `Channel` over the socket pair that is its stdin and stdout."""
 
 import os
+import re
 import select
+import signal
 import socket
-import subprocess
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
+from sandbox.bubblewrap.template import Template
 from sandbox.errors import SandboxExhausted, SandboxFailed
 
+OPENING_SECONDS = 60.0
 ENDING_SECONDS = 5.0
 
 
 class BubblewrapProcess:
-    """Starts `command` with the open files `pass_fds`; implements `Channel`.
+    """A fork of `template`, the first process of a session; implements `Channel`.
 
     `is_exhausted` says whether the kernel has killed one of its processes for lack of memory. `on_end` is called once,
-    when no process of the sandbox is left. The sandbox ends with the thread that started it (`--die-with-parent` counts
-    threads), with this process and with the socket.
+    when no process of the sandbox is left. The sandbox ends with the socket, and with the template.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
+        template: Template,
+        folders: Mapping[str, str],
         *,
-        pass_fds: Collection[int],
+        entrances: Sequence[int],
+        counters: Sequence[int],
         is_exhausted: Callable[[], bool],
         on_end: Callable[[], None],
     ) -> None:
+        self._template = template
         self._is_exhausted = is_exhausted
         self._when_gone = on_end
         self._closed = False
-        self._process: subprocess.Popen[bytes]
+        self._pidfd: int | None = None
         self._stderr = os.memfd_create("sandbox-stderr")
         self._socket, theirs = socket.socketpair()
         try:
-            # Neither preexec_fn nor user= nor cwd=: with them Python forks the whole server instead of vfork.
-            self._process = subprocess.Popen(  # noqa: S603 - the command is ours, nothing in it is a scenario's
-                command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._stderr, env={}, pass_fds=pass_fds
-            )
-        except OSError as error:
-            self._socket.close()
-            os.close(self._stderr)
-            self._closed = True
-            on_end()
-            raise SandboxFailed(f"bubblewrap could not be started: {error}") from None
-        finally:
-            theirs.close()
+            try:
+                template.fork(folders, entrances, [theirs.fileno(), self._stderr, *counters])
+            finally:
+                theirs.close()
+            self._pidfd = self._received()
+        except SandboxFailed:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        """Its number here; it is process 1 inside."""
+        said = Path(f"/proc/self/fdinfo/{self._pidfd}").read_text()
+        return int(re.findall(r"^Pid:\t(-?\d+)$", said, re.MULTILINE)[0])
 
     def send(self, data: bytes, deadline: float) -> None:
         try:
@@ -73,8 +77,8 @@ class BubblewrapProcess:
         return data
 
     def kill(self) -> None:
-        if not self._closed:
-            self._process.kill()
+        if not self._closed and self._pidfd is not None:
+            _kill(self._pidfd)
 
     def close(self) -> None:
         """The supervisor ends when its stdin ends, and with it everything in its PID namespace.
@@ -87,23 +91,35 @@ class BubblewrapProcess:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        if self._process.poll() is None and not _ended(self._process.pid, ENDING_SECONDS):
-            self._process.kill()
-        self._process.wait()
+        if self._pidfd is not None:
+            if not _ended(self._pidfd, ENDING_SECONDS):
+                _kill(self._pidfd)
+                _ended(self._pidfd, ENDING_SECONDS)
+            os.close(self._pidfd)
+            self._pidfd = None
         os.close(self._stderr)
         self._when_gone()
+
+    def _received(self) -> int:
+        """The process's pidfd, which it sends first."""
+        try:
+            self._socket.settimeout(OPENING_SECONDS)
+            _, (pidfd,), _, _ = socket.recv_fds(self._socket, 1, 1)
+        except (OSError, ValueError):
+            raise self._lost("The sandbox ended by itself.") from None
+        return pidfd
 
     def _lost(self, how: str) -> SandboxFailed:
         said = f"{how} {self._said()}".rstrip()
         return SandboxExhausted(said) if not self._closed and self._is_exhausted() else SandboxFailed(said)
 
     def _said(self) -> str:
-        """What bubblewrap or the supervisor wrote to stderr, after a short wait for it; nothing after the close."""
+        """What the supervisor or its template wrote to stderr, after a short wait for it; nothing after the close."""
         if self._closed:
             return ""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=0.2)
-        text = os.pread(self._stderr, 4096, 0).decode(errors="replace").strip()
+        if self._pidfd is not None:
+            _ended(self._pidfd, 0.2)
+        text = os.pread(self._stderr, 4096, 0).decode(errors="replace").strip() or self._template.said()
         return f"It wrote: {text}" if text else ""
 
 
@@ -111,12 +127,13 @@ def _remaining(deadline: float) -> float:
     return max(0.001, deadline - time.monotonic())
 
 
-def _ended(pid: int, seconds: float) -> bool:
-    """Wait for a child's end without polling; False if it did not end in time."""
-    descriptor = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
-    finally:
-        os.close(descriptor)
+def _kill(pidfd: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+def _ended(pidfd: int, seconds: float) -> bool:
+    """Wait for a process's end without polling; False if it did not end in time."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

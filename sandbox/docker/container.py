@@ -13,7 +13,7 @@ from requests import Response
 from sandbox.docker.engine import QUICK, BoundedClient, DockerSettings, Engine, engine_errors_as, raw_socket
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import HOME, Limits
-from sandbox.setup import HOSTNAME, MODES, UID, memory_bound, tmpfs_inodes, tmpfs_sizes
+from sandbox.setup import HOSTNAME, UID, memory_bound, tmpfs_options
 
 CONFLICT = 409
 
@@ -131,12 +131,8 @@ def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[st
 
 
 def _tmpfs(limits: Limits) -> dict[str, str]:
-    inodes = tmpfs_inodes(limits)
-    return {
-        place: f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes[place]},mode={MODES.get(place, 0o755):o},"
-        f"uid={UID},gid={UID}"
-        for place, size in tmpfs_sizes(limits).items()
-    }
+    found = tmpfs_options(limits).items()
+    return {place: f"rw,exec,nosuid,nodev,{options},uid={UID},gid={UID}" for place, options in found}
 
 
 def _bound(name: str, most: int) -> Ulimit:

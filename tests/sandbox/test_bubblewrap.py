@@ -38,10 +38,20 @@ def groups(maker: int = os.getpid()) -> set[str]:
     return {name for name in cgroups.names() if name.startswith(f"{maker}-")} if cgroups else set()
 
 
-def sandboxes(parent: int) -> set[int]:
-    """The running children of `parent`."""
-    listed = [path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children")]
+def children(*parents: int) -> set[int]:
+    """The running children of these processes."""
+    listed = [path.read_text() for parent in parents for path in Path(f"/proc/{parent}/task").glob("*/children")]
     return {int(pid) for pid in " ".join(listed).split()}
+
+
+def templates(maker: int) -> set[int]:
+    """The templates of a process: each is the child of a bubblewrap."""
+    return children(*children(maker))
+
+
+def supervisors(maker: int) -> set[int]:
+    """The first processes of a process's sessions."""
+    return children(*templates(maker))
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 10) -> bool:
@@ -66,8 +76,9 @@ class TestLeavingNothingBehind:
             # Other programs mount things meanwhile; a sandbox's mounts name its user or bubblewrap's own folders.
             mounted = Path("/proc/self/mountinfo").read_text().splitlines()
             ours = [line for line in mounted if f"uid={HOST_UID}" in line or "newroot" in line or "oldroot" in line]
-            return len(sandboxes(os.getpid())), len(ours), groups(), len(list(Path("/proc/self/fd").iterdir()))
+            return len(supervisors(os.getpid())), len(ours), groups(), len(list(Path("/proc/self/fd").iterdir()))
 
+        assert eventually(lambda: not supervisors(os.getpid()))  # of the trial session
         before = state()
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(episode, range(sessions)))
@@ -83,30 +94,38 @@ class TestLeavingNothingBehind:
         before = groups()
         with pytest.raises(SandboxFailed, match="ended by itself|connection to the sandbox broke|cannot be reached"):
             BubblewrapBackend(folder, broken).session(Setup())
-        absent = dataclasses.replace(host, programs=dataclasses.replace(host.programs, bwrap="/nowhere", sh="/nowhere"))
+        absent = dataclasses.replace(host, programs=dataclasses.replace(host.programs, bwrap="/nowhere", chroot=None))
         with pytest.raises(SandboxFailed):
             BubblewrapBackend(folder, absent).session(Setup())
         assert groups() == before and list((folder / "bubblewrap").iterdir()) == []
 
 
 class TestDeath:
-    def test_of_bubblewrap_itself_is_infra(self, backend: BubblewrapBackend) -> None:
-        before = sandboxes(os.getpid())
+    def test_of_the_template_is_infra(self, folder: Path) -> None:
+        others = templates(os.getpid())
+        backend = find(folder)
         with backend.session(Setup()) as session:
             session.exec("sleep 300 &")
-            for pid in sandboxes(os.getpid()) - before:
-                os.kill(pid, signal.SIGKILL)
+            (template,) = templates(os.getpid()) - others
+            os.kill(template, signal.SIGKILL)
             with pytest.raises(SandboxFailed):
                 session.exec("sleep 10", timeout=15)
+        with backend.session(Setup()) as session:
+            assert session.exec("echo again").output == "again\n"
         assert groups() == set()
+
+    def test_of_a_thread_leaves_its_session(self, backend: BubblewrapBackend) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            session = pool.submit(backend.session, Setup()).result()
+        assert session.exec("echo on").output == "on\n"
+        session.close()
 
     def test_of_the_conversation_is_infra(self, backend: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch) -> None:
         """A supervisor that was stopped from the host does not respond; the wait for it has an end."""
         monkeypatch.setattr("sandbox.session.GRACE_SECONDS", 0.5)
-        before = sandboxes(os.getpid())
+        before = supervisors(os.getpid())
         with backend.session(Setup()) as session:
-            (bwrap,) = sandboxes(os.getpid()) - before
-            (supervisor,) = sandboxes(bwrap)
+            (supervisor,) = supervisors(os.getpid()) - before
             os.kill(supervisor, signal.SIGSTOP)
             with pytest.raises(SandboxFailed, match="does not respond"):
                 session.exec("true", timeout=0.2)
@@ -128,8 +147,8 @@ session.exec("sleep 302", timeout=100) if {busy} else sys.stdin.read()
 """
         worker = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert worker.stdout is not None and worker.stdout.readline() == b"open\n"
-        inside = sandboxes(worker.pid)
-        assert len(inside) == 1
+        inside = templates(worker.pid) | supervisors(worker.pid)
+        assert len(inside) == 2
         worker.kill()
         worker.wait()
         assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside))
@@ -179,12 +198,48 @@ class TestWhoAndWhat:
     def test_the_agent_is_nobody_on_the_host(self, backend: BubblewrapBackend) -> None:
         if os.geteuid() != 0:
             pytest.skip("the server is not root here: its agents are the user that it is")
-        before = sandboxes(os.getpid())
+        before = supervisors(os.getpid())
         with backend.session(Setup()) as session:
             session.exec("sleep 300 &")
-            (bwrap,) = sandboxes(os.getpid()) - before
-            status = Path(f"/proc/{bwrap}/status").read_text()
+            (supervisor,) = supervisors(os.getpid()) - before
+            status = Path(f"/proc/{supervisor}/status").read_text()
             assert f"Uid:\t{HOST_UID}\t{HOST_UID}\t{HOST_UID}\t{HOST_UID}\n" in status
+
+    def test_sessions_of_one_template_share_no_namespace(self, backend: BubblewrapBackend) -> None:
+        listing = "for name in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$name; done"
+        with backend.session(Setup()) as one, backend.session(Setup()) as other:
+            spaces = [one.exec(listing).output.split(), other.exec(listing).output.split()]
+            one.exec("echo mine | tee /tmp/it /home/agent/it /run/it; sleep 300 &")
+            assert other.exec("cat /tmp/it /home/agent/it /run/it 2> /dev/null; pgrep sleep").output == ""
+        servers = [str(Path(f"/proc/self/ns/{name.partition(':')[0]}").readlink()) for name in spaces[0]]
+        assert len({*spaces[0], *spaces[1], *servers}) == 21
+
+    def test_root_of_the_machine_without_another_user_reaches_nothing(self, folder: Path) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("the server is not root here: its agents are the user that it is")
+        host = dataclasses.replace(find_host(folder), drop=False)
+        with BubblewrapBackend(folder, host).session(Setup()) as session:
+            assert "Read-only file system" in session.exec("echo 1 > /proc/sys/kernel/panic").output
+            assert "CapEff:\t0000000000000000" in session.exec("cat /proc/self/status").output
+
+    def test_a_forked_worker_has_a_template_of_its_own(self, folder: Path) -> None:
+        script = f"""
+import os
+from pathlib import Path
+from sandbox.bubblewrap.backend import find
+from sandbox.protocol import Setup
+backend = find(Path({str(folder)!r}))
+session = backend.session(Setup())
+child = os.fork()
+if not child:
+    with backend.session(Setup()) as own:
+        print(own.exec("echo child").output, flush=True)
+    raise SystemExit
+os.waitpid(child, 0)
+print(session.exec("echo parent").output, flush=True)
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+        assert done.stdout.split() == ["child", "parent"]
 
     def test_nothing_of_the_servers_environment_gets_in(
         self, backend: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch

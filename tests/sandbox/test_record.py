@@ -1,11 +1,13 @@
 """The record of the scenario's programs that were executed, which no agent can write."""
 
+from pathlib import Path
+
 import pytest
 
 from sandbox import session
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import CheckResult, Fixture
-from tests.sandbox.conftest import Opener
+from sandbox.protocol import Backend, CheckResult, Fixture, Setup
+from tests.sandbox.conftest import Opener, found
 
 TODO = b'#!/bin/sh\n[ "$1" = --help ] && { echo usage; exit 0; }\necho asked >> /var/asked\ncat /srv/todo.txt\n'
 PATH = "/usr/local/bin/todo"
@@ -99,12 +101,16 @@ def test_a_checker_asks_for_a_run_by_its_program_and_arguments(opened: Opener, q
 
 @pytest.mark.parametrize("question", ["asked todo", "! asked todo", "asked > /dev/null | cat; true"])
 def test_without_a_record_a_checker_that_asks_gives_no_verdict(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch, question: str
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
     text = session.supervisor_text().replace("$listener = listen_for_programs();", "$listener = undef;")
     monkeypatch.setattr(session, "supervisor_text", lambda: text)
-    with pytest.raises(SandboxFailed, match="this machine lets nobody record which programs run"):
-        checked(opened, "todo next", checker=question)
+    fresh = found(backend.name, tmp_path)
+    with (
+        fresh.session(Setup(fixtures=FIXTURES)) as opened,
+        pytest.raises(SandboxFailed, match="this machine lets nobody record which programs run"),
+    ):
+        checked(lambda _: opened, "todo next", checker=question)
 
 
 def test_programs_of_the_checker_are_no_runs(opened: Opener) -> None:
