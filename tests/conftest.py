@@ -184,9 +184,12 @@ def quick_flush() -> Iterator[None]:
     def deletions(operations: DatabaseOperations, style: object, tables: Iterable[str], **_: object) -> list[str]:
         return ["; ".join(f"DELETE FROM {operations.quote_name(table)}" for table in tables)]  # noqa: S608 - our own
 
+    @functools.cache
+    def statements(database: str) -> list[str]:
+        return sql_flush(no_style(), connections[database], reset_sequences=False, allow_cascade=False)
+
     def empty(command: Flush, *, database: str, **_: object) -> None:
-        used = connections[database]
-        used.ops.execute_sql_flush(sql_flush(no_style(), used, reset_sequences=False, allow_cascade=False))
+        connections[database].ops.execute_sql_flush(statements(database))
 
     # Of the class: in an event loop, as Playwright runs one, Django has another connection than outside.
     with pytest.MonkeyPatch.context() as patched:
