@@ -21,7 +21,7 @@ from curation.samples.models import Sample
 from curation.web.text.figures import COUNTED_UP_TO
 from tests.factories import make_member, make_project, make_user
 
-FEW, MANY = 16_000, 64_000
+FEW, MANY = 16_000, 128_000
 PAGES = sorted(
     {entry[2] for _, entries in GROUPS for entry in entries}
     | {name for pages in SECTIONS.values() for name, _ in pages}

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
-from django.urls import get_resolver, reverse
+from django.urls import reverse
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import Score
@@ -27,6 +27,7 @@ from tests.review.browsing import HTMX
 from tests.review.rows import access_of, reviewer_of
 from tests.web.http import test_refusals as refusals
 from tests.web.http.test_refusals import DOCUMENT, Rows, everything
+from tests.web.http.test_who_may import pages
 
 pytestmark = pytest.mark.django_db
 rows = refusals.rows
@@ -42,14 +43,6 @@ OF_REQUEST = re.compile(
 MARKS = [SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23"]
 MARKS += ["challenger_left", "king_left"]
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
-# The row that the `pk` of a page names, by the prefix of the URL's name; of any other prefix it has the same name.
-NOUNS = {**dict.fromkeys(("lease", "answer", "history", "flags"), "sample_id"), "saved": "view_id", "row": "run_id"}
-# Parts of an address that are no row, or a row under another name.
-PARTS = {
-    "index": "0", "turn": "0", "part": "env", "noun": "run", "batch": "none", "episode": "episode_id", "call": "1",
-    "suggestion": "suggestion_id", "assignment": "assignment_id", "secret": "none", "name": "judge",
-    "digest": "sha256", "verb": "cancel",
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -83,22 +76,6 @@ def hidden(rows: Rows) -> Rows:
     Call.objects.update(tokens_out=TOKENS)
     Episode.objects.update(trajectory=rows.ids["trajectory_id"], total_reward=71.234, terminal_reward=71.234)
     return rows
-
-
-def pages(rows: Rows) -> list[tuple[str, str]]:
-    """The name and address of every page of a project, with its rows."""
-    found = []
-    for name, ways in get_resolver().reverse_dict.lists():
-        (_, parts), *_ = ways[0][0]
-        if not isinstance(name, str) or "slug" not in parts or name.startswith(("api-", "openapi-")):
-            continue
-        prefix = name.split("-")[0]
-        keys = {part: PARTS.get(part, part) for part in parts} | {"pk": NOUNS.get(prefix, f"{prefix}_id")}
-        values = {
-            part: rows.ids[keys[part]] if part == "pk" else rows.ids.get(keys[part], keys[part]) for part in parts
-        }
-        found.append((name, reverse(name, kwargs=values)))
-    return found
 
 
 def told(text: str) -> list[str]:
