@@ -36,7 +36,9 @@ from tests.product import unfinished_product as unfinished_product
 from tests.waiting import until_answered
 
 # How long an example takes depends on what else the machine does.
-hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.register_profile(
+    "busy", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 hypothesis_settings.load_profile("busy")
 
 # Long tests start processes with a database of their own.
