@@ -157,25 +157,25 @@ def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGE
         flags=sample.flags,
         metrics=dict.fromkeys(("correctness", "grounding", "progress", "protocol", "efficiency"), sample.score),
     )
-    verdicts = []
-    for judge in JUDGES:
-        for order, better in (("king_first", 2), ("challenger_first", 1)):
-            dimensions = {"correctness": better, "grounding": better, "progress": 0, "protocol": 0, "efficiency": 0}
-            verdict = Verdict.objects.create(
-                duel=duel,
-                run=run,
-                judge=judge,
-                order=order,
-                fingerprint="0" * 64,
-                instructions_hash="0" * 64,
-                parsed=True,
-                dimensions=dimensions,
-                reason="The second reads the file that the task names.",
-            )
-            verdicts.append(verdict.pk)
+    verdicts = Verdict.objects.bulk_create(
+        Verdict(
+            duel=duel,
+            run=run,
+            judge=judge,
+            order=order,
+            fingerprint="0" * 64,
+            instructions_hash="0" * 64,
+            parsed=True,
+            dimensions={"correctness": better, "grounding": better, "progress": 0, "protocol": 0, "efficiency": 0},
+            reason="The second reads the file that the task names.",
+        )
+        for judge in JUDGES
+        for order, better in (("king_first", 2), ("challenger_first", 1))
+    )
     copied = {name: getattr(duel, name) for name in ("score", "score_key", "bucket", "flags", "metrics")}
-    duel.counting = Score.objects.create(duel=duel, run=run, panel=make_panel(project), verdicts=verdicts, **copied)
-    duel.save()
+    counted = [verdict.pk for verdict in verdicts]
+    duel.counting = Score.objects.create(duel=duel, run=run, panel=make_panel(project), verdicts=counted, **copied)
+    duel.save(update_fields=["counting"])
     return duel
 
 

@@ -40,6 +40,8 @@ def take(folder: str, found: "multiprocessing.Queue[tuple[int, int]]") -> None:
             try:
                 message = queue.get(block=False)
             except Empty:
+                if time.monotonic() - idle_since > 0.2:
+                    time.sleep(0.02)
                 continue
             found.put((message.payload["sender"], message.payload["number"]))
             idle_since = time.monotonic()

@@ -27,9 +27,9 @@ def figures(run: Run) -> dict[str, Any]:
 @pytest.mark.parametrize("fresh", one_of(2, [False, True]))
 @pytest.mark.parametrize("side", ["king", "challenger", "judge-b"])
 def test_retried_duels_report_what_a_run_without_failures_reports(models: Models, side: str, fresh: bool) -> None:
-    project, _ = make_arena(prompts=4)
+    project, _ = make_arena()
     whole = run_to_end(project, fresh=fresh)
-    other, _ = make_arena(prompts=4)
+    other, _ = make_arena()
 
     def refuse(request: Request) -> Any:
         broken = "rounding error 2" in str(request.messages)

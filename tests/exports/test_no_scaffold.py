@@ -8,7 +8,7 @@ import orjson
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import curation.exports
@@ -64,7 +64,7 @@ def test_no_module_of_exports_names_the_raw_exchange_as_a_column() -> None:
 
 
 @given(commands=st.lists(lines, min_size=1), outputs=st.lists(lines, min_size=1), hidden=st.lists(foreign, min_size=4))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60)
 def test_messages_have_the_steps_texts_and_nothing_else(
     commands: list[str], outputs: list[str], hidden: list[str]
 ) -> None:

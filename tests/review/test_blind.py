@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
-from django.urls import get_resolver, reverse
+from django.urls import reverse
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import Score
@@ -27,6 +27,7 @@ from tests.review.browsing import HTMX
 from tests.review.rows import access_of, reviewer_of
 from tests.web.http import test_refusals as refusals
 from tests.web.http.test_refusals import DOCUMENT, Rows, everything
+from tests.web.http.test_who_may import pages
 
 pytestmark = pytest.mark.django_db
 rows = refusals.rows
@@ -42,14 +43,6 @@ OF_REQUEST = re.compile(
 MARKS = [SCORE, "71.2<", PREVIEW, REASON, MODEL, CHECKED, str(TOKENS), f"{TOKENS:,}", FOUND, "71.23"]
 MARKS += ["challenger_left", "king_left"]
 READS = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods]
-# The row that the `pk` of a page names, by the prefix of the URL's name; of any other prefix it has the same name.
-NOUNS = {**dict.fromkeys(("lease", "answer", "history", "flags"), "sample_id"), "saved": "view_id", "row": "run_id"}
-# Parts of an address that are no row, or a row under another name.
-PARTS = {
-    "index": "0", "turn": "0", "part": "env", "noun": "run", "batch": "none", "episode": "episode_id", "call": "1",
-    "suggestion": "suggestion_id", "assignment": "assignment_id", "secret": "none", "name": "judge",
-    "digest": "sha256", "verb": "cancel",
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -85,55 +78,24 @@ def hidden(rows: Rows) -> Rows:
     return rows
 
 
-def pages(rows: Rows) -> list[tuple[str, str]]:
-    """The name and address of every page of a project, with its rows."""
-    found = []
-    for name, ways in get_resolver().reverse_dict.lists():
-        (_, parts), *_ = ways[0][0]
-        if not isinstance(name, str) or "slug" not in parts or name.startswith(("api-", "openapi-")):
-            continue
-        prefix = name.split("-")[0]
-        keys = {part: PARTS.get(part, part) for part in parts} | {"pk": NOUNS.get(prefix, f"{prefix}_id")}
-        values = {
-            part: rows.ids[keys[part]] if part == "pk" else rows.ids.get(keys[part], keys[part]) for part in parts
-        }
-        found.append((name, reverse(name, kwargs=values)))
-    return found
-
-
 def told(text: str) -> list[str]:
     return [mark for mark in MARKS if mark in text]
 
 
-def test_no_page_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
+def test_no_part_of_a_page_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
     client = Client()
     client.force_login(make_member(hidden.project))
     opened, leaks = set(), {}
     for name, address in pages(hidden):
-        for headers in ({}, HTMX):
-            answer = client.get(address, headers=headers)
-            text = b"".join(answer)
-            if answer.status_code == 200:
-                opened.add(name)
-            if found := told(text.decode()):
-                leaks[name] = found
+        answer = client.get(address, headers=HTMX)
+        text = b"".join(answer)
+        if answer.status_code == 200:
+            opened.add(name)
+        if found := told(text.decode()):
+            leaks[name] = found
     assert leaks == {}
     assert {"sample-list", "sample-panel", "duel-list", "trajectory-list", "run-page", "overview"} <= opened
     assert {"run-live", "scenario-page", "evaluation-episodes", "round-list", "leaderboard"} <= opened
-
-
-def test_no_call_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
-    headers, client = make_bearer(make_member(hidden.project)), Client()
-    opened, leaks = set(), {}
-    for path in READS:
-        answer = client.get(hidden.address(path), headers=headers)
-        text = b"".join(answer)
-        if answer.status_code == 200:
-            opened.add(path)
-        if path not in refusals.OPEN and (found := told(text.decode(errors="replace"))):
-            leaks[path] = found
-    assert leaks == {}
-    assert {"/api/v1/samples/{sample_id}", "/api/v1/projects/{slug}/duels", "/api/v1/runs/{run_id}"} <= opened
 
 
 @pytest.mark.parametrize("role", [Role.CURATOR, Role.ADMIN])
@@ -255,15 +217,15 @@ SHOWN_TO_CURATORS = frozenset({"sample-list", "/api/v1/projects/{slug}/stats"})
 
 
 def _answers(rows: Rows, user: User, headers: dict[str, str], only: frozenset[str] = frozenset()) -> dict[str, str]:
-    """What every page and every read of REST (or `only` these) answers the user, without the times and ids of single
-    requests."""
+    """Statuses and contents of every page and every read of REST (or `only` these), without the times and ids of
+    single requests."""
     browser, script = Client(), Client()
     browser.force_login(user)
     found = {}
     for path in READS:
         if path not in refusals.OPEN and (not only or path in only):
             cache.clear()
-            found[path] = b"".join(script.get(rows.address(path), headers=headers)).decode(errors="replace")
+            found[path] = _answer(script.get(rows.address(path), headers=headers))
     for path in READING if not only else ():
         cache.clear()
         for wanted in ({}, {"score_min": 50.0}, {"flags": "flip"}, {"disputed": True}):
@@ -271,20 +233,29 @@ def _answers(rows: Rows, user: User, headers: dict[str, str], only: frozenset[st
             place = body["params"] if "params" in body else body.get("recipe", body)
             place["filter"] = wanted
             answer = script.post(rows.address(path), body, "application/json", headers=headers)
-            found[f"{path} {wanted}"] = answer.content.decode()
+            found[f"{path} {wanted}"] = _answer(answer)
     for name, address in pages(rows):
         if not only or name in only:
             cache.clear()
-            found[name] = b"".join(browser.get(address)).decode()
+            found[name] = _answer(browser.get(address))
     return {name: OF_REQUEST.sub("", text) for name, text in found.items()}
 
 
-def test_no_figure_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
-    """Hidden facts of pending samples change: a reviewer's pages and calls stay the same, a curator's do not."""
+def _answer(answer: Any) -> str:
+    return f"{answer.status_code} {b''.join(answer).decode(errors='replace')}"
+
+
+def test_no_page_call_or_figure_tells_a_reviewer_of_a_pending_sample(hidden: Rows) -> None:
+    """Hidden facts of pending samples are nowhere. They change: a reviewer's pages and calls stay the same, a curator's
+    do not."""
     reviewer, curator = (make_member(hidden.project, role=role) for role in (Role.REVIEWER, Role.CURATOR))
     theirs, curators = make_bearer(reviewer), make_bearer(curator)
     before, shown = _answers(hidden, reviewer, theirs), _answers(hidden, curator, curators, SHOWN_TO_CURATORS)
     assert len(before) > 200 and set(shown) == SHOWN_TO_CURATORS
+    assert {name: told(text) for name, text in before.items() if told(text)} == {}
+    opened = {name for name, text in before.items() if text.startswith("200")}
+    assert {"/api/v1/samples/{sample_id}", "/api/v1/projects/{slug}/duels", "/api/v1/runs/{run_id}"} <= opened
+    assert {"sample-list", "sample-page", "run-page", "overview", "leaderboard"} <= opened
     values: dict[str, Any] = {"score": 12.5, "score_key": 12.5, "bucket": "defeat", "flags": int(Flag.LEAK)}
     Sample.objects.update(**values, priority=3.0, predicted=0.12, predicted_key=0.12)
     Prediction.objects.update(probability=0.12)

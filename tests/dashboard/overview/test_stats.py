@@ -307,12 +307,6 @@ class TestDoors:
         assert client.get(f"/p/{project.slug}/charts/scores.json").json()["data"]
         assert client.get(f"/p/{project.slug}/charts/outcomes.json").json()["data"]
 
-    def test_strangers_find_nothing(self, client: Client) -> None:
-        project = make_project()
-        client.force_login(make_user())
-        for path in ("", "charts/scores.json", "charts/pace.json", "charts/outcomes.json", "system/"):
-            assert client.get(f"/p/{project.slug}/{path}").status_code == 404
-
     def test_the_system_page_reports_missing_workers(self, client: Client) -> None:
         user = make_user()
         project = make_project(user=user)

@@ -68,11 +68,6 @@ def test_the_list_pages_by_keyset_in_a_fixed_number_of_queries(client: Client, p
     assert "cursor=" in first
 
 
-def test_an_unknown_parameter_is_left_out_with_a_message(client: Client, project: Project) -> None:
-    response = client.get("/p/acme/duels/?colour=red", follow=True)
-    assert response.status_code == 200 and b"shown without colour" in response.content
-
-
 def test_an_empty_list_says_how_to_create_duels(client: Client, project: Project) -> None:
     assert "No duels yet" in html(client, "/p/acme/duels/")
 

@@ -128,18 +128,6 @@ def test_exclusions_are_added_changed_listed_and_removed(client: Client, user: U
     assert AuditEntry.objects.filter(project=project, action__startswith="exclusion.").count() == 3
 
 
-def test_a_viewer_can_read_but_not_change(client: Client, project: Project) -> None:
-    viewer = make_member(project, role=Role.VIEWER)
-    body = {"exclusions": [{"instance_id": "one", "reason": "flaky"}]}
-
-    assert get(client, viewer, "/projects/acme/exclusions").status_code == 200
-    refused = client.post("/api/v1/projects/acme/exclusions", body, JSON, headers=make_bearer(viewer))
-    assert refused.status_code == 403
-    client.force_login(viewer)
-    assert client.post(reverse("exclusion-set", args=["acme"]), {"instance_ids": "x"}).status_code == 403
-    assert not Exclusion.objects.exists()
-
-
 def test_the_pages_show_prompts_with_figures_escaped(client: Client, user: User, project: Project) -> None:
     hostile = [{"role": "user", "content": "<script>alert(1)</script>\x1b[2J"}]
     prompt = make_prompt(project, instance_id="one", history=hostile)

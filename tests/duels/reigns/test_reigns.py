@@ -212,11 +212,6 @@ class TestRefused:
     def test_a_run_without_a_verdict(self, court: Court) -> None:
         self.refused(court.crown(start(court.project)), "no_verdict", "queued")
 
-    def test_a_reviewer(self, court: Court) -> None:
-        reviewer = make_member(court.project)
-        body = {"run": str(court.run.pk)}
-        assert court.send(f"/projects/{court.project.slug}/reigns", body, reviewer).status_code == 403
-
 
 def test_a_changed_king_is_named_and_its_runs_are_no_defence(court: Court) -> None:
     court.crown(court.run)

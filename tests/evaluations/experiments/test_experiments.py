@@ -7,10 +7,9 @@ from django.urls import reverse
 
 from curation.evaluations.models import Experiment
 from curation.exports.models import Export
-from curation.projects.models import AuditEntry, Role
+from curation.projects.models import AuditEntry
 from curation.runs.models import Run
 from tests.evaluations.evaluating import page, screened, signed_in
-from tests.factories import make_member
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -90,14 +89,3 @@ def test_a_wrong_card_is_refused_at_its_field(client: Client, wrong: dict[str, o
     answer = client.post(f"/api/v1/projects/{project.slug}/experiments", {"name": "x", **wrong}, "application/json")
     assert answer.status_code == 422 and answer.json()["errors"][0]["path"] == path
     assert not Experiment.objects.exists()
-
-
-def test_reviewers_read_cards_and_write_none(client: Client) -> None:
-    project = signed_in(client)
-    client.force_login(make_member(project, role=Role.REVIEWER))
-    assert "No experiment yet" in page(client, project, "experiment-list")
-    assert client.post(reverse("experiment-list", args=[project.slug]), {"name": "x"}).status_code == 403
-    assert (
-        client.post(f"/api/v1/projects/{project.slug}/experiments", {"name": "x"}, "application/json").status_code
-        == 403
-    )

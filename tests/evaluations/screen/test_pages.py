@@ -8,9 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from curation.evaluations.models import Evaluation, ScreenedAnswer, Split
-from curation.projects.models import Role
-from curation.runs.launch import launch
+from curation.evaluations.models import Evaluation, ScreenedAnswer
 from curation.runs.models import Run
 from tests.driving import end
 from tests.evaluations.evaluating import (
@@ -22,9 +20,8 @@ from tests.evaluations.evaluating import (
     says,
     screened,
     signed_in,
-    upload,
 )
-from tests.factories import make_endpoint, make_member, make_project
+from tests.factories import make_endpoint, make_project
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -108,21 +105,6 @@ def test_answers_are_escaped(client: Client, server: ModelServer) -> None:
         page(client, project, "evaluation-call", evaluation.pk, call.pk),
     ):
         assert "<script>alert" not in shown and "\x1b" not in shown and "\u202e" not in shown
-
-
-def test_a_viewer_reads_but_starts_nothing(client: Client) -> None:
-    project = signed_in(client, Role.VIEWER)
-    launch(
-        project=project, kind="import", params={"kind": "eval_rows", "upload": upload(project, make_rows())}, user=None
-    )
-    split = Split.objects.get()
-    for name, args in (("evaluation-list", []), ("split-list", []), ("split-page", [split.pk]), ("leaderboard", [])):
-        page(client, project, name, *args)
-    assert client.get(reverse("evaluation-new", args=[project.slug])).status_code == 403
-    assert client.post(reverse("split-check", args=[project.slug, split.pk])).status_code == 403
-    assert client.post(reverse("baseline-pin", args=[project.slug]), {"model": "1"}).status_code == 403
-    client.force_login(make_member(make_project()))
-    assert client.get(reverse("split-page", args=[project.slug, split.pk])).status_code == 404
 
 
 def test_every_kind_on_the_launch_page_has_a_form(client: Client) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.imports.layouts.agents import atif
@@ -36,7 +36,7 @@ def without_review(document: Any) -> Any:
     return document
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(documents(), st.data())
 def test_any_document_comes_back_the_same_but_for_the_marks(document: Any, data: st.DataObject) -> None:
     for part in [document, *document["steps"]]:  # an extra that is there, but empty, is one afterwards

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from curation.exports.formats.parts import parts_of
 from curation.imports.layouts.messages.write import write_messages
@@ -104,7 +104,6 @@ def test_labels_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
         read_row({**ROW, **wrong})
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(sessions())
 def test_the_text_of_a_session_is_read_as_its_messages(steps: list[Step]) -> None:
     """Ids and names of tools' messages, reasoning and pictures have no place in a text."""

@@ -138,17 +138,6 @@ def test_a_hostile_project_name_is_text_on_the_card(client: Client) -> None:
     assert "<script>alert" not in page and 'href="javascript' not in page
 
 
-def test_a_viewer_can_read_but_not_start_and_a_stranger_gets_404(client: Client) -> None:
-    project = signed_in(client, Role.VIEWER)
-    make_approved(project)
-    export = run_export(project, {"formats": ["dpo"]})
-    assert client.get(reverse("export-page", args=[project.slug, export.pk])).status_code == 200
-    assert client.get(reverse("export-new", args=[project.slug])).status_code == 403
-    assert client.post(reverse("export-new", args=[project.slug]), FORM).status_code == 403
-    client.force_login(make_user())
-    assert client.get(reverse("export-page", args=[project.slug, export.pk])).status_code == 404
-
-
 def test_choosing_a_trainer_checks_its_formats_and_counts_them(client: Client) -> None:
     project = signed_in(client)
     response = client.get(reverse("export-formats", args=[project.slug]), {"trainer": "axolotl"})

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.exports.rows.messages import BadHistory, Conversation, conversation, length
@@ -24,7 +24,6 @@ def read(history: list[dict[str, Any]], **how: bool) -> Conversation | SkipReaso
 
 
 @given(history=histories)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_fast_path_for_plain_messages_gives_the_result_of_the_slow_one(history: list[dict[str, str]]) -> None:
     """An extra key sends every message to the slow path."""
     assert read(history) == read([{**message, "weight": "1"} for message in history])
@@ -43,7 +42,6 @@ written = st.fixed_dictionaries(
 
 
 @given(history=st.lists(written), reasoning=st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_messages_of_a_session_are_taken_as_they_were_written(history: list[dict[str, Any]], reasoning: bool) -> None:
     found, expected = [
         read(deepcopy(given), reasoning=reasoning, is_written=True)
@@ -53,7 +51,6 @@ def test_messages_of_a_session_are_taken_as_they_were_written(history: list[dict
 
 
 @given(history=histories)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_characters_are_those_of_the_exported_messages(history: list[dict[str, str]]) -> None:
     found = read(history)
     if isinstance(found, Conversation):

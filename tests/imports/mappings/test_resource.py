@@ -10,10 +10,10 @@ from django.test import Client
 
 from curation.duels.models import PromptText
 from curation.imports.models import SavedMapping
-from curation.projects.models import AuditEntry, Project, Role, Scope
+from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.models import Run
 from curation.trajectories.models import Trajectory
-from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.factories import make_bearer, make_project, make_user
 from tests.imports.bringing import as_lines, bad_rows, bring, end, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,13 +93,6 @@ def test_a_wrong_mapping_is_refused(
     answer = call(client, user, "POST", MAPPINGS, MAPPING | change)
     assert answer.status_code == 422 and field in answer.json()["errors"][0]["path"]
     assert not SavedMapping.objects.exists()
-
-
-def test_reviewers_read_mappings_and_save_none(client: Client, project: Project) -> None:
-    reviewer = make_user("rita")
-    make_member(project, reviewer, Role.REVIEWER)
-    assert call(client, reviewer, "GET", MAPPINGS).status_code == 200
-    assert call(client, reviewer, "POST", MAPPINGS, MAPPING).status_code == 403
 
 
 def test_a_mapping_that_is_not_there_is_refused_before_the_launch(client: Client, user: User, project: Project) -> None:

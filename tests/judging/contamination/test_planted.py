@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -22,6 +23,7 @@ def compare(rows: Sequence[EvalRow], training: Sequence[EvalRow]) -> Iterator[Ma
     return contamination(rows, [TrainingRow.of(row, line) for line, row in enumerate(training)])
 
 
+@cache
 def rows_of(name: str) -> list[EvalRow]:
     return [_row(json.loads(line)) for line in shared_data("aws_cli", f"{name}.jsonl").open()]
 

@@ -3,11 +3,12 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
 
-from judging.learning.approval import TooFewGroups, fit
+from judging.learning.approval import Model, TooFewGroups, fit
 from judging.learning.facts import Columns, Fact
 
 
@@ -47,9 +48,14 @@ def planted(n: int, *, seed: int = 0, wrong: int = 0) -> Planted:
     return Planted(rows, given, [f"task {place // 3}" for place in range(n)], slips)
 
 
+@cache
+def fitted(n: int, *, wrong: int = 0) -> tuple[Planted, Model]:
+    learned = planted(n, wrong=wrong)
+    return learned, fit(learned.rows, learned.approved, learned.groups, seed=0)
+
+
 def test_it_orders_samples_better_than_the_score_and_its_probabilities_are_calibrated() -> None:
-    learned, fresh = planted(400), planted(2_000, seed=1)
-    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    (learned, model), fresh = fitted(400), planted(2_000, seed=1)
     figures = model.figures
     assert figures.score_auc is not None and figures.auc > 0.9 > 0.75 > figures.score_auc
     assert figures.scored == 400 and figures.auc_where_scored == pytest.approx(figures.auc)
@@ -64,8 +70,7 @@ def test_it_orders_samples_better_than_the_score_and_its_probabilities_are_calib
 
 
 def test_the_reasons_name_the_planted_facts_and_the_importance_how_many_have_them() -> None:
-    learned = planted(400)
-    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    learned, model = fitted(400)
     usual: dict[str, Fact] = {"score": 80.0, "flag loop": 0.0, "repository": "billing", "agent": "one"}
     good, loop, flaky = model.explain([usual, {**usual, "flag loop": 1.0}, {**usual, "repository": "flaky"}])
     assert (loop[0].fact, loop[0].value) == ("flag loop", 1.0) and loop[0].change < -1
@@ -80,16 +85,15 @@ def test_the_reasons_name_the_planted_facts_and_the_importance_how_many_have_the
 
 
 def test_slips_are_among_the_decisions_to_look_at_again() -> None:
-    learned = planted(400, wrong=6)
-    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    learned, model = fitted(400, wrong=6)
     assert learned.wrong <= set(model.doubtful)
     assert len(model.doubtful) < 60
     assert len(set(model.doubtful[:15]) & learned.wrong) >= 4
 
 
 def test_the_same_decisions_and_seed_fit_the_same_model() -> None:
-    learned = planted(200)
-    one, two = (fit(learned.rows, learned.approved, learned.groups, seed=3) for _ in range(2))
+    learned, one = fitted(200)
+    two = fit(learned.rows, learned.approved, learned.groups, seed=0)
     assert one.method == two.method and one.figures == two.figures
     assert np.array_equal(one.predict(learned.rows), two.predict(learned.rows))
 
@@ -116,8 +120,7 @@ def test_decisions_about_too_few_tasks_are_refused_with_their_number() -> None:
 
 
 def test_words_and_numbers_that_were_never_seen_are_predicted_too() -> None:
-    learned = planted(200)
-    model = fit(learned.rows, learned.approved, learned.groups, seed=0)
+    _, model = fitted(200)
     odd: list[dict[str, Fact]] = [{}, {"repository": "unheard of"}, {"score": "no number", "reward": 3.0}]
     assert all(0 < one < 1 for one in model.predict(odd))
     assert all(reason.change for reasons in model.explain(odd) for reason in reasons)

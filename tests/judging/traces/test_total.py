@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
@@ -76,7 +76,6 @@ def call(said: str = "Done.", **attributes: Any) -> dict[str, Any]:
     return {"traceId": "0a", "attributes": {**plain, **attributes}}
 
 
-@settings(max_examples=100, deadline=None)
 @given(found=st.lists(SPAN | EVENT | JSON, max_size=3))
 def test_any_document_is_read_or_refused_and_a_good_span_beside_it_stays(found: list[Any]) -> None:
     for one in found:
@@ -99,7 +98,6 @@ def test_any_document_is_read_or_refused_and_a_good_span_beside_it_stays(found: 
     assert read.conversations[-1].messages[-1]["content"] == "Done."
 
 
-@settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=60))
 def test_any_value_of_protobuf_is_read(data: bytes) -> None:
     from google.protobuf.message import DecodeError

@@ -8,8 +8,8 @@ from django.test import Client
 
 from curation.projects.instructions import texts as instructions
 from curation.projects.instructions.texts import digest, instructions_for, register
-from curation.projects.models import AuditEntry, InstructionsOverride, Project, Role
-from tests.factories import make_bearer, make_member, make_project, make_user
+from curation.projects.models import AuditEntry, InstructionsOverride, Project
+from tests.factories import make_bearer, make_project, make_user
 
 pytestmark = pytest.mark.django_db
 SHIPPED = "Answer in one line.\n{history}\n"
@@ -125,12 +125,3 @@ class TestRest:
         assert (back.json()["overridden"], back.json()["text"]) == (False, SHIPPED)
         versions = client.get(f"{path}/poet/versions", headers=headers).json()
         assert [row["version"] for row in versions] == [2, 1]
-
-
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.REVIEWER, Role.CURATOR])
-def test_only_admins_change_them(client: Client, project: Project, role: str) -> None:
-    client.force_login(make_member(project, role=role))
-    assert client.get(PAGE).status_code == 200
-    assert client.post(PAGE, {"text": "x {history}", "version": 0}).status_code == 403
-    assert client.post(f"{PAGE}restore/", {"to": 0, "version": 0}).status_code == 403
-    assert not InstructionsOverride.objects.exists()

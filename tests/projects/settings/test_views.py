@@ -95,10 +95,6 @@ class TestGeneral:
         assert client.post(f"/p/shell/settings/{path}", body).status_code == 403
         assert Project.objects.get().version == 1
 
-    def test_a_stranger_finds_nothing(self, client: Client, project: Project) -> None:
-        client.force_login(make_user())
-        assert client.get("/p/shell/settings/").status_code == 404
-
 
 class TestRules:
     def body(self, project: Project, **changes: object) -> dict[str, object]:

@@ -71,14 +71,6 @@ class TestUse:
         client.get("/api/v1/projects", headers=make_bearer(make_user()))
         assert Token.objects.get().last_used_at is not None
 
-    def test_a_tokens_scopes_limit_the_role(self, client: Client) -> None:
-        ada = make_user()
-        make_project("shell", user=ada)
-        answer = client.patch(
-            "/api/v1/projects/shell", {"name": "x"}, content_type=JSON, headers=make_bearer(ada, "read")
-        )
-        assert answer.status_code == 403
-
 
 class TestRevoke:
     def test_ends_it_at_once(self, client: Client) -> None:

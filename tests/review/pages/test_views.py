@@ -6,11 +6,11 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.access import Access
-from curation.projects.models import Project, Role
+from curation.projects.models import Project
 from curation.review.decisions.decide import decide
 from curation.review.models import Decision, Lease, Pick
 from curation.samples.models import Flag, Sample
-from tests.factories import make_duel, make_member, make_project, make_prompt, make_sample
+from tests.factories import make_duel, make_member, make_prompt, make_sample
 from tests.review.browsing import HTMX, body, first, form, open_queue, url
 from tests.review.rows import judged, reviewer_of
 
@@ -289,34 +289,6 @@ def test_the_page_of_a_sample_that_another_holds_is_for_reading(client: Client, 
     assert f"In review by {other.user.username}" in page
     assert 'data-key="a"' not in page and "judge-a" not in page
     assert Lease.objects.get().reviewer == other.user
-
-
-def test_strangers_find_nothing_and_viewers_may_only_look(client: Client, project: Project) -> None:
-    sample = judged(project)
-    pages = ["sample-page", "sample-panel", "history-window", "history-find", "history-raw", "answer-diff"]
-    posts = ["sample-decide", "sample-revise", "sample-draft", "lease-heartbeat", "lease-release"]
-    assert client.get(url("queue")).status_code == 302, "sign in first"
-    client.force_login(make_member(make_project()))
-    for name in [*pages, "answer-editor"]:
-        assert client.get(url(name, sample.pk)).status_code == 404
-    for name in posts:
-        assert client.post(url(name, sample.pk), {"version": 1}).status_code == 404
-    client.force_login(make_member(project, role=Role.VIEWER))
-    for name in pages:
-        assert client.get(url(name, sample.pk)).status_code == 200, name
-    for name in posts:
-        assert client.post(url(name, sample.pk), {"version": 1}).status_code == 403
-    for path in ("review-undo", "answer-facts", "sample-bulk"):
-        assert client.post(url(path)).status_code == 403
-    assert client.get(url("queue")).status_code == 403
-    assert client.get(url("answer-editor", sample.pk)).status_code == 403
-    assert not Lease.objects.exists() and not Decision.objects.exists()
-
-
-def test_a_sample_of_another_project_is_not_found(client: Client, me: Access) -> None:
-    foreign = make_sample(make_project())
-    assert client.get(url("sample-page", foreign.pk)).status_code == 404
-    assert client.post(url("sample-decide", foreign.pk), {"version": 1, "action": "approve"}).status_code == 404
 
 
 def test_the_number_of_queries_of_a_page_does_not_grow(

@@ -15,8 +15,9 @@ from curation.runs.models import Run
 from curation.samples.models import Look, Sample, Status
 from tests.driving import end
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
-from tests.duels.running import JUDGES, Models, Reply, fair, make_arena, run_to_end, shown, verdict
+from tests.duels.running import JUDGES, Models, Reply, fair, make_arena, run_to_end, serve, shown, verdict
 from tests.factories import make_bearer, make_endpoint, make_member, make_user
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 JSON = "application/json"
@@ -34,18 +35,23 @@ def likes(*marks: str) -> Reply:
     return reply
 
 
-class Bench:
-    """A project with three samples in the bucket `refined`, and a model that improves answers."""
+@world
+def arena(patched: pytest.MonkeyPatch) -> Run:
+    """Three samples in the bucket `refined`."""
+    serve(patched).says |= dict.fromkeys(JUDGES, fair(won=2, reason="answer 1 reads more"))
+    run = run_to_end(make_arena(settings={"gate": {"resamples": 200}})[0])
+    assert set(Sample.objects.values_list("bucket", flat=True)) == {"refined"}
+    return run
 
-    def __init__(self, models: Models) -> None:  # noqa: F811
-        self.models, self.client = models, Client()
-        models.says |= dict.fromkeys(JUDGES, fair(won=2, reason="answer 1 reads more"))
-        self.project, self.prompts = make_arena(settings={"gate": {"resamples": 200}})
+
+class Bench:
+    """The arena, an admin of it, and a model that improves answers."""
+
+    def __init__(self, models: Models, run: Run) -> None:  # noqa: F811
+        self.models, self.client, self.run, self.project = models, Client(), run, run.project
         self.user = make_user()
         make_member(self.project, self.user, Role.ADMIN)
         make_endpoint(self.project, "teacher", model="fake/teacher")
-        self.run = run_to_end(self.project)
-        assert set(Sample.objects.values_list("bucket", flat=True)) == {"refined"}
         models.says["teacher"] = lambda request: BETTER
         models.says |= dict.fromkeys(JUDGES, likes("IMPROVED", "CHALLENGER", "KING"))
 
@@ -64,8 +70,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(models: Models) -> Bench:  # noqa: F811
-    return Bench(models)
+def bench(models: Models, arena: Run) -> Bench:  # noqa: F811
+    return Bench(models, arena)
 
 
 def test_what_beats_king_and_parent_is_a_revision_in_the_queue(bench: Bench) -> None:

@@ -17,6 +17,7 @@ from curation.runs.control import retry_failed
 from curation.runs.models import Call, CallStatus, CallText, Item, ItemState, Run, RunState
 from tests.model_server import ModelServer
 from tests.runs.asking import asked, end, impatient, make_asked, start
+from tests.sampled import one_of
 
 FREE = Decimal(0)
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +27,7 @@ def reasons(run: Run) -> list[str]:
     return list(Item.objects.filter(run=run, state=ItemState.FAILED).values_list("reason", flat=True))
 
 
-@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", one_of(3, [408, 409, 500, 502, 503, 504, 529]))
 def test_a_status_that_may_pass_is_asked_again_until_it_does(server: ModelServer, status: int) -> None:
     server.behave(error=0.5, status=status)
     run = asked(make_asked(server), n=6)

@@ -187,25 +187,6 @@ def test_a_run_from_launch_to_its_end_by_rest_alone() -> None:
     assert (status, copy["params"], copy["id"] != run_id) == (202, run["params"], True)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "resume", "retry-failed", "clone"])
-def test_a_viewer_looks_and_does_not_touch_and_a_stranger_finds_nothing(verb: str) -> None:
-    run = make_run(make_project(), "king")
-    viewer, stranger = Script(Role.VIEWER, project=run.project), Script()
-    assert viewer.get(f"/runs/{run.pk}")[0] == 200
-    assert viewer.post(f"/runs/{run.pk}/{verb}")[0] == 403
-    assert stranger.post(f"/runs/{run.pk}/{verb}")[0] == 404
-    for part in ("", "/items", "/events", "/calls"):
-        assert stranger.get(f"/runs/{run.pk}{part}")[0] == 404
-    run.refresh_from_db()
-    assert run.state == "queued"
-
-
-def test_launching_needs_the_scope_run() -> None:
-    assert Script(Role.VIEWER).post("/projects/x/runs", KING)[0] == 404
-    viewer, reader = Script(Role.VIEWER), Script(Role.ADMIN, "read")
-    assert [one.post(one.runs, KING)[0] for one in (viewer, reader)] == [403, 403]
-
-
 def test_an_export_is_not_repeated_by_who_may_not_export() -> None:
     script = Script(Role.ADMIN, "read", "run")
     run = make_run(script.project, "export", params={"recipe": "r"})

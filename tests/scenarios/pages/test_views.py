@@ -12,7 +12,7 @@ from curation.projects.models import Project, Role
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import axis_rows, columns_of
 from curation.scenarios.models import GateReport, Scenario, ScenarioAxis
-from tests.factories import BUNDLE, make_member, make_project, make_scenario, make_trajectory, make_user
+from tests.factories import BUNDLE, make_member, make_project, make_scenario, make_trajectory
 
 pytestmark = pytest.mark.django_db
 
@@ -86,13 +86,6 @@ class TestList:
         assert "/gate/" not in html(client, "scenario-page", row.pk)
         for name in ("scenario-gate", "scenario-edit", "scenario-delete"):
             assert client.post(reverse(name, args=["shell", row.pk])).status_code == 403
-
-    def test_a_stranger_finds_nothing(self, client: Client, project: Project) -> None:
-        row = make_scenario(project)
-        client.force_login(make_user())
-        for name in ("scenario-page", "scenario-report", "scenario-edit"):
-            html(client, name, row.pk, status=404)
-        html(client, "scenario-list", status=404)
 
 
 class TestPage:

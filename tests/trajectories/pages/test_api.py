@@ -184,13 +184,6 @@ def test_the_etag_changes_with_a_replay(client: Client, project: Project, bearer
     assert client.get(path, headers=bearer)["ETag"] != before
 
 
-def test_a_replay_needs_the_scope(client: Client, project: Project) -> None:
-    row = make_trajectory(project)
-    reader = make_bearer(project.members.get().user, Scope.READ)
-    assert client.post(f"/api/v1/trajectories/{row.pk}/replay", headers=reader).status_code == 403
-    assert not Run.objects.exists()
-
-
 def test_pairs_name_both_sides(client: Client, project: Project, bearer: dict[str, str]) -> None:
     scenario = make_scenario(project)
     chosen = make_trajectory(project, scenario)

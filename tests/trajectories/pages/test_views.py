@@ -285,14 +285,6 @@ def test_pairs_link_to_both_sides(client: Client, project: Project) -> None:
     assert client.get("/p/acme/pairs/?run=999").status_code == 404
 
 
-def test_another_projects_trajectory_is_not_found(client: Client, project: Project) -> None:
-    foreign = make_trajectory(make_project())
-    parts = ("", "steps/", "turns/0/", "raw/", "find/", "compare/", "exchange/", "exchange/0/", "exchange/raw/")
-    assert all(client.get(f"/p/acme/trajectories/{foreign.pk}/{part}").status_code == 404 for part in parts)
-    client.logout()
-    assert client.get(f"/p/acme/trajectories/{foreign.pk}/").status_code == 302
-
-
 def test_the_new_rollout_form_is_filled_from_its_link(client: Client, project: Project) -> None:
     shown = html(client, "runs/new/?kind=rollout&filter=%7B%22id%22%3A%20%2231%22%7D&samples=5")
     assert 'name="filter.id" value="31"' in shown and 'value="5"' in shown

@@ -2,7 +2,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.imports.layouts.agents import atif
@@ -59,19 +59,14 @@ def documents(draw: st.DrawFn, depth: int = 1) -> Json:
     return made
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
-def test_a_document_comes_back_as_it_was(given_document: Json) -> None:
+def test_a_document_comes_back_as_it_was_and_every_field_has_an_account(given_document: Json) -> None:
     before = copy.deepcopy(given_document)
-    [session] = atif.read(given_document).sessions
+    reading = atif.read(given_document)
+    [session] = reading.sessions
     assert atif.write(session) == before
     assert given_document == before
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(documents())
-def test_every_field_has_an_account(given_document: Json) -> None:
-    entries = atif.read(given_document).account.entries()
+    entries = reading.account.entries()
     assert {entry["field"] for entry in entries} >= given_document.keys()
     assert {entry["rows"] for entry in entries} == {1}
 

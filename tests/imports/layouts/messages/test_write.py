@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.imports.layouts.account import Fields
@@ -73,7 +73,6 @@ def _waits(steps: list[Step]) -> bool:
     )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sessions())
 def test_steps_that_are_written_and_read_are_the_same(steps: list[Step]) -> None:
     messages = write_messages(steps)
