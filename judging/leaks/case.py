@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from judging.answers.blocks import fenced_blocks
 from judging.leaks.history import HistoryText
@@ -87,7 +88,7 @@ class Case:
 
     @cached_property
     def programs(self) -> tuple[tuple[list[str], Span], ...]:
-        """The words of each program that the answer starts, also in `bash -c "…"` and `$( )`, with its span."""
+        """Each program that the answer starts, also in `bash -c "…"` and `$( )`: its name, its arguments, its span."""
         return tuple(program for script, offset in self.scripts for program in _programs(script, offset, 0))
 
     def is_secret(self, name: str) -> bool:
@@ -130,14 +131,30 @@ def _programs(script: str, offset: int, depth: int) -> Iterator[tuple[list[str],
     for command in split_commands(script):
         at = max(at, script.find(command.text, at))
         span = offset + at, offset + at + len(command.text)
-        for words in stages(command.words):
-            yield words, span
+        for stage in stages(command.words):
+            for is_between, group in groupby(stage, _BETWEEN.__contains__):
+                if not is_between and (program := _program(list(group))):
+                    yield program, span
         inner = [word for word in command.words if _NESTED.search(word)] if depth < _DEEPEST else []
         for word in inner:
             for words, _ in _programs(_UNWRAPPED.sub(" ", word), 0, depth + 1):
                 yield words, span
 
 
+def _program(words: list[str]) -> list[str]:
+    """Return a program and its arguments without the words before it: variables, `timeout 9`, `if`, `python -m`."""
+    while words and _LEADING.fullmatch(words[0]):
+        words.pop(0)
+    if len(words) > 2 and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]) and words[1] == "-m":
+        del words[:2]
+    return [words[0].rsplit("/", 1)[-1], *words[1:]] if words else []
+
+
+_BETWEEN = frozenset({";", "&", "&&", "||", "\n", "(", ")"})
+_LEADING = re.compile(
+    r"\w+=.*|-\S*|\d[\d.]*[smhd]?|if|then|else|elif|while|until|do|!|\{|time|env|command|exec|nohup|timeout|nice|stdbuf|sudo",
+    re.DOTALL,
+)
 # A script within a script: `"git fetch && …"`, `$(git fetch)`, `<(curl …)`.
 _NESTED = re.compile(r"\w\s+\S|[$<>]\(")
 _UNWRAPPED = re.compile(r"^[$<>]\(|\)$")

@@ -21,6 +21,7 @@ from judging.leaks.rules import (
     names,
     patterns,
     rewordings,
+    selectors,
     source,
     titles,
     values,
@@ -57,6 +58,7 @@ _FURTHER: tuple[Callable[[Case], Iterable[Found]], ...] = (
     assembled.find,
     encoded.find,
     patterns.find,
+    selectors.find,
     rewordings.find,
     admissions.find,
 )

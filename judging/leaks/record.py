@@ -1,15 +1,16 @@
 """The hidden pull request as the leak lint searches it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from judging.leaks.numbers import digits, significant
-from judging.leaks.spelling import find_bounded, is_same_path, respelled, squash
+from judging.leaks.spelling import find_bounded, is_same_path, respelled, squash, words_of_test
 from judging.leaks.tokens import is_code_like
 from judging.leaks.uses import Use, uses_of
-from judging.leaks.vocabulary import GENERIC_FILES, is_ordinary
+from judging.leaks.vocabulary import GENERIC_FILES, STANDARDS, is_ordinary
+from judging.leaks.words import is_common
 from judging.shell.words import word_set
 
 _HUNK = re.compile(r"(?m)^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<news>\d+))? @@")
@@ -26,13 +27,31 @@ _PLAIN_ROOTS = word_set(
     "np pd plt sns tf torch numpy pandas requests os sys re json math datetime itertools functools collections typing "
     "subprocess logging asyncio fmt errors strings strconv React Math JSON Object"
 )
-# How texts refer to issues and pull requests: `#12`, `!12`, `GH-12`, `pull/12`, `bug 12`, "closes 12".
+# How texts refer to issues and pull requests: `#12`, `!12`, `GH-12`, `OPS-12`, `pull/12`, `bug 12`, "closes 12".
 REFERENCE = re.compile(
-    r"(?:[#!]|\bgh(?![a-z])|\b(?:issue|pull|pull request|merge request|pr|mr|bug|ticket|number|fix|fixes|fixed|fixing|"
-    r"close|closes|closed|closing|resolve|resolves|resolved|solves|refs?|see|cf|supersedes|wip|related to)s?(?![a-z]))"
-    r"[\s/_:#!.-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![^\W_]|\.\d)",
+    rf"(?:[#!№]|(?-i:(?<![\w-])(?!(?:{STANDARDS}|UTF|SHA|AES|HTTP|MD|CP)-)[A-Z][A-Z\d]{{1,9}}-)|\bgh(?![a-z])"
+    r"|\b(?:issue|pull|pull request|merge request|pr|mr|bug|ticket|number|fix|fixes|fixed|fixing|close|closes|closed"
+    r"|closing|resolve|resolves|resolved|solves|refs?|see|cf|supersedes|wip|related to|grep)s?(?![a-z]))"
+    r"[\s/_:#!.='\"-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![^\W_]|\.\d)",
     re.IGNORECASE,
 )
+# Versions and dates, and those that everybody takes for an example.
+RELEASE = re.compile(
+    r"(?<![A-Za-z\d.])v?(\d{1,4}(?:\.\d{1,5}){2,3}(?:[.-]?(?:alpha|beta|rc|dev|pre|post)[.-]?\d{0,3})?"
+    r"|\d{4}-\d\d-\d\d)(?![\w-]|\.\w)"
+)
+_USUAL = re.compile(r"[0-3]\.[01]\.[01](?:\.[01])?|1\.2\.3(?:\.4)?|127\.0\.0\.1|\d{4}-01-01")
+_CAPITALISED = r"[^\W\d_a-z][\w'’-]+"
+_PERSON = re.compile(
+    r"(?<![\w/@.])@([A-Za-z][A-Za-z\d-]{3,38})(?![\w/(])|\b([\w.+-]{4,40})@[\w-]+\.[a-z]"
+    r"|\b(?:[Bb]y:?|[Tt]hanks to|[Cc][Cc]:?|[Cc]redits?(?: to)?|[Kk]udos to|[Aa]uthor:?|[Rr]eviewer:?)\s"
+    rf"({_CAPITALISED}(?:\s{_CAPITALISED}){{0,2}})"
+    rf"|\b({_CAPITALISED}\s{_CAPITALISED})\s(?:asked|reported|suggested|noted|found|reviewed|measured|wrote|proposed)\b"
+)
+_DOCUMENT = re.compile(r"(?m)^\+\+\+ \S+\.(?:mdx?|rst|txt|adoc)$(?P<body>(?:\n(?!diff |--- )[^\n]*)*)")
+_ADDED = re.compile(r"(?m)(?:^\+[^\n]*\n?)+")
+_TEST_PATH = re.compile(r"([\w-]+)(?:\.\w+)+$")
+_TEST_NAMED = re.compile(r"[\"'`]([^\"'`\n]{4,120})[\"'`]|\bmark\.(\w+)|([A-Za-z]\w*(?:_|[a-z](?=[A-Z]))\w{2,100})")
 COMMIT = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
 _TEST_FILE = re.compile(
     r"(?:^|[/\s])(?:tests?|specs?|__tests__|testing)/|[/_.-](?:tests?|spec)\.\w+$|(?:^|[/\s])tests?_|Tests?\.\w+$"
@@ -129,7 +148,7 @@ class RecordText:
         name = re.escape(word)
         match = re.search(
             rf"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|module)"
-            rf"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?{name}\b|[.>:]{name}\("
+            rf"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?{name}\b|[.>:]{name}\(|\b[a-z_]+[ (]:{name}\b"
             # Indented, it is a variable of a function, for which people pick the same plain words.
             rf"|(?m:^[ +-](?:export\s+)?(?:const|let|var)\s+{name}\b)"
             + (rf"|(?m:^[ +-]\s*{name}\s*=)" if word.isupper() else ""),
@@ -205,7 +224,8 @@ class RecordText:
     @cached_property
     def _uses(self) -> dict[str, Use]:
         prose = f"{self.texts['description']}\n{self.texts['title']}"
-        modules = {part.split(".")[0] for path in self.paths for part in path.split("/")}
+        # A file of Go is no module, only its folder is.
+        modules = {part.split(".")[0] for path in self.paths for part in path.split("/") if not part.endswith(".go")}
         defined = {match[1] for match in _DEFINED.finditer(self.texts["patch"])}
         own = modules | defined | set(filter(is_code_like, _NAME.findall(prose)))
         # A variable has a value of any type.
@@ -269,6 +289,54 @@ class RecordText:
                 name = path.rsplit("/", 1)[-1]
                 found |= {name, name.split(".")[0]}
         return frozenset(found)
+
+    @cached_property
+    def tests(self) -> dict[str, Place]:
+        """The names of the record's tests and of their files in words, lower case, with their places."""
+        found: dict[str, Place] = {}
+        offset, is_test = 0, False
+        for line in self.texts["patch"].splitlines(keepends=True):
+            if line.startswith(("--- ", "+++ ", "diff ")):
+                is_test = _TEST_FILE.search(line) is not None
+                named: Iterable[str] = _TEST_PATH.findall(line) if is_test else ()
+            else:
+                named = map("".join, _TEST_NAMED.findall(line)) if is_test and line.startswith("+") else ()
+            for name in named:
+                if words := " ".join(words_of_test(name)):
+                    found.setdefault(words, Place("patch", offset))
+            offset += len(line)
+        return found
+
+    @cached_property
+    def prose(self) -> tuple[tuple[str, Place], ...]:
+        """The description, the title, and the lines that the patch adds to documents, a run of lines as one text."""
+        patch = self.texts["patch"]
+        found = [(self.texts[field], Place(field, 0)) for field in ("description", "title")]
+        for document in _DOCUMENT.finditer(patch):
+            for lines in _ADDED.finditer(patch, *document.span("body")):
+                # A blank for each sign keeps the offsets.
+                found.append((re.sub(r"(?m)^\+", " ", lines[0]), Place("patch", lines.start())))
+        return tuple(found)
+
+    @cached_property
+    def people(self) -> dict[str, Place]:
+        """The handles, addresses and names of people in the description, lower case."""
+        return {
+            name.lower(): Place("description", match.start())
+            for match in _PERSON.finditer(self.texts["description"])
+            for name in re.findall(r"[^\W\d_][\w-]{3,}", next(filter(None, match.groups())))
+            if not is_ordinary(name) and not is_common(name) and not is_code_like(name)
+        }
+
+    @cached_property
+    def releases(self) -> dict[str, Place]:
+        """The versions and dates of the prose."""
+        return {
+            match[1]: Place(place.name, place.offset + match.start(1))
+            for text, place in self.prose
+            for match in RELEASE.finditer(text)
+            if not _USUAL.fullmatch(match[1])
+        }
 
     @cached_property
     def hunks(self) -> tuple[Hunk, ...]:

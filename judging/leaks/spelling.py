@@ -17,6 +17,11 @@ def name_parts(name: str) -> list[str]:
     return [part.lower() for part in re.split(r"[\s_.-]+", spaced) if part]
 
 
+def words_of_test(name: str) -> list[str]:
+    """Return the words of a test's name without those that say that it is a test."""
+    return [part for part in name_parts(name) if part not in ("test", "tests", "spec")]
+
+
 def normal_path(path: str) -> str:
     """Remove `./`, a leading slash, `~/` and a closing slash."""
     return re.sub(r"^(?:~|\.{1,2})?/+|^(?:\.{1,2}/)+", "", path).rstrip("/").removeprefix("./")

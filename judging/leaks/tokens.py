@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 _QUOTED = re.compile(r"\"([^\"\n]{4,300})\"|(?<!\w)'([^'\n]{4,300})'(?!\w)|(?<!`)`([^`\n]{4,300})`(?!`)")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2,}")
 _DEFINES = re.compile(
-    r"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module|method|hook|component)\s+$"
+    r"\b(?:called|named|def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module|method|hook|component)\s+$"
 )
 _IS_A = re.compile(
     r"`?\s+(?:class|method|function|helper|hook|component|struct|option|setting|module|constant|fixture)\b"

@@ -18,6 +18,7 @@ _DEFINES = re.compile(
 )
 _ASSIGNED = re.compile(r"\s*(?::=|=(?![=>~]))")
 _IMPORTS = re.compile(r"\s*(?:from|import|use|using|require\w*|include|alias|export|package|#include)\b")
+_USES_LIBRARY = re.compile(r"\s*use\s+[A-Z]\w+(?:,|$)")
 # Where a call of a test may stand; after another word, the name is that of a method which the test defines.
 _TEST_CALL = re.compile(r"(?:^\s*|[(\[{,=!&|@]\s*|\b(?:new|return|await|yield|assert|expect|and|or|not)\s+)$")
 _OWN_RECEIVERS = frozenset({"self", "this", "$this", "cls", "super", "static", "parent", "crate", ""})
@@ -42,7 +43,8 @@ def uses_of(lines: Iterator[tuple[str, bool]], own: Set[str], holders: Set[str])
     receivers = _OWN_RECEIVERS | holders
     for line, is_test in lines:
         receivers |= set(_GO_RECEIVER.findall(line))
-        imports = _IMPORTS.match(line) is not None
+        # `use GenServer` of Elixir; modules of a project have a name before them.
+        imports = _IMPORTS.match(line) is not None and _USES_LIBRARY.match(line) is None
         for match in _NAME.finditer(line):
             name = match[0]
             if found.get(name) == Use.OWN:
@@ -65,6 +67,9 @@ def _use(line: str, match: re.Match[str], receivers: Set[str], is_test: bool) ->
         if receiver[0].isupper() or before[: access.start(1)].endswith(":"):
             return Use.FOREIGN
         return Use.METHOD if called else Use.OWN
+    # An annotation of Java or TypeScript; one of Python is a function like any other.
+    if match[0][0].isupper() and (before.endswith("@") or before.strip() == "use"):
+        return Use.FOREIGN
     if match[0][0].isupper() and after.startswith((".", "::")):
         return Use.FOREIGN
     if is_test and after.startswith(("(", "!", " ")) and _TEST_CALL.search(before):

@@ -46,7 +46,7 @@ _LIBRARY_ROOTS = word_set(
     "syscall regexp testing exec signal rand sql rpc "
     "std core alloc tokio serde anyhow thiserror System Arrays Collections Objects Collectors Files Paths Optional "
     "Stream List Map Set Integer Long Double Boolean Character Thread java javax org.junit Time ActiveSupport Rails "
-    "e.g i.e"
+    "e.g i.e github runner secrets matrix steps inputs"
 )
 _FRAMEWORK_NAMES = word_set(
     # Python libraries
@@ -80,7 +80,9 @@ GENERIC_PARTS = word_set(
     "templates resources main java python js ts go build dist out target vendor node_modules packages crates modules "
     "component components utils util common helpers api web server client . .. ~ tmp var etc usr opt home dev "
     "null proc "
-    "foo bar baz repo testbed workspace project workdir code a b"
+    "foo bar baz repo testbed workspace project workdir code a b settings models views controllers services handlers "
+    "middleware migrations routes hooks store layouts pages styles locales mocks commands management jobs workers "
+    "mailers policies serializers concerns actions workflows .github cache checkout"
 )
 GENERIC_FILES = word_set(
     "README README.md README.rst README.txt CHANGELOG.md CHANGELOG CHANGES.rst CHANGES.md CONTRIBUTING.md LICENSE "
@@ -90,7 +92,9 @@ GENERIC_FILES = word_set(
     "go.mod go.sum main.go Cargo.toml Cargo.lock main.rs lib.rs mod.rs build.rs Makefile CMakeLists.txt configure.ac "
     "pom.xml build.gradle settings.gradle gradlew Gemfile Gemfile.lock Rakefile composer.json Dockerfile "
     "docker-compose.yml docker-compose.yaml .env .gitignore .pre-commit-config.yaml .travis.yml .gitlab-ci.yml main.c "
-    "main.cpp Pipfile poetry.lock environment.yml mkdocs.yml conf.py"
+    "main.cpp Pipfile poetry.lock environment.yml mkdocs.yml conf.py Kconfig Jenkinsfile Procfile Vagrantfile BUILD "
+    "BUILD.bazel WORKSPACE Chart.yaml values.yaml main.tf variables.tf outputs.tf versions.tf meson.build Podfile "
+    "Package.swift mix.exs build.gradle.kts settings.gradle.kts build.sbt pubspec.yaml stack.yaml"
 )
 # Conventional names that say nothing without their folder.
 CONVENTIONAL_FILES = word_set(
@@ -98,6 +102,8 @@ CONVENTIONAL_FILES = word_set(
     "cli.py config.py constants.py exceptions.py errors.py types.py utils.js utils.ts types.ts constants.ts config.js "
     "test.py run.py example.py test.js test.ts script.py reproduce.py repro.py utils.go types.go"
 )
+# Publishers of standards, as an alternative of a pattern: what a standard says is no secret.
+STANDARDS = "RFC|ISO|IEC|IEEE|ECMA|PEP|BCP|DIN|POSIX|W3C|WHATWG|OWASP|CVE|CWE"
 COMMON_FLAGS = word_set(
     "--dry-run --no-color --no-cache --max-depth --max-count --line-number --files-with-matches --ignore-case "
     "--name-only --name-status --no-pager --no-header --no-index --exclude-dir --include-dir --log-level "

@@ -35,7 +35,7 @@ _SOLVED = (
 )
 _DID = (
     r"(?:did|changed|added|moved|addressed|handled|implemented|rewrote|replaced|decided|opted|chose|went|flushed|took|put|"
-    r"made|introduced|removed|dropped|kept)"
+    r"made|introduced|removed|dropped|kept|gave|wrote|built|split|cut|set|sent|let)"
 )
 _PEOPLE = (
     r"(?:(?:core\s+)?(?:maintainers?|authors?|developers?|devs|committers?)|upstream(?:\s+(?:project|repo(?:sitory)?|authors?"
@@ -90,7 +90,8 @@ _OF_THE_OUTCOME = tuple(
         rf"(?:upstream|{_LATER}|in\s+the\s+repository|by\s+the\s+{_PEOPLE}))\b",
         r"\bin\s+(?:the\s+|today['’]s\s+)(?:repository|project|master|main|trunk|upstream|code\s*base)\s+(?:of\s+)?(?:today|nowadays"
         r"|as\s+it\s+is\s+(?:now|today))\b|\btoday['’]s\s+(?:upstream|master|main|trunk)\b",
-        rf"\bthe\s+(?:project|library|repository|code\s*base)\s+(?:{_LATER}\s+)?(?:ended|wound)\s+up\b",
+        rf"\b(?:they|the\s+(?:project|library|repository|code\s*base))\s+(?:{_LATER}\s+)?(?:ended|wound)\s+up\b",
+        r"\b(?:remember|recall|have\s+seen)\s+this\s+(?:one|bug|issue|task|change|commit|problem)\b",
         r"\b(?:in|as)\s+the\s+(?:commit|change|patch|diff)\s+that\s+(?:fixe[sd]|resolve[sd]|close[sd]|solve[sd])\b",
         rf"\bfollowing\s+the\s+(?:merged\s+)?(?:{_CHANGE}|change|commit)\b(?!\s+(?:I|we|above|in|that\s+I|made)\b)",
     )

@@ -12,7 +12,7 @@ _RUN = 6
 _SHORTEST_STRING = 12
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.){12,300})\"|'((?:[^'\\\n]|\\.){12,300})'")
 _PLACEHOLDER = re.compile(r"\$?\{[^{}\n]{0,80}\}|%\(?\w{0,20}\)?[sdrifxvwq+]\b|%[-+.\d]*[sdrifxvwqT]|\\[nt]")
-_WORD = re.compile(r"[A-Za-z0-9_']+")
+_WORD = re.compile(r"[A-Za-z0-9_]+(?:'[A-Za-z]+)?")
 
 
 def find(case: Case) -> Iterator[Found]:
@@ -39,12 +39,12 @@ def _copied_strings(case: Case) -> Iterator[Found]:
 
 
 def _copied_sentences(case: Case) -> Iterator[Found]:
-    """Yield runs of six or more words shared with the description or the title and absent from the history."""
+    """Yield runs of six or more words shared with the prose of the record and absent from the history."""
     words = list(_WORD.finditer(case.answer))
     lowered = [word[0].lower() for word in words]
     shown: str | None = None
-    for place in ("description", "title"):
-        source = list(_WORD.finditer(case.record.texts[place]))
+    for text, origin in case.record.prose:
+        source = list(_WORD.finditer(text))
         runs = {
             tuple(w[0].lower() for w in source[i : i + _RUN]): source[i].start() for i in range(len(source) - _RUN + 1)
         }
@@ -60,5 +60,5 @@ def _copied_sentences(case: Case) -> Iterator[Found]:
                 end += 1
             if " ".join(run) not in shown:
                 span = words[position].start(), words[end - 1].end()
-                yield Found(TEXT, span, Place(place, runs[run]))
+                yield Found(TEXT, span, Place(origin.name, origin.offset + runs[run]))
             position = end

@@ -2,7 +2,7 @@
 never shown, a newer package, a patch by its address, `gh pr view`. These need no record."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from judging.leaks.case import Case, Found
 from judging.leaks.record import Place
@@ -21,12 +21,18 @@ _GIT_READS = word_set(
 )
 _GIT_WALKS = word_set("log rev-list shortlog whatchanged show-branch grep")
 _WIDE = re.compile(
-    r"--(?:all|branches|remotes|glob|reflog|walk-reflogs)(?:=.*)?$|--(?:lost-found|unreachable|dangling)$"
+    r"--(?:all|branches|remotes?|glob|reflog|walk-reflogs)(?:=.*)?$|--(?:lost-found|unreachable|dangling|batch-all-objects)$"
 )
 _REMOTE = re.compile(
     r"(?:^|\.\.)(?:origin|upstream|refs/remotes)/|FETCH_HEAD|@\{u(?:pstream)?\}|(?:^|\.\.)(?:origin|upstream)$"
 )
 _COMMIT = re.compile(r"(?:^|\.\.|[=\s])([0-9a-f]{7,40})(?=$|[\s^~:.@])")
+# Where a repository keeps what it has fetched, and where a server keeps changes.
+_STORED = re.compile(r"\.git/(?:FETCH_HEAD|refs/remotes)|\brefs/(?:pull|merge-requests|changes)/")
+# What a branch has beyond the present commit, and a file as a main branch has it.
+_AHEAD = re.compile(r"(?:HEAD|@)?\.{2,3}(?!HEAD)\w|(?:main|master|trunk|develop):\S")
+# A release as a revision, unless it begins a range up to the present.
+_RELEASE = re.compile(r"(?:^|\.\.)v?(\d+(?:\.\d+)+)(?=$|[:~^])")
 # The command lines of code forges, with their subcommands that read from the server.
 _FORGES = {
     "gh": word_set("pr api search browse issue release repo run"),
@@ -42,13 +48,14 @@ _READS_URL = re.compile(
 )
 _MANAGERS = word_set(
     "pip pip3 pipx uv poetry pdm conda mamba npm yarn pnpm bun gem bundle cargo go mvn gradle composer apt apt-get dnf "
-    "yum apk brew nuget dotnet luarocks cpan cpanm easy_install nix"
+    "yum apk brew nuget dotnet luarocks cpan cpanm easy_install nix docker podman helm"
 )
 # Words of a package manager that bring another version than the one that is there.
 _BRINGS = re.compile(
-    r"(?:download|pack|fetch|unpack|source|update|upgrade|clone|view|info|-U|--upgrade|-t|--target(?:=.*)?|-d|--pre"
+    r"(?:download|pack|fetch|pull|unpack|source|update|upgrade|clone|view|info|index|search|-U|--upgrade|-t|--target(?:=.*)?|-d|--pre"
     r"|--dest(?:=.*)?|--force-reinstall|--root|dependency:(?:get|sources|copy))$"
 )
+_RUNNERS = word_set("npx bunx uvx")
 _REGISTRY_INSTALLS = word_set("npm yarn pnpm bun gem cargo go composer luarocks cpan cpanm")
 _SPECIFIER = re.compile(r"[=<>~!@\[:]")
 
@@ -56,12 +63,12 @@ _SPECIFIER = re.compile(r"[=<>~!@\[:]")
 def find(case: Case) -> Iterator[Found]:
     """Yield the commands that ask for later states of the repository."""
     own = _own_names(case)
-    for words, span in case.programs:
-        name, arguments = _program(words)
+    for (name, *arguments), span in case.programs:
         if (
-            (name == "git" and _git_looks_ahead(case, arguments, own))
+            any(map(_STORED.search, arguments))
+            or (name == "git" and _git_looks_ahead(case, arguments, own))
             or (name in _FORGES and arguments[:1] and arguments[0] in _FORGES[name])
-            or (name in _MANAGERS and _brings_own(case, name, arguments, own))
+            or (name in _MANAGERS | _RUNNERS and _brings_own(case, name, arguments, own))
         ):
             yield Found(FUTURE, span, _NOWHERE)
     for script, offset in case.scripts:
@@ -70,16 +77,6 @@ def find(case: Case) -> Iterator[Found]:
         for match in _URL.finditer(script):
             if _is_of_the_project(case, match[0], own):
                 yield Found(FUTURE, (match.start() + offset, match.end() + offset), _NOWHERE)
-
-
-def _program(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return a program's name and arguments, without variables before it and without `python -m`."""
-    rest = list(words)
-    while rest and re.match(r"\w+=", rest[0]):
-        rest.pop(0)
-    if len(rest) > 2 and re.fullmatch(r"(?:.*/)?python[\d.]*", rest[0]) and rest[1] == "-m":
-        rest = rest[2:]
-    return (rest[0].rsplit("/", 1)[-1], rest[1:]) if rest else ("", [])
 
 
 def _git_looks_ahead(case: Case, arguments: list[str], own: frozenset[str]) -> bool:
@@ -93,12 +90,14 @@ def _git_looks_ahead(case: Case, arguments: list[str], own: frozenset[str]) -> b
         return True
     if verb == "clone":
         return any(_names_own(word.removesuffix(".git").rsplit("/", 1)[-1], own) for word in given)
-    if (verb == "fsck" or verb in _GIT_WALKS) and any(_WIDE.match(word) for word in given):
+    if (verb in ("fsck", "cat-file", "submodule") or verb in _GIT_WALKS) and any(_WIDE.match(word) for word in given):
         return True
     if verb not in _GIT_READS:
         return False
-    commits = [commit for word in given for commit in _COMMIT.findall(word)]
-    return any(_REMOTE.search(word) for word in given) or any(c[:7] not in case.history.lower for c in commits)
+    states = [state[:7] for word in given for pattern in (_COMMIT, _RELEASE) for state in pattern.findall(word)]
+    return any(_REMOTE.search(word) or _AHEAD.match(word) for word in given) or any(
+        state not in case.history.lower for state in states
+    )
 
 
 def _brings_own(case: Case, name: str, arguments: list[str], own: frozenset[str]) -> bool:
@@ -109,7 +108,7 @@ def _brings_own(case: Case, name: str, arguments: list[str], own: frozenset[str]
         return False
     if any(_BRINGS.match(word) for word in arguments):
         return True
-    if any(word.startswith(("install", "add", "get", "i", "require")) for word in arguments[:2]):
+    if name in _RUNNERS or any(word.startswith(("install", "add", "get", "i", "require")) for word in arguments[:2]):
         if name in _REGISTRY_INSTALLS:
             return True
         versions = [_SPECIFIER.split(word)[-1] for word in named if _SPECIFIER.search(word)]

@@ -55,10 +55,14 @@ _SAID = (
     re.compile(r"\b(?P<a>\d{1,7})(?:st|nd|rd|th)\s+(?:[a-z]+\s+)?(?:line|row)\b", re.IGNORECASE),
     re.compile(r"[\w)](?P<ending>\.\w{1,6})(?::|#L|\(|@)(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
     re.compile(r"(?<![\w/])L(?P<a>\d{1,7})(?:-L?(?P<b>\d{1,7}))?\b"),
+    re.compile(
+        r"[\w)](?P<ending>\.\w{1,6})\b[^.;\n]{0,40}?(?:\b(?:at|around|near|about|l\.|ln\.?)|~)\s?(?P<a>\d{2,7})\b"
+        r"(?!\s?(?:%|m?s\b|sec|min|[kKMG]?B\b|px|times|items|bytes|percent)|\.\d)"
+    ),
 )
 _BEFORE_SAID = re.compile(r"\b(?:lines?|rows?)\s+(?:number\s+|no\.?\s+)?\Z", re.IGNORECASE)
 _AFTER_SAID = re.compile(r"\s+(?:[a-z]+\s+)?(?:line|row)\b|\s+lines\s+(?:in|into|down|deep)\b", re.IGNORECASE)
-_WIDEST, _MARGIN, _NEAREST, _NEAR = 90, 3, 10, 40
+_WIDEST, _MARGIN, _NEAREST, _NEAR, _NEXT = 90, 3, 10, 40, 20
 # How far from a position in prose its file may be named.
 _BESIDE = 400
 
@@ -90,14 +94,16 @@ def positions(case: Case) -> tuple[Position, ...]:
 
 def find(case: Case) -> Iterator[Found]:
     """Yield lines inside a hunk of the patch, of a file that nothing in the history opened or numbered there."""
-    hunks = [hunk for hunk in case.record.hunks if not _was_shown(case, hunk)]
-    if not hunks:
-        return
+    lines = [line for line, _ in case.record.old_lines if len(line) >= 20]
+    if sum(line in case.history.text for line in lines) >= max(2, len(lines) / 2):
+        return  # the history has half of the patch's old source
     for position, paths in _located(case):
         if not position.is_specific:
             continue
-        hunk = next((hunk for hunk in hunks if _is_in(position, hunk) and _is_named(hunk.path, paths)), None)
-        if hunk is not None and not _is_near(case, position):
+        hunk = next(
+            (hunk for hunk in case.record.hunks if _is_in(position, hunk) and _is_named(hunk.path, paths)), None
+        )
+        if hunk is not None and not _is_near(case, position) and not _was_shown(case, hunk.path, position):
             start, end = hunk.spans[0]
             yield Found(LINE, position.span, hunk.place, f"{hunk.path}, lines {start} to {end}")
 
@@ -181,20 +187,17 @@ def _is_named(path: str, named: tuple[str, ...]) -> bool:
     return not named or any(is_same_path(name, path) for name in named)
 
 
-def _was_shown(case: Case, hunk: Hunk) -> bool:
-    """Whether the history opened the file near the hunk, or has half of the patch's old source."""
-    lines = [line for line, _ in case.record.old_lines if len(line) >= 20]
-    shown = sum(line in case.history.text for line in lines)
-    return shown >= max(2, len(lines) / 2) or any(_reaches(line, hunk) for line in case.history.openings(hunk.path))
-
-
-def _reaches(opening: str, hunk: Hunk) -> bool:
-    """Whether a command that printed the file may have shown the hunk, or lines so near that the next page has it."""
-    parts = [position for position in _in_script(opening, 0) if position.counts or position.first < position.last]
-    if not parts or _FROM_THE_END.search(opening):
-        return True
-    shown = [(1 if part.counts else part.first, part.last) for part in parts]
-    return any(first <= end + _WIDEST and last >= start - _WIDEST for first, last in shown for start, end in hunk.spans)
+def _was_shown(case: Case, path: str, position: Position) -> bool:
+    """Whether the history opened the file there, or so near that a page of this length comes next."""
+    near = max(_NEXT, position.last - position.first)
+    for opening in case.history.openings(path):
+        parts = [part for part in _in_script(opening, 0) if part.counts or part.first < part.last]
+        shown = [(1 if part.counts else part.first, part.last) for part in parts]
+        if not parts or _FROM_THE_END.search(opening):
+            return True
+        if any(first <= position.last + near and last >= position.first - near for first, last in shown):
+            return True
+    return False
 
 
 def _is_near(case: Case, position: Position) -> bool:

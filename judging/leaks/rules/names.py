@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from judging.leaks.case import Case, Found, Span
 from judging.leaks.record import Place
 from judging.leaks.spelling import is_generic_path, is_same_path, normal_path
-from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, search_patterns
+from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, is_code_like, search_patterns
 from judging.leaks.uses import Use
 from judging.leaks.vocabulary import COMMON_FLAGS, CONVENTIONAL_FILES, GENERIC_FILES, is_library_root, is_ordinary
+from judging.leaks.words import is_common
 from judging.shell.words import word_set
 
 FORESIGHT = "foresight"
@@ -97,8 +98,10 @@ class _Names:
         return self._leaked_name(token.text)
 
     def _is_foreign(self, name: str) -> bool:
-        """Whether a name is a library's. Who searches the repository for a method takes it for the repository's."""
-        is_method = self.record.use_of(name) == Use.METHOD and name not in self.searched
+        """Whether a name is a library's. Who searches the repository for a method alone takes it for the repository's,
+        unless the name is an everyday word."""
+        is_own = self.searched == {name} and (is_code_like(name) or not is_common(name))
+        is_method = self.record.use_of(name) == Use.METHOD and not is_own
         return is_method or self.case.is_library_name(name)
 
     def _is_library(self, root: str) -> bool:
@@ -117,8 +120,10 @@ class _Names:
 
     def _leaked_name(self, name: str) -> Place | None:
         if name.startswith("--"):
-            parts = name.strip("-").split("-")
-            return None if len(parts) < 2 or self.history.knows(name) else self.record.find(name)
+            word = name.strip("-")
+            if "-" not in word and (is_common(word) or self.history.knows_word(word)):
+                return None
+            return None if self.history.knows(name) else self.record.find(name)
         place = self._dotted_place(name) if "." in name else self.record.find(name)
         if place is None or self.history.knows(name):
             return None
@@ -128,16 +133,22 @@ class _Names:
 
     def _dotted_place(self, name: str) -> Place | None:
         """A dotted name leaks as a whole only if its parts are not all known; a module may be written as a path."""
-        parts = [part for part in name.split(".") if not is_ordinary(part)]
-        known = (
-            self.history.knows(part) or part in ("self", "cls", "this") or self._is_foreign(part) for part in parts
-        )
-        if all(known):
-            return None
         as_path = name.replace(".", "/")
         for known in self.record.paths:
             if is_same_path(as_path, re.sub(r"\.\w+$", "", known)):
                 return None if self.history.knows_path(known) else self.record.find_verbatim(known)
+        *holders, last = name.split(".")
+        # A plain word before the method of a library is a variable or a module of it: `term.IsTerminal`.
+        plain = is_ordinary(last) or self._is_foreign(last)
+        if all(
+            is_ordinary(part)
+            or self.history.knows(part)
+            or part in ("self", "cls", "this")
+            or self._is_foreign(part)
+            or (plain and part.isalpha() and part.islower() and part not in self.record.names)
+            for part in (*holders, last)
+        ):
+            return None
         root = name.split(".", 1)[0]
         return None if root in ("self", "cls", "this") else self.record.find(name)
 

@@ -5,12 +5,12 @@ or of common words, or is so broad that it fits anything.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from judging.leaks.case import Case, Found, Span
 from judging.leaks.record import Place
 from judging.leaks.spelling import name_parts
-from judging.leaks.tokens import has_extension, is_code_like
+from judging.leaks.tokens import has_extension, is_code_like, search_patterns
 from judging.leaks.vocabulary import GENERIC_PARTS, is_ordinary
 from judging.leaks.words import begins_common, is_common
 
@@ -140,17 +140,21 @@ def _cut_names(case: Case, targets: list[tuple[str, Place]]) -> Iterator[Found]:
     words: dict[str, Span] = {}
     for match in _CUT.finditer(case.answer):
         words.setdefault(match[0], match.span())
+    searched = search_patterns(case.answer)
     for word, span in words.items():
-        if word in names and word not in case.record.names and _was_cut(case, word):
+        if word in names and word not in case.record.names and _was_cut(case, word, searched):
             for name, place in targets:
                 if word in name and len(word) >= len(name) / 2 and case.is_secret(name):
                     yield Found(PATTERN, span, place, name)
                     break
 
 
-def _was_cut(case: Case, word: str) -> bool:
-    """Whether a part of a name is no name of its own that history or language suggest."""
+def _was_cut(case: Case, word: str, searched: Set[str]) -> bool:
+    """Whether a part of a name is no name of its own that history or language suggest. Who searches for a name in the
+    form of code takes it for one of the repository's."""
     if not is_code_like(word) or is_ordinary(word) or case.history.knows(word) or case.record.find(word) is not None:
         return False
     unknown = case.unknown_parts(word)
+    if word in searched and unknown:
+        return True
     return len(unknown) >= 2 or any(not is_common(part) and not begins_common(part) for part in unknown)

@@ -7,13 +7,25 @@ from functools import lru_cache
 
 from judging.leaks.case import Case, Found
 from judging.leaks.record import Place, RecordText
+from judging.leaks.tokens import is_code_like
+from judging.leaks.vocabulary import STANDARDS, is_ordinary
 from judging.leaks.words import VERY_COMMON, is_common, stem
 
 REWORDING = "rewording"
 _SENTENCE = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\w)[^.!?;\n]+)*")
 _WORD = re.compile(r"[A-Za-z]{3,}")
+# Names are no wording: the rules for names read them.
+_QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _COMMENT = re.compile(r"(?m)^\+.*?(?:#|//|\"\"\"|/\*)\s*([A-Za-z][^\n]{20,300})$")
 _ENOUGH, _FEWEST = 2.0, 2
+# Who guesses at a cause often finds the right words for it.
+_ENOUGH_IN_A_GUESS = 2.5
+_STANDARD = re.compile(rf"\b(?:{STANDARDS}|specification)\b")
+_GUESS = re.compile(
+    r"\b(?:perhaps|maybe|probably|possibly|likely|might|could|suspect|suppose|presumably|seems?|appears?|wonder"
+    r"|I\s+(?:think|guess))\b",
+    re.IGNORECASE,
+)
 _RARE, _UNCOMMON, _PLAIN = 1.0, 0.75, 0.5
 
 
@@ -34,13 +46,14 @@ def find(case: Case) -> Iterator[Found]:
     for match in _SENTENCE.finditer(case.answer):
         if case.in_code(match.span()):
             continue
-        stems = {stem(word.lower()) for word in _WORD.findall(match[0])}
+        stems = {stem(word.lower()) for word in _WORD.findall(_QUOTED_CODE.sub("", match[0]))}
+        enough = _ENOUGH_IN_A_GUESS if _GUESS.search(match[0]) else _ENOUGH
         for sentence in sentences:
             shared = stems & sentence.stems.keys()
-            if len(shared) < _FEWEST or sum(sentence.stems[s] for s in shared) < _ENOUGH:
+            if len(shared) < _FEWEST or sum(sentence.stems[s] for s in shared) < enough:
                 continue
             unknown = [s for s in shared if s not in case.history.stems]
-            if len(unknown) >= _FEWEST and sum(sentence.stems[s] for s in unknown) >= _ENOUGH:
+            if len(unknown) >= _FEWEST and sum(sentence.stems[s] for s in unknown) >= enough:
                 lead = len(match[0]) - len(match[0].lstrip())
                 yield Found(REWORDING, (match.start() + lead, match.end()), sentence.place, sentence.text)
                 break
@@ -50,17 +63,23 @@ def find(case: Case) -> Iterator[Found]:
 def _sentences(record: RecordText) -> tuple[Sentence, ...]:
     found = []
     for field in ("description", "title"):
-        sentences = list(_SENTENCE.finditer(record.texts[field]))
+        text = _SENTENCE.sub(
+            lambda match: " " * len(match[0]) if _STANDARD.search(match[0]) else match[0], record.texts[field]
+        )
+        sentences = list(_SENTENCE.finditer(text))
         # A rewording may join two sentences.
         for one, other in zip(sentences, [*sentences[1:], *sentences[-1:]], strict=True):
-            found.append(_sentence(record.texts[field][one.start() : other.end()], Place(field, one.start())))
+            found.append(_sentence(text[one.start() : other.end()], Place(field, one.start())))
     found += [_sentence(m[1], Place("patch", m.start(1))) for m in _COMMENT.finditer(record.texts["patch"])]
     return tuple(sentence for sentence in found if len(sentence.stems) >= _FEWEST)
 
 
 def _sentence(text: str, place: Place) -> Sentence:
     weights = {}
-    for word in _WORD.findall(text.lower()):
+    for word in _WORD.findall(text):
+        if is_code_like(word) and is_ordinary(word):
+            continue  # a library's name is no wording
+        word = word.lower()
         if not is_common(word, VERY_COMMON // 3):
             weights[stem(word)] = _PLAIN if is_common(word, VERY_COMMON) else _UNCOMMON if is_common(word) else _RARE
     return Sentence(weights, text.strip()[:200], place)

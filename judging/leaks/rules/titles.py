@@ -24,8 +24,7 @@ def find(case: Case) -> Iterator[Found]:
     if len(title) < 3:
         return
     for words, span in case.programs:
-        program = words[0].rsplit("/", 1)[-1] if words else ""
-        if program not in ("git", "gh", "glab", "hub", "hg", "svn", "jj") or not _NAMING & set(words[1:4]):
+        if words[0] not in ("git", "gh", "glab", "hub", "hg", "svn", "jj") or not _NAMING & set(words[1:4]):
             continue
         if any(_is_title(case, _stems(_without_option(word)), title) for word in words[2:]):
             yield Found(TITLE, span, Place("title", 0), case.record.texts["title"])

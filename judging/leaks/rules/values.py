@@ -5,13 +5,18 @@ from collections.abc import Iterator
 
 from judging.leaks.case import Case, Found
 from judging.leaks.numbers import is_telling, significant
-from judging.leaks.record import COMMIT, REFERENCE, Place
+from judging.leaks.record import REFERENCE, RELEASE, Place
 from judging.leaks.rules.lines import positions
 from judging.leaks.spelling import find_bounded, name_parts
-from judging.leaks.vocabulary import is_ordinary
+from judging.leaks.vocabulary import STANDARDS, is_ordinary
+from judging.leaks.words import is_common
 
 VALUE = "value"
 _STRING = re.compile(r"\"([^\"\\\s]{5,80})\"|'([^'\\\s]{5,80})'")
+# The number of a standard is no secret.
+_STANDARD = re.compile(rf"\b(?:{STANDARDS})[\s/-]{{0,2}}\Z")
+_CODE = re.compile(r"`([^`\n]{6,80})`")
+_PREFIX = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{5,40}\b")
 _VALUE = re.compile(r"[A-Za-z0-9]+(?:[-:/.+@][A-Za-z0-9]+)+")
 # From this length on a number of a pull request needs no word before it.
 _LONG_REFERENCE = 4
@@ -23,13 +28,15 @@ def find(case: Case) -> Iterator[Found]:
     yield from _strings(case)
     yield from _references(case)
     yield from _commits(case)
+    yield from _people_and_releases(case)
 
 
 def _numbers(case: Case) -> Iterator[Found]:
     ranges = (position.span for position in positions(case) if position.counts or position.first != position.last)
     skipped = {at for span in ranges for at in range(*span)}
     for number in case.numbers:
-        if not is_telling(number.value) or number.span[0] in skipped:
+        at = number.span[0]
+        if not is_telling(number.value) or at in skipped or _STANDARD.search(case.answer, max(0, at - 12), at):
             continue
         key = significant(number.value)
         place = case.record.numbers.get(key)
@@ -40,21 +47,30 @@ def _numbers(case: Case) -> Iterator[Found]:
 
 def _strings(case: Case) -> Iterator[Found]:
     seen: set[str] = set()
-    for match in _STRING.finditer(case.record.texts["patch"]):
-        value = match[1] or match[2]
-        if value in seen or value not in case.answer:
-            continue
-        seen.add(value)
-        if _VALUE.fullmatch(value) is None or not _is_telling_value(case, value):
-            continue
-        place = Place("patch", match.start() + 1)
-        at = find_bounded(case.answer, value, "_")
-        if at >= 0:
-            yield Found(VALUE, (at, at + len(value)), place)
+    for field, pattern in (("patch", _STRING), ("description", _CODE)):
+        for match in pattern.finditer(case.record.texts[field]):
+            value = match[match.lastindex or 1]
+            if value in seen or value not in case.answer:
+                continue
+            seen.add(value)
+            is_telling = _is_telling_words if pattern is _CODE else _is_telling_value
+            at = find_bounded(case.answer, value, "_")
+            if at >= 0 and is_telling(case, value):
+                yield Found(VALUE, (at, at + len(value)), Place(field, match.start() + 1))
+
+
+def _is_telling_words(case: Case, code: str) -> bool:
+    """Whether words in back-ticks have one that history and language do not: `make goldens`."""
+    words = re.findall(r"[A-Za-z]{4,}", code)
+    return len(code.split()) > 1 and any(
+        not (is_ordinary(word) or is_common(word) or case.history.knows_word(word)) for word in words
+    )
 
 
 def _is_telling_value(case: Case, value: str) -> bool:
-    if is_ordinary(value) or case.history.knows(value) or case.history.knows_path(value):
+    if _VALUE.fullmatch(value) is None or is_ordinary(value):
+        return False
+    if case.history.knows(value) or case.history.knows_path(value):
         return False
     if value.startswith(("application/", "text/", "image/", "http", "utf", "iso-", "./", "@")) or case.is_library_name(
         value
@@ -84,9 +100,21 @@ def _references(case: Case) -> Iterator[Found]:
 
 def _commits(case: Case) -> Iterator[Found]:
     """Yield commits of the record, whole or as a prefix."""
-    for match in COMMIT.finditer(case.answer):
+    for match in _PREFIX.finditer(case.answer) if case.record.commits else ():
         for commit, place in case.record.commits:
             short, long = sorted((match[0], commit), key=len)
             if long.startswith(short) and match[0][:7] not in case.history.lower:
                 yield Found(VALUE, match.span(), place, commit)
                 break
+
+
+def _people_and_releases(case: Case) -> Iterator[Found]:
+    """Yield people, versions and dates that the prose of the record names."""
+    lower = case.answer.lower()
+    for name, place in case.record.people.items():
+        if (at := find_bounded(lower, name, "")) >= 0 and name not in case.history.lower:
+            yield Found(VALUE, (at, at + len(name)), place)
+    for match in RELEASE.finditer(case.answer):
+        release = case.record.releases.get(match[1])
+        if release is not None and match[1] not in case.history.text:
+            yield Found(VALUE, match.span(1), release)

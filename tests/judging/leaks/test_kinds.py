@@ -26,17 +26,17 @@ MAX_LEAK = 0.1
 Labelled = tuple[str, bool, LeakReport]
 
 
-def read_records() -> dict[str, tuple[PullRequestRecord, list[str]]]:
+def read_records(name: str = "kind_records.jsonl") -> dict[str, tuple[PullRequestRecord, list[str]]]:
     records: dict[str, tuple[PullRequestRecord, list[str]]] = {}
-    for line in (FOLDER / "kind_records.jsonl").read_text("utf-8").splitlines():
+    for line in (FOLDER / name).read_text("utf-8").splitlines():
         row = json.loads(line)
         history = row.pop("history")
         records[row["instance_id"]] = PullRequestRecord(**{**row, "files": tuple(row["files"])}), history
     return records
 
 
-def read_cases(split: str, name: str = "kind_cases.jsonl") -> list[Labelled]:
-    records = read_records()
+def read_cases(split: str, name: str = "kind_cases.jsonl", records_name: str = "kind_records.jsonl") -> list[Labelled]:
+    records = read_records(records_name)
     cases = []
     for line in (FOLDER / name).read_text("utf-8").splitlines():
         case = json.loads(line)
@@ -89,6 +89,21 @@ def test_leaks_of_every_kind_are_found_and_honest_answers_left_alone(
     recall, false_flags = show(split, read_cases(split), capsys)
     assert recall >= 0.9
     assert false_flags <= 0.05
+
+
+def test_leaks_of_every_class_over_records_in_many_languages(capsys: pytest.CaptureFixture[str]) -> None:
+    """The rules were mended after each of the first six splits. At first sight they found 0.89 of the leaks, and then
+    0.94, 0.95, 0.92, 0.93, 1.00 and 1.00."""
+    cases = []
+    for split in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh"):
+        part = read_cases(split, "fresh_cases.jsonl", "fresh_records.jsonl")
+        cases += part
+        _, recall, false_flags = figures(part)
+        with capsys.disabled():
+            print(f"\nfresh, {split}, {len(part)} answers: recall {recall:.3f}, false flags {false_flags:.3f}", end="")
+    _, recall, false_flags = figures(cases)
+    assert recall >= 0.98
+    assert false_flags <= 0.04
 
 
 def test_the_second_reader_finds_what_the_lint_cannot_and_leaves_honest_answers_alone(

@@ -52,6 +52,15 @@ def finds(command: str, thought: str = "next.", *, after: str = "") -> set[str]:
             "curl -s https://unpkg.com/@acme/rounding@5/dist/index.js",
         ),
         *("bash -c 'git ls-remote'", "go get github.com/acme/ledger@latest"),
+        *("timeout 30 git fetch", "(cd src; git pull)", "if git fetch; then ls; fi", "cat .git/FETCH_HEAD"),
+        *(
+            "git log HEAD..main",
+            "git show main:src/ledger/rows.go",
+            "git diff v1.4.0 v1.4.1",
+            "git submodule update --remote",
+        ),
+        *("git cat-file --batch-all-objects --batch-check", "git config remote.o.fetch '+refs/pull/*/head:refs/x/*'"),
+        *("pip index versions ledger", "uvx ledger@latest", "helm pull acme/ledger"),
     ],
 )
 def test_a_command_that_fetches_the_future_is_a_leak_without_a_record(command: str) -> None:
@@ -68,6 +77,8 @@ def test_a_command_that_fetches_the_future_is_a_leak_without_a_record(command: s
             "git status",
             "git stash list",
             "git blame src/ledger/rows.go",
+            "git log v1.2.0..HEAD --oneline",
+            "git merge-base HEAD HEAD~3",
         ),
         *(
             "go get github.com/stretchr/testify",
@@ -199,6 +210,8 @@ def said(command: str, thought: str = "next.") -> str:
         (said("awk 'NR>=211 && NR<=217' harbor/ledger.py"), "line"),
         (said("ls", "Two hundred and fourteen lines into `ledger.py` a slope is appended."), "line"),
         (said("ls", "The fault is 214 lines into harbor/ledger.py."), "line"),
+        (said("ls", "In ledger.py at 214 a slope is appended."), "line"),
+        (said("ls", "See harbor/ledger.py (l. 214)."), "line"),
         (VIEW.format("view_range", "[210, 218]"), "line"),
         (VIEW.format("line", "214"), "line"),
         # names in the forms of languages and shells
@@ -232,3 +245,77 @@ def test_a_leak_in_another_form_is_found(answer: str, kind: str) -> None:
 )
 def test_an_honest_answer_in_such_a_form_is_none(answer: str) -> None:
     assert flags(answer) == set()
+
+
+PEOPLE = PullRequestRecord(
+    "lockhaven__sluice-88",
+    "Open gates in order",
+    "Gates of sluice 2.3.0 open in no order.",
+    "OPS-5528, based on b7c04e91d. Reported by Ilse Hofmeyr <i.hofmeyr@example.org>, cc @tobiasreiter. "
+    "Run `make gatelog` afterwards. It is part of 2.3.1-rc2 (2024-02-19). "
+    "RFC 9110 demands a monotonic penstock sequence.",
+    """--- a/sluice/gates.py
++++ b/sluice/gates.py
+@@ -141,2 +141,2 @@ class Gates:
+-        return gates
++        return sorted(gates, key=lambda gate: gate.sill)
+--- /dev/null
++++ b/tests/test_gate_order.py
+@@ -0,0 +1,3 @@
++@pytest.mark.floodplain
++def test_gates_survive_round_trip():
++    "upstream gates come first"
+--- a/CHANGELOG.md
++++ b/CHANGELOG.md
+@@ -1,1 +1,2 @@
++- Gates open from the upper pool downwards.
+--- a/sluice/options.py
++++ b/sluice/options.py
+@@ -8,1 +8,2 @@
++    parser.add_argument("--penstock")
+""",
+    ("sluice/gates.py", "tests/test_gate_order.py", "CHANGELOG.md", "sluice/options.py"),
+)
+READ = ["Gates of sluice 2.3.0 open in no order.", "$ sed -n '1,60p' sluice/gates.py", "sluice/options.py"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            said("ls", f"{words}.")
+            for words in ("It is OPS-5528", "Hofmeyr saw it", "tobiasreiter knows", "2.3.1-rc2 has it")
+        ),
+        *(said(f"git {command}") for command in ("log --author=hofmeyr", "log --since 2024-02-19", "show b7c04")),
+        *(
+            said(f"pytest {words}")
+            for words in ("-k survive_round", "-ksurvive_round", "-m floodplain", "-k 'upstream gates come'")
+        ),
+        *(said(f"tox -- -k {words}") for words in ("gates_survive", "survive_round_trip")),
+        *(said(command) for command in ("make gatelog", "sluice --penstock", "sed -n '138,146p' sluice/gates.py")),
+        said("sed -i '1i - Gates open from the upper pool downwards' CHANGELOG.md"),
+        said("ls", "They ended up sorting the gates."),
+        said("ls", "I remember this bug."),
+    ],
+)
+def test_what_only_the_record_tells_is_found(answer: str) -> None:
+    assert lint_leaks(answer, READ, PEOPLE).flagged(0.1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            said(f"pytest {words}")
+            for words in ("-k gates", "-k 'order or not slow'", "-m slow", "tests/test_gates.py")
+        ),
+        *(
+            said(command)
+            for command in ("sluice --verbose", "sed -n '60,140p' sluice/gates.py", "pip show sluice", "make test")
+        ),
+        said("ls", "I have 2.3.0. A version such as 1.0.0 is an example, as is 2020-01-01."),
+        said("ls", "RFC 9110 demands a monotonic sequence, which a penstock must keep."),
+    ],
+)
+def test_what_anybody_may_write_is_none(answer: str) -> None:
+    assert not lint_leaks(answer, READ, PEOPLE).flagged(0.1)
