@@ -245,6 +245,8 @@ class Trajectory(DependsOnRun):
             models.Index(fields=["project", "model", "id"], name="trajectory_list_model"),
             models.Index(fields=["project", "source", "id"], name="trajectory_list_source"),
             models.Index(fields=["project", "reward", "id"], name="trajectory_list_reward"),
+            models.Index(fields=["project", "instance_id", "id"], name="trajectory_list_instance"),
+            models.Index(fields=["project", "repo", "id"], name="trajectory_list_repo"),
             # The list by task, and siblings and pairs of a task.
             models.Index(fields=["project", "task", "id"], name="trajectory_by_task"),
             models.Index(fields=["project", "content_hash"], name="trajectory_by_content"),

@@ -135,7 +135,15 @@ def test_no_page_reads_more_of_a_larger_project() -> None:
 LISTS = {
     "trajectories": (
         *("outcome=failed", "outcome=error", "outcome=failed,error", "outcome=failed&sort=-commands", "agent=a,b"),
-        *("agent=rare", "reward_min=0.5", "keep=true", "metadata.level=hard,fair", "metadata.level=rare", "limit=500"),
+        *(
+            "agent=rare",
+            "reward_min=0.5",
+            "keep=true",
+            "repo=rare",
+            "metadata.level=hard,fair",
+            "metadata.level=rare",
+            "limit=500",
+        ),
         *("outcome=failed&agent=a,b", "steps_min=1"),
     ),
     "prompts": ("repo=a", "source=a,b", "source=rare", "instance_id=i,j"),
@@ -150,7 +158,16 @@ def many_rows() -> Project:
     run = make_run(project)
     words = [("rare", "a", "b")[0 if n == 0 else 1 + n % 2] for n in range(1_000)]
     Trajectory.objects.bulk_create(
-        Trajectory(project=project, outcome=outcome, agent=word, keep=True, steps=2, reward=n % 7 / 6, commands=n % 200)
+        Trajectory(
+            project=project,
+            outcome=outcome,
+            agent=word,
+            repo=word,
+            keep=True,
+            steps=2,
+            reward=n % 7 / 6,
+            commands=n % 200,
+        )
         for n, word in enumerate(words)
         for outcome in ("checker_failed" if n % 3 else "error",)
     )
