@@ -6,7 +6,7 @@ from functools import partial
 from itertools import count
 
 from curation.web.text.markup import Mark, place_without_colours, without_colours
-from judging.scan.scan import scan, texts_of
+from judging.scan.scan import scan_each, texts_of
 
 
 def scan_marks(recorded: object, shown: str, prefix: str) -> list[Mark]:
@@ -19,8 +19,8 @@ def scan_marks(recorded: object, shown: str, prefix: str) -> list[Mark]:
     marks: list[Mark] = []
     numbers = count()
     searched: dict[str, int] = {}
-    for text in texts_of(recorded):
-        findings = scan(text)
+    texts = list(texts_of(recorded))
+    for text, findings in zip(texts, scan_each(texts), strict=True):
         if not findings:
             continue
         start, place = _find(shown, text[: findings[-1].end], searched.get(text, 0))
