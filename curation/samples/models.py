@@ -1,5 +1,6 @@
 """Sample: the curated unit that people review and exports take. Lists read the slim row; text has its own table."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -66,7 +67,7 @@ def flag_names(bits: int) -> list[str]:
     return [flag.label for flag in Flag if bits & flag.value] if bits else []
 
 
-def flag_bits(names: list[str] | tuple[str, ...]) -> int:
+def flag_bits(names: Sequence[str]) -> int:
     return sum(flag.value for flag in Flag if flag.label in names)
 
 
