@@ -126,7 +126,7 @@ class ProblemMiddleware(Middleware):
         if request.method != "POST" or is_api(request) or not request.user.is_authenticated:
             return None
         for name, values in request.POST.lists():
-            if any("\x00" in text for text in (name, *values)):
+            if "\x00" in "".join([name, *values]):
                 problem = Invalid.fields([FieldError(name.replace("\x00", ""), "contains a NUL character")], code="nul")
                 return refused(request, problem)
         return None
