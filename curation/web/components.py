@@ -7,10 +7,10 @@ from html import escape
 from django import template
 from django.template.loader import render_to_string
 from django.templatetags.static import static
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
 from curation.web.lists.pages import Control
-from curation.web.text.escape import escaped
 
 register = template.Library()
 NOTHING = SafeString('<span class="muted">–</span>')
@@ -20,14 +20,15 @@ NOTHING = SafeString('<span class="muted">–</span>')
 def badge(word: object, tone: str = "", *, solid: bool = False, title: object = "") -> SafeString:
     """Return a word with a tone: `good`, `bad`, `borderline`, `attention`, `accent`, or none."""
     classes = f"badge{f' badge--{tone}' if tone else ''}{' badge--solid' if solid else ''}"
-    titled = f' title="{escaped(title)}"' if title else ""
-    return SafeString(f'<span class="{escape(classes)}"{titled}>{escaped(word)}</span>')
+    if title:
+        return format_html('<span class="{}" title="{}">{}</span>', classes, title, word)
+    return format_html('<span class="{}">{}</span>', classes, word)
 
 
 @register.simple_tag
 def time(at: datetime | None, punctuation: str = "") -> SafeString:
     """Return a moment in UTC, which the page's script shows as the time that has passed; a dash for None."""
-    end = escaped(punctuation)
+    end = conditional_escape(punctuation)
     if not at:
         return SafeString(f"{NOTHING}{end}")
     whole = at.isoformat()
