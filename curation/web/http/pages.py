@@ -1,8 +1,10 @@
-"""The requests that a page makes itself, by htmx or fetch: their answers name the user for whom they were made.
+"""The headers of a page: it is stored nowhere, a form was read, and the user for whom a part of it was made.
 
-A page must not take a sign-in page, or the page of a proxy, for an answer: it would lose the typed text.
+A page makes requests itself, by htmx or fetch. It must not take a sign-in page, or the page of a proxy, for an answer:
+it would lose the typed text.
 """
 
+import re
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -17,21 +19,43 @@ USER = "X-Winnow-User"
 # Why such a request is refused: `signed-out`, or `csrf` where the page is older than the session.
 REFUSED = "X-Winnow-Refused"
 SIGNED_OUT, STALE = "signed-out", "csrf"
+# The browser keeps a copy of a form's typed values until this cookie confirms that the form was read
+# (`static/js/kept-forms.js`). It lasts long enough for the page that the form leads to.
+COPY_FIELD, COPY_COOKIE, COPY_SECONDS = "winnow_copy", "winnow-copy-", 300
+_COPY = re.compile(r"[0-9]{1,10}-[0-9]{1,10}")
 
 
-class FragmentMiddleware(Middleware):
-    """Answers 401 to a page's own request where a person would be sent to the sign-in page."""
-
+class PageMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if is_api(request) or not is_fragment(request):
+        html = response.get("Content-Type", "").startswith("text/html")
+        if html and not response.has_header("Cache-Control") and request.user.is_authenticated:
+            # Neither a proxy nor the browser's cache stores the pages of a signed-in person.
+            response["Cache-Control"] = "no-store"
+        if is_api(request):
             return response
-        is_known = request.user.is_authenticated
-        if not is_known and (_is_sign_in(response) or response.get(REFUSED) == STALE):
-            response = refused(request, NotAuthenticated("You are signed out. Sign in again to continue."))
-            response[REFUSED] = SIGNED_OUT
-        response[USER] = str(request.user.pk) if is_known else ""
-        return response
+        was_read = response.status_code < 400 or response.status_code == 422
+        if request.method == "POST" and was_read and request.user.is_authenticated:
+            _confirm_copy(request, response)
+        return _answer_fragment(request, response) if is_fragment(request) else response
+
+
+def _confirm_copy(request: HttpRequest, response: HttpResponse) -> None:
+    """Set the cookie of a form that is saved, or shown again with its errors (422)."""
+    copy = request.POST.get(COPY_FIELD, "")
+    if _COPY.fullmatch(copy):
+        name, secure = f"{COPY_COOKIE}{copy}", request.is_secure()
+        response.set_cookie(name, "read", max_age=COPY_SECONDS, samesite="Strict", secure=secure)
+
+
+def _answer_fragment(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Answer 401 to a page's own request where a person would be sent to the sign-in page."""
+    is_known = request.user.is_authenticated
+    if not is_known and (_is_sign_in(response) or response.get(REFUSED) == STALE):
+        response = refused(request, NotAuthenticated("You are signed out. Sign in again to continue."))
+        response[REFUSED] = SIGNED_OUT
+    response[USER] = str(request.user.pk) if is_known else ""
+    return response
 
 
 def is_fragment(request: HttpRequest) -> bool:
