@@ -13,8 +13,7 @@ from curation.guarantees.models import Guarantee
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
-from curation.review.queue.lease import claim
-from curation.review.queue.leased import free_lapsed, give_back
+from curation.review.queue.lease import claim, free_lapsed, give_back
 from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.clauses import HasOpinions, Unindexed, page_rows
