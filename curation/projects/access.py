@@ -6,6 +6,7 @@ from functools import lru_cache, wraps
 from typing import Concatenate, ParamSpec
 
 from django import template
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -93,6 +94,18 @@ def access_of(user: User, project: Project) -> Access | None:
     """Return a person's access to a project now, without a request; None for non-members."""
     role = _role(user, project)
     return None if role is None else Access(user, project, role, SCOPES_OF_ROLE[role])
+
+
+def may_create_projects(user: User, groups: Iterable[str] | None = None) -> bool:
+    """Whether `PROJECT_CREATORS` includes the user; a superuser always may. `groups` are the names of the user's, where
+    the caller has read them."""
+    allowed = settings.PROJECT_CREATORS
+    if user.is_superuser or "everyone" in allowed or (user.is_staff and "staff" in allowed):
+        return True
+    names = {entry.removeprefix("group:") for entry in allowed if entry.startswith("group:")}
+    if groups is None:
+        return user.groups.filter(name__in=names).exists()
+    return not names.isdisjoint(groups)
 
 
 def _by_slug(user: User, slug: str) -> tuple[Project | None, str | None]:
