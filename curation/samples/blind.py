@@ -116,9 +116,7 @@ def offered(access: Access, status: Groups) -> Offered:
 def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
     """Refuse a filter or an order that reveals hidden facts. One that matches no pending sample is not refused."""
     shown = offered(access, wanted.status)
-    named = [
-        name for name in SampleFilter.model_fields if name in shown.hidden and getattr(wanted, name) not in NOT_GIVEN
-    ]
+    named = [name for name in sorted(shown.hidden) if getattr(wanted, name) not in NOT_GIVEN]
     if told := [name for name in named if name in OF_CURATORS]:
         raise Blind(
             f"{', '.join(told)} would reveal decisions of others before their sample is settled. Curators and admins "

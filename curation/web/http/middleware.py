@@ -89,13 +89,9 @@ class UploadLimitMiddleware(Middleware):
         length = request.META.get("CONTENT_LENGTH") or "0"
         if not length.isdigit() or int(length) <= settings.MAX_UPLOAD_BYTES + FORM_OVERHEAD:
             return self.get_response(request)
-        return refused(
-            request,
-            TooLarge(
-                f"The upload has {int(length) // 1024 // 1024} MB; this server accepts "
-                f"{settings.MAX_UPLOAD_BYTES // 1024 // 1024} MB (MAX_UPLOAD_MB). Compress it with gzip, or give a URL."
-            ),
-        )
+        sent, most = int(length) // 1024 // 1024, settings.MAX_UPLOAD_BYTES // 1024 // 1024
+        detail = f"The upload has {sent} MB; this server accepts {most} MB (MAX_UPLOAD_MB)."
+        return refused(request, TooLarge(f"{detail} Compress it with gzip, or give a URL."))
 
 
 class ProblemMiddleware(Middleware):
