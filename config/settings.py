@@ -114,9 +114,7 @@ INSTALLED_APPS = [
     "curation.dashboard.system.static_files.WinnowStaticFiles",
 ]
 MIDDLEWARE = [
-    "curation.web.http.middleware.TrafficMiddleware",
-    "curation.web.http.middleware.RequestIdMiddleware",
-    "curation.web.http.middleware.HeadMiddleware",
+    "curation.web.http.middleware.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "curation.web.http.middleware.CompressionMiddleware",
@@ -125,17 +123,14 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "curation.web.http.fragments.FragmentMiddleware",
-    "curation.web.http.copies.CopyMiddleware",
-    "curation.web.http.middleware.PrivateMiddleware",
+    "curation.web.http.pages.PageMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     # before any middleware that reads the body: idempotency keys, CSRF tokens of forms
-    "curation.web.http.uploads.UploadLimitMiddleware",
+    "curation.web.http.middleware.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
     "curation.projects.tokens.auth.CredentialMiddleware",
-    "curation.projects.second_factor.require.SecondFactorMiddleware",
     "curation.web.http.middleware.IdempotencyMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -258,7 +253,7 @@ if CELERY_BROKER_URL.startswith("redis"):
     }
 
 # --- sign-in ---------------------------------------------------------------------------------------------------------
-SESSION_ENGINE = "curation.projects.sign_in.session_store"
+SESSION_ENGINE = "curation.projects.sign_in.backend"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "curation.projects.sign_in.backend.Backend"]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
@@ -284,7 +279,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "login"
-CSRF_FAILURE_VIEW = "curation.web.http.fragments.csrf_failure"
+CSRF_FAILURE_VIEW = "curation.web.http.pages.csrf_failure"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS

@@ -1,9 +1,11 @@
 """The frame of every page (project, sidebar, the page as curl), and the error pages."""
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
 
 import orjson
 from django import template
@@ -16,10 +18,9 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.notifications.filters import unread_count
-from curation.projects.access import Access, open_to, opens
+from curation.projects.access import Access, may_create_projects, open_to
 from curation.projects.models import Project
 from curation.projects.preferences.keys import pressed_keys
-from curation.projects.settings.change import may_create_projects
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu
@@ -31,7 +32,6 @@ from curation.web.http.responses import problem_response
 from curation.web.lists.pages import Tab
 from curation.web.lists.params import list_of_page
 from curation.web.problems import NotAllowed, NotFound, Problem
-from curation.web.text.escape import format_html
 
 Context = dict[str, object]
 
@@ -62,21 +62,23 @@ register = template.Library()
 
 
 @register.simple_tag
-def nav_item(item: NavItem) -> SafeString:
-    """Return an entry of the sidebar; as a template it took half of the sidebar's time."""
-    count = ""
-    if item.count is not None:
-        shown = render_to_string("review/queue/_count.html", {"count": item.count})
-        count = format_html(
-            '<span class="nav__count" id="nav-count-{}" hx-get="{}" hx-trigger="samples:changed from:body" '
-            'hx-swap="innerHTML" data-background>{}</span>',
-            *(item.key, item.count_url, shown),
+def nav_items(items: list[NavItem]) -> SafeString:
+    """Return the entries of a group of the sidebar; as a template they took half of the sidebar's time."""
+    found = ""
+    for item in items:
+        label, count = escape(item.label), ""
+        if item.count is not None:
+            shown = render_to_string("review/queue/_count.html", {"count": item.count})
+            count = (
+                f' <span class="nav__count" id="nav-count-{item.key}" hx-get="{escape(item.count_url)}" '
+                f'hx-trigger="samples:changed from:body" hx-swap="innerHTML" data-background>{shown}</span>'
+            )
+        current = ' aria-current="page"' if item.active else ""
+        found += (
+            f'<a class="nav__item" href="{escape(item.url)}" title="{label}" data-goto="{item.goto}"{current}>'
+            f'{icon(item.key)}<span class="nav__label">{label}</span>{count}</a>'
         )
-    return format_html(
-        '<a class="nav__item" href="{}" title="{}" data-goto="{}"{}>{}<span class="nav__label">{}</span>{}</a>',
-        *(item.url, item.label, item.goto, SafeString(' aria-current="page"' if item.active else "")),
-        *(icon(item.key), item.label, count and SafeString(f" {count}")),
-    )
+    return SafeString(found)
 
 
 # (group, its entries)
@@ -149,7 +151,15 @@ SECTIONS = {
     ),
     "models": (("model-list", "Endpoints"), ("call-list", "Calls")),
 }
-ENTRY_OF = {name: key for key, pages in SECTIONS.items() for name, _ in pages}
+SECTION_OF = {name: key for key, pages in SECTIONS.items() for name, _ in pages}
+# The pages that the sidebar does not have, for the command palette.
+MORE = (
+    *(page for pages in SECTIONS.values() for page in pages[1:]),
+    *((view, f"Settings: {label}") for _, label, view, _ in SETTINGS[1:]),
+    *(("import-new", "Import"), ("run-new", "New run"), ("export-new", "New export")),
+)
+# All of them, each once.
+PAGES = tuple(dict.fromkeys([*(entry[2] for _, entries in GROUPS for entry in entries), *SECTION_OF, *dict(MORE)]))
 
 
 def shell(request: HttpRequest) -> Context:
@@ -173,15 +183,7 @@ def shell(request: HttpRequest) -> Context:
         context["preferences"] = orjson.dumps({"keys": pressed_keys(keys or {}), "tables": tables or {}}).decode()
         switched = _all_projects.all() if user.is_superuser else _own_projects.all(user=user.pk)
         context["projects"] = [{"slug": slug, "name": name} for slug, name in switched]
-    if isinstance(access, Access):
-        context |= {
-            "nav": _nav(request, access),
-            "section_tabs": _section(request, access),
-            "more_pages": _more_pages(access),
-            "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(_url_name(request))) else None,
-            "search_url": _page_of("sample-list", access.project.slug),
-        }
-    return context
+    return context | _in_project(request, access) if isinstance(access, Access) else context
 
 
 # Every page shows what these read.
@@ -198,51 +200,48 @@ _own_projects = Prepared(
 _all_projects = Prepared(lambda: Project.objects.kept().archived(False).values_list("slug", "name")[:50])
 
 
-def _nav(request: HttpRequest, access: Access) -> list[NavGroup]:
-    groups = [NavGroup(label, [_item(request, access, *entry) for entry in entries]) for label, entries in GROUPS]
-    return [NavGroup(group.label, [item for item in group.items if opens(item.url, access)]) for group in groups]
+def _in_project(request: HttpRequest, access: Access) -> Context:
+    """The sidebar, the pages beside this one, the pages of the command palette, and the saved views."""
+    here = request.resolver_match.url_name if request.resolver_match else None
+    section = SECTION_OF.get(here or "", "")
+    urls = dict(open_to(access, [(name, _page_of(name, access.project.slug)) for name in PAGES]))
+    beside = SECTIONS[section] if section and len(SECTIONS[section]) > 1 else ()
+    return {
+        "nav": _nav(request, access, urls, section),
+        "section_tabs": [Tab(label, urls[name], urls[name] == request.path) for name, label in beside if name in urls],
+        "more_pages": [Tab(label, urls[name], False) for name, label in MORE if name in urls],
+        "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(here)) else None,
+        "search_url": _page_of("sample-list", access.project.slug),
+    }
 
 
-def _item(request: HttpRequest, access: Access, key: str, label: str, view: str, goto: str) -> NavItem:
-    url = _page_of(view, access.project.slug)
-    if entry := ENTRY_OF.get(_url_name(request) or ""):
-        active = key == entry
-    else:
-        active = request.path == url if key == "overview" else request.path.startswith(url)
-    if key == "duels":
-        label = f"{access.project.settings.data.words.pair}s"
-    count, count_url = None, ""
-    if key == "queue":
-        count = open_count(access.project, access.user.pk)
-        count_url = _page_of("queue-count", access.project.slug)
-    return NavItem(key, label, url, goto, count, count_url, active)
-
-
-def _section(request: HttpRequest, access: Access) -> tuple[Tab, ...]:
-    """Links to the pages beside this one, if it is one of a section's own pages."""
-    here = _url_name(request)
-    pages = next((pages for pages in SECTIONS.values() if here in {name for name, _ in pages}), ())
-    links = [(label, _page_of(name, access.project.slug)) for name, label in pages if len(pages) > 1]
-    return tuple(Tab(label, url, url == request.path) for label, url in open_to(access, links))
-
-
-def _more_pages(access: Access) -> list[Tab]:
-    """The pages that the sidebar does not have, for the command palette."""
-    pages = [page for section in SECTIONS.values() for page in section[1:]]
-    pages += [(view, f"Settings: {label}") for _, label, view, _ in SETTINGS[1:]]
-    pages += [("import-new", "Import"), ("run-new", "New run"), ("export-new", "New export")]
-    links = [(label, _page_of(view, access.project.slug)) for view, label in pages]
-    return [Tab(label, url, False) for label, url in open_to(access, links)]
+def _nav(request: HttpRequest, access: Access, urls: Mapping[str, str], section: str) -> list[NavGroup]:
+    """The groups with those entries whose page is among the `urls`."""
+    groups = []
+    for name, entries in GROUPS:
+        items = []
+        for key, label, view, goto in entries:
+            if view not in urls:
+                continue
+            url, count, count_url = urls[view], None, ""
+            if section:
+                active = key == section
+            else:
+                active = request.path == url if key == "overview" else request.path.startswith(url)
+            if key == "duels":
+                label = f"{access.project.settings.data.words.pair}s"
+            if key == "queue":
+                count = open_count(access.project, access.user.pk)
+                count_url = _page_of("queue-count", access.project.slug)
+            items.append(NavItem(key, label, url, goto, count, count_url, active))
+        groups.append(NavGroup(name, items))
+    return groups
 
 
 @lru_cache(maxsize=4096)
 def _page_of(view: str, slug: str) -> str:
     """The URL of a project's page: a page has links to sixty of them."""
     return reverse(view, args=[slug])
-
-
-def _url_name(request: HttpRequest) -> str | None:
-    return request.resolver_match.url_name if request.resolver_match else None
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

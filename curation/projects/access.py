@@ -6,6 +6,7 @@ from functools import lru_cache, wraps
 from typing import Concatenate, ParamSpec
 
 from django import template
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -95,6 +96,18 @@ def access_of(user: User, project: Project) -> Access | None:
     return None if role is None else Access(user, project, role, SCOPES_OF_ROLE[role])
 
 
+def may_create_projects(user: User, groups: Iterable[str] | None = None) -> bool:
+    """Whether `PROJECT_CREATORS` includes the user; a superuser always may. `groups` are the names of the user's, where
+    the caller has read them."""
+    allowed = settings.PROJECT_CREATORS
+    if user.is_superuser or "everyone" in allowed or (user.is_staff and "staff" in allowed):
+        return True
+    names = {entry.removeprefix("group:") for entry in allowed if entry.startswith("group:")}
+    if groups is None:
+        return user.groups.filter(name__in=names).exists()
+    return not names.isdisjoint(groups)
+
+
 def _by_slug(user: User, slug: str) -> tuple[Project | None, str | None]:
     if user.is_superuser:
         return Project.objects.filter(slug=slug).first(), Role.ADMIN
@@ -146,35 +159,34 @@ def project_page(
 def opens(url: str, access: Access | None) -> bool:
     """Return whether the person may open this page of the project. Also a template filter that every template has;
     without `access` the page belongs to no project."""
-    return not access or _passes(access, *_rule_of(url))
+    return not access or bool(open_to(access, [("", url)]))
 
 
 def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the words and addresses of those pages that the person may open. Each rule is asked once."""
-    found = [(words, url, _rule_of(url)) for words, url in links]
-    passed = {rule for rule in {rule for _, _, rule in found} if _passes(access, *rule)}
-    return [(words, url) for words, url, rule in found if rule in passed]
-
-
-def _rule_of(url: str) -> tuple[str, Refusal | None, str]:
-    """The scope and rule that decide whether the page opens, and its query."""
-    path, _, query = url.partition("?")
-    view = _view_of("/" + path.removeprefix(get_script_prefix()))
-    return getattr(view, "scope", Scope.READ), getattr(view, "refuses", None), query
+    passed: dict[tuple[str, Refusal | None, str], bool] = {}
+    found = []
+    for words, url in links:
+        path, _, query = url.partition("?")
+        rule = (*_rule_of(path), query)
+        if rule not in passed:
+            passed[rule] = rule[0] in access.scopes and not _refused(access, *rule[1:])
+        if passed[rule]:
+            found.append((words, url))
+    return found
 
 
 @lru_cache(maxsize=4096)
-def _view_of(path: str) -> Callable[..., HttpResponse]:
-    """A page has some fifty links, and finding their views takes a tenth of its time."""
-    return resolve(path).func
+def _rule_of(path: str) -> tuple[str, Refusal | None]:
+    """The scope and the rule of a page. It has some fifty links, and finding their views takes a tenth of its time."""
+    view = resolve("/" + path.removeprefix(get_script_prefix())).func
+    return getattr(view, "scope", Scope.READ), getattr(view, "refuses", None)
 
 
-def _passes(access: Access, scope: str, refuses: Refusal | None, query: str) -> bool:
-    if not access.may(scope):
-        return False
+def _refused(access: Access, refuses: Refusal | None, query: str) -> bool:
     try:
         if refuses is not None:
             refuses(access, QueryDict(query))
     except Problem as problem:
-        return not isinstance(problem, NotAllowed)  # the page shows other errors of the query
-    return True
+        return isinstance(problem, NotAllowed)  # the page shows other errors of the query
+    return False

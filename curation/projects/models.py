@@ -1,5 +1,6 @@
 """Projects, their members, tokens, instructions and audit log. A project is one dataset in the making."""
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
@@ -112,7 +113,7 @@ class Project(Removable):
 
     @property
     def settings(self) -> ProjectSettings:
-        return stored_settings(self.settings_json)
+        return stored_settings(json.dumps(self.settings_json))
 
     def stop(self) -> bool:
         return self.runs.all().stop()

@@ -50,7 +50,6 @@ class Resource(Generic[M]):
     calls: ClassVar[Sequence[str]] = ("list", "post", "get", "put", "delete")
     about: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[str, str]] = {}
-
     out: ClassVar[type[BaseModel]]
     body: ClassVar[type[BaseModel]]
     patch: ClassVar[type[BaseModel]]

@@ -271,7 +271,7 @@ def _detail(
 
 
 def _side(answer: AnswerDetail) -> dict[str, object]:
-    return {"text": answer.kept_text, "facts": asdict(facts_of(answer.kept_text))}
+    return {"text": answer.kept_text, "facts": asdict(answer.blind_facts)}
 
 
 def _answer(answer: AnswerDetail) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Runs and items, their events, and the record of every model call."""
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, ClassVar
@@ -173,7 +174,7 @@ class Run(RemovableRow):
     @property
     def settings(self) -> ProjectSettings:
         """Return the project's settings at the time of the launch."""
-        return stored_settings(self.settings_json)
+        return stored_settings(json.dumps(self.settings_json))
 
 
 class DependsOnRun(models.Model):

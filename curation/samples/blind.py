@@ -14,10 +14,12 @@ that they looked. The rules:
 - a run's result, items and calls: `results_hidden`.
 
 A page does not offer links that it would refuse: a view names its rule (`project_page`), and `opens` asks it before a
-link is shown; the samples list offers the fields and orders that are not in `hidden_fields`.
+link is shown; the samples list shows those fields and orders that are `offered`.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -31,7 +33,7 @@ from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SCANNED, Flag, Look, Sample, Status
 from curation.web.database.prepared import Prepared
-from curation.web.lists.filters import Groups
+from curation.web.lists.filters import NOT_GIVEN, Groups
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Blind, FieldError
 
@@ -82,45 +84,49 @@ def shown_flags(sample: Sample, *, hidden: bool) -> int:
     return sample.flags & SCANNED if hidden else sample.flags
 
 
-def hidden_fields(access: Access, status: Groups) -> frozenset[str]:
-    """The fields of a samples filter that reveal hidden facts of samples of this status. `flags` and `sort` have their
-    own rules, `shown_flag_words` and `OPEN_SORTS`."""
-    hidden = frozenset() if access.role in (Role.CURATOR, Role.ADMIN) else frozenset(OF_CURATORS)
-    return hidden | (SampleFilter.model_fields.keys() - OPEN_FIELDS if _tells_of_pending(access, status) else set())
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a person may filter and order samples of a status by: all fields but the `hidden` ones, these flags, and
+    these orders."""
+
+    hidden: frozenset[str]
+    flags: frozenset[str]
+    sorts: tuple[str, ...]
 
 
-def shown_flag_words(access: Access, status: Groups) -> list[str]:
-    """The flags by which samples of this status may be filtered."""
-    hidden = _tells_of_pending(access, status)
-    return [flag.label for flag in Flag if not hidden or flag & SCANNED]
+_ALL_FIELDS, _ALL_SORTS = frozenset(SampleFilter.model_fields), tuple(SampleList.sorts)
+_ALL_FLAGS = frozenset(flag.label for flag in Flag)
+_OF_ADJUDICATORS = Offered(frozenset(), _ALL_FLAGS, _ALL_SORTS)
+_OF_REVIEWERS = Offered(frozenset(OF_CURATORS), _ALL_FLAGS, _ALL_SORTS)
+_BLIND = Offered(
+    _ALL_FIELDS - OPEN_FIELDS | frozenset(OF_CURATORS),
+    frozenset(flag.label for flag in Flag if flag & SCANNED),
+    OPEN_SORTS,
+)
 
 
-def shown_sorts(access: Access, status: Groups) -> tuple[str, ...]:
-    """The orders in which samples of this status may be listed."""
-    return OPEN_SORTS if _tells_of_pending(access, status) else tuple(SampleList.sorts)
-
-
-def _tells_of_pending(access: Access, status: Groups) -> bool:
-    """Whether a filter with this status finds pending samples for a blind reviewer."""
-    return reviews_blind(access) and all(Status.PENDING in group for group in status)
+def offered(access: Access, status: Groups) -> Offered:
+    """`status` is that of the filter: with one that leaves pending samples out, a blind reviewer may ask for more."""
+    if access.role in (Role.CURATOR, Role.ADMIN):
+        return _OF_ADJUDICATORS
+    finds_pending = all(Status.PENDING in group for group in status)
+    return _BLIND if finds_pending and reviews_blind(access) else _OF_REVIEWERS
 
 
 def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
     """Refuse a filter or an order that reveals hidden facts. One that matches no pending sample is not refused."""
-    hidden = hidden_fields(access, wanted.status)
-    named = [
-        name for name in SampleFilter.model_fields if name in hidden and getattr(wanted, name) not in ((), None, "")
-    ]
+    shown = offered(access, wanted.status)
+    named = [name for name in sorted(shown.hidden) if getattr(wanted, name) not in NOT_GIVEN]
     if told := [name for name in named if name in OF_CURATORS]:
         raise Blind(
             f"{', '.join(told)} would reveal decisions of others before their sample is settled. Curators and admins "
             "may use it.",
             errors=[FieldError(name, "hidden while samples are pending") for name in told],
         )
-    if {word for group in wanted.flags for word in group}.difference(shown_flag_words(access, wanted.status)):
+    if not shown.flags.issuperset(chain.from_iterable(wanted.flags)):
         named.append("flags")
     sort = getattr(wanted, "sort", None)
-    if sort in SampleList.sorts and sort not in shown_sorts(access, wanted.status):
+    if sort in _ALL_SORTS and sort not in shown.sorts:
         named.append("sort")
     if named:
         raise Blind(

@@ -1,6 +1,7 @@
 """Sample: the curated unit that people review and exports take. Lists read the slim row; text has its own table."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -66,7 +67,7 @@ def flag_names(bits: int) -> list[str]:
     return [flag.label for flag in Flag if bits & flag.value] if bits else []
 
 
-def flag_bits(names: list[str] | tuple[str, ...]) -> int:
+def flag_bits(names: Sequence[str]) -> int:
     return sum(flag.value for flag in Flag if flag.label in names)
 
 
@@ -79,12 +80,16 @@ UNSCORED = -1.0
 
 
 class SampleQuerySet(models.QuerySet["Sample"]):
-    project: Project | None = None
+    _hints: dict[str, Any]  # Django's; the clones of a query have them too
+
+    @property
+    def project(self) -> Project | None:
+        return self._hints.get("project")
 
     def of(self, project: Project) -> "SampleQuerySet":
         """The samples of one project; the rows remember it, since a filter may name other rows of the project."""
         rows = self.filter(project=project)
-        rows.project = project
+        rows._hints = {**rows._hints, "project": project}
         return rows
 
     def made_by(self, run: Run) -> "SampleQuerySet":
@@ -118,11 +123,6 @@ class SampleQuerySet(models.QuerySet["Sample"]):
             ran_bucket=models.F("ran__bucket"),
             ran_panel=models.F("ran__panel__digest"),
         )
-
-    def _clone(self) -> "SampleQuerySet":
-        clone: SampleQuerySet = super()._clone()  # type: ignore[misc]  # the stubs leave this hook of QuerySet out
-        clone.project = self.project
-        return clone
 
 
 class Sample(models.Model):

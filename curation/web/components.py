@@ -2,14 +2,15 @@
 
 from datetime import datetime
 from functools import cache
+from html import escape
 
 from django import template
 from django.template.loader import render_to_string
 from django.templatetags.static import static
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
 from curation.web.lists.pages import Control
-from curation.web.text.escape import escaped, format_html, format_html_join
 
 register = template.Library()
 NOTHING = SafeString('<span class="muted">–</span>')
@@ -27,12 +28,12 @@ def badge(word: object, tone: str = "", *, solid: bool = False, title: object = 
 @register.simple_tag
 def time(at: datetime | None, punctuation: str = "") -> SafeString:
     """Return a moment in UTC, which the page's script shows as the time that has passed; a dash for None."""
+    end = conditional_escape(punctuation)
     if not at:
-        return format_html("{}{}", NOTHING, punctuation)
+        return SafeString(f"{NOTHING}{end}")
     whole = at.isoformat()
     shown = f"{whole[:10]} {whole[11:16]}"
     title = f"{shown}{whole[16:19]} UTC"
-    end = escaped(punctuation)
     return SafeString(f'<time datetime="{whole}" data-relative title="{title}">{shown}</time>{end}')
 
 
@@ -44,12 +45,11 @@ def filter_text(control: Control | None, kind: str, placeholder: str) -> SafeStr
     """
     if not control:
         return SafeString("")
-    return format_html(
-        '<input type="{}" id="filter-{}" name="{}" value="{}" placeholder="{}" aria-label="{}" autocomplete="off" '
-        'spellcheck="false"{}>{}',
-        *(kind, control.name, control.name, control.value, placeholder, control.label),
-        SafeString(' min="0" max="100" step="any"' if kind == "number" else ""),
-        _further_values(control),
+    name, bounds = escape(control.name), ' min="0" max="100" step="any"' if kind == "number" else ""
+    return SafeString(
+        f'<input type="{kind}" id="filter-{name}" name="{name}" value="{escape(control.value)}" '
+        f'placeholder="{escape(placeholder)}" aria-label="{escape(control.label)}" autocomplete="off" '
+        f'spellcheck="false"{bounds}>{_further_values(control) if control.more else ""}'
     )
 
 
@@ -58,20 +58,19 @@ def filter_select(control: Control | None, nothing: str) -> SafeString:
     """Return a select of a filter; `nothing` is its word for no condition. Nothing without a control."""
     if not control:
         return SafeString("")
-    selected = SafeString(" selected")
-    options = [(value, selected if value == control.value else "", label) for value, label in control.options]
-    return format_html(
-        '<select id="filter-{}" name="{}" aria-label="{}"><option value="">{}</option>{}</select>{}',
-        *(control.name, control.name, control.label, nothing),
-        format_html_join("", '<option value="{}"{}>{}</option>', options),
-        _further_values(control),
+    name, options = escape(control.name), f'<option value="">{escape(nothing)}</option>'
+    for value, label in control.options:
+        selected = " selected" if value == control.value else ""
+        options += f'<option value="{escape(value)}"{selected}>{escape(label)}</option>'
+    return SafeString(
+        f'<select id="filter-{name}" name="{name}" aria-label="{escape(control.label)}">{options}</select>'
+        f"{_further_values(control) if control.more else ''}"
     )
 
 
-def _further_values(control: Control) -> SafeString:
-    return format_html_join(
-        "", '<input type="hidden" name="{}" value="{}">', ((control.name, value) for value in control.more)
-    )
+def _further_values(control: Control) -> str:
+    name = escape(control.name)
+    return "".join([f'<input type="hidden" name="{name}" value="{escape(value)}">' for value in control.more])
 
 
 @register.simple_tag
@@ -85,8 +84,5 @@ def fixed(name: str) -> SafeString:
 @cache
 def icon(name: str, size: str = "") -> SafeString:
     """Return an icon of `static/icons.svg`. `size`: `s`, `l`, or none."""
-    classes = f"icon icon--{size}" if size else "icon"
-    return format_html(
-        '<svg class="{}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
-        *(classes, static("icons.svg"), name),
-    )
+    classes, href = escape(f"icon icon--{size}" if size else "icon"), escape(f"{static('icons.svg')}#{name}")
+    return SafeString(f'<svg class="{classes}" aria-hidden="true" focusable="false"><use href="{href}"></use></svg>')

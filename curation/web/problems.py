@@ -61,11 +61,14 @@ class Problem(Exception):
         retry_after: int | None = None,
     ) -> None:
         super().__init__(detail)
-        self.detail = quoted(detail)
         self.code = code or type(self).code
         self.errors = tuple(errors)
         self.current = current or {}
         self.retry_after = retry_after
+
+    @property
+    def detail(self) -> str:
+        return quoted(str(self))
 
     @classmethod
     def at(cls, path: str, detail: str, *, code: str = "") -> Self:

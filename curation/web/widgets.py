@@ -5,9 +5,8 @@ from typing import Any
 
 from django.forms.renderers import DjangoTemplates
 from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-
-from curation.web.text.escape import format_html, format_html_join
 
 Widget = Mapping[str, Any]
 _FOLDER = "django/forms/widgets"

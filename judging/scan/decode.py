@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from judging.letters import plain_letters
 from judging.scan.assembled import Span, find_assembled
-from judging.scan.likely import CAPITALS, DIGITS, HEX, WORD, Searches, is_not_ascii, never, run_of
+from judging.scan.likely import CAPITALS, DIGITS, HEX, WORD, Searches, is_not_ascii, run_of
 
 # An encoding in an encoding in an encoding: more rounds than a person needs.
 ROUNDS = 3
@@ -423,7 +423,7 @@ class Decoder:
 
     find: Callable[[str], Iterator[_Part]]
     anchors: tuple[str, ...] = ()
-    needs: Callable[[str], object] = never
+    needs: Callable[[str], object] | None = None
     lower: bool = False
 
 

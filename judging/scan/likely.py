@@ -21,7 +21,7 @@ WORD = string.ascii_letters + string.digits
 class Search(Protocol):
     """A search whose clues are `anchors`, fixed strings in the text (in its lower case with `lower`), and `needs`.
 
-    `needs` is true of every text with a value that has no anchor, with any text around it.
+    `needs` is true of every text with a value that has no anchor, with any text around it; None if all have one.
     """
 
     @property
@@ -29,7 +29,7 @@ class Search(Protocol):
     @property
     def lower(self) -> bool: ...
     @property
-    def needs(self) -> Callable[[str], object]: ...
+    def needs(self) -> Callable[[str], object] | None: ...
 
 
 S = TypeVar("S", bound=Search)
@@ -49,7 +49,7 @@ def likely(searches: Iterable[S], text: str) -> Sequence[S]:
                 found.append(search)
                 break
         else:
-            if search.needs(text):
+            if search.needs is not None and search.needs(text):
                 found.append(search)
     return found
 
@@ -84,7 +84,10 @@ class Searches(Generic[S]):
             place, search, anchor = anchors[number]
             if place not in found and anchor in (lower if search.lower else text):
                 found.add(place)
-        return [one for place, one in enumerate(self._searches) if place in found or one.needs(text)]
+        for place, one in enumerate(self._searches):
+            if place not in found and one.needs is not None and one.needs(text):
+                found.add(place)
+        return [self._searches[place] for place in sorted(found)]
 
     @cached_property
     def _anchors(self) -> "tuple[list[tuple[int, S, str]], NDArray[int64], list[int]]":
@@ -116,11 +119,6 @@ def run_of(characters: str, length: int, between: str = "") -> Callable[[str], b
         return not text.isascii() or run in text.encode().translate(table, left_out)
 
     return has_run
-
-
-def never(text: str) -> bool:
-    """Of a search that has anchors alone."""
-    return False
 
 
 def is_not_ascii(text: str) -> bool:

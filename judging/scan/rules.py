@@ -15,7 +15,7 @@ from typing import Literal
 from judging.scan.commands import COMMANDS, find_command_passwords
 from judging.scan.control_text import CONTROLS, find_control_text
 from judging.scan.known import LONG_RUN, find_known_secrets
-from judging.scan.likely import CAPITALS, DIGITS, is_not_ascii, never, run_of
+from judging.scan.likely import CAPITALS, DIGITS, is_not_ascii, run_of
 from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
 from judging.scan.placeholders import is_placeholder, is_random, is_sample_address, is_service_user, is_trivial_password
 
@@ -40,7 +40,7 @@ class Rule:
     find: Callable[[str], Iterator[Span]]
     anchors: tuple[str, ...] = ()
     lower: bool = False
-    needs: Callable[[str], object] = never
+    needs: Callable[[str], object] | None = None
     masked: bool = False
 
 

@@ -56,7 +56,10 @@ def scan_each(texts: Iterable[str]) -> Iterator[tuple[Finding, ...]]:
         whole = "\n".join(block)
         rules, decoders = _RULES.likely(whole), DECODERS.likely(whole)
         for text in block:
-            yield _scan(text, likely(rules, text), likely(decoders, text))
+            if len(block) == 1:
+                yield _scan(text, rules, decoders)
+            else:
+                yield _scan(text, likely(rules, text), likely(decoders, text))
 
 
 def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:

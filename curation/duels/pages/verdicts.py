@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Order, Verdict
 from curation.duels.score.shown import seats_of
 from curation.projects.settings.data import Words
-from curation.web.text.escape import format_html
 from curation.web.text.markup import joined, visible, with_signs
 from judging.panel.reasons import name_answers
 from judging.panel.rubric import in_order

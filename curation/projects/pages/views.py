@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
-from curation.projects.access import Access, principal_of, project_page
+from curation.projects.access import Access, may_create_projects, principal_of, project_page
 from curation.projects.models import Deletion, Invitation, Project, Scope
 from curation.projects.pages.forms import GeneralForm, ProjectForm, SettingsForm, TomlForm
 from curation.projects.settings.change import (
@@ -15,7 +15,6 @@ from curation.projects.settings.change import (
     NO_RIGHT,
     change_project,
     create_project,
-    may_create_projects,
 )
 from curation.projects.settings.dependents import Preview, missing_names, preview_change
 from curation.projects.settings.pages import settings_context

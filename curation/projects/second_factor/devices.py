@@ -11,6 +11,8 @@ from curation.projects.audit import record
 from curation.web.problems import Invalid
 
 RECOVERY_CODES = 10
+# In the session: it was opened with a code or by the provider of single sign-on.
+VERIFIED = "second_factor_verified"
 WRONG = "This code is not valid now. Enter the newest code of your app; after a wrong one, wait a few seconds."
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from curation.projects.access import principal_of
 from curation.projects.second_factor.devices import (
+    VERIFIED,
     WRONG,
     confirm,
     has_second_factor,
@@ -23,7 +24,6 @@ from curation.projects.second_factor.devices import (
     turn_off,
     verify,
 )
-from curation.projects.second_factor.require import VERIFIED
 from curation.web.forms import ProblemForm
 from curation.web.problems import NotAllowed
 

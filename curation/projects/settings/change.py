@@ -2,15 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.conf import settings as server_settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
-from curation.projects.access import Access
+from curation.projects.access import Access, may_create_projects
 from curation.projects.audit import record
 from curation.projects.members.change import require_person
 from curation.projects.models import Member, Project, Role, Scope
@@ -33,18 +32,6 @@ class ProjectChange:
 
     project: Project
     settings: tuple[SettingChange, ...]
-
-
-def may_create_projects(user: User, groups: Iterable[str] | None = None) -> bool:
-    """Whether `PROJECT_CREATORS` includes the user; a superuser always may. `groups` are the names of the user's, where
-    the caller has read them."""
-    allowed = server_settings.PROJECT_CREATORS
-    if user.is_superuser or "everyone" in allowed or (user.is_staff and "staff" in allowed):
-        return True
-    names = {entry.removeprefix("group:") for entry in allowed if entry.startswith("group:")}
-    if groups is None:
-        return user.groups.filter(name__in=names).exists()
-    return not names.isdisjoint(groups)
 
 
 def create_project(*, user: User, slug: str | None, name: str) -> Project:

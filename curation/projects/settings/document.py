@@ -5,7 +5,6 @@ The settings page and the OpenAPI document show the titles and descriptions.
 
 import functools
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
 
@@ -356,13 +355,9 @@ class ProjectSettings(Section):
     taxonomy: Taxonomy = Taxonomy()
 
 
-def stored_settings(document: Mapping[str, object]) -> ProjectSettings:
-    """Return the settings of a stored document. Equal documents have the same object: change none of its lists."""
-    return _read(json.dumps(document))
-
-
 @functools.lru_cache(maxsize=256)
-def _read(text: str) -> ProjectSettings:
+def stored_settings(text: str) -> ProjectSettings:
+    """Return the settings of a stored document, as JSON. Equal texts have the same object: change none of its lists."""
     return ProjectSettings.model_validate(json.loads(text))
 
 

@@ -25,7 +25,7 @@ from django.views.decorators.http import require_GET
 from curation.projects.audit import record
 from curation.projects.members.groups import apply_groups
 from curation.projects.models import Identity
-from curation.projects.second_factor.require import VERIFIED
+from curation.projects.second_factor.devices import VERIFIED
 from curation.projects.sign_in.link import add_identity, ask_to_link
 from curation.web.text.storable import printable
 

@@ -6,18 +6,22 @@ The middleware reads the token before anything else responds; the classes pass i
 import hashlib
 from datetime import timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
 from ninja.utils import check_csrf
 
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
+from curation.projects.second_factor.devices import VERIFIED
 from curation.web.database.prepared import Prepared
 from curation.web.http.idempotency import HEADER
 from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, refused
-from curation.web.problems import CsrfFailed, NotAuthenticated
+from curation.web.problems import CsrfFailed, NotAllowed, NotAuthenticated
 
 USE_RECORDED_EVERY = timedelta(minutes=1)
 PRINCIPAL = "winnow.principal"
@@ -29,6 +33,8 @@ NO_CSRF = (
 OF_PROXIES = ("basic ", "digest ", "negotiate ")
 # These have their own token, or none.
 OPERATION = frozenset({"/api/v1/health", "/api/v1/ready", "/api/v1/metrics"})
+# The pages of a session without a second factor, where it is required.
+SETTING_UP = ("second-factor", "second-factor-code", "login", "logout", "oidc-start", "oidc-return")
 # Every call with a token makes this query.
 _by_hash = Prepared(
     lambda digest: Token.objects.select_related("user").filter(digest=digest, user__is_active=True), digest=str
@@ -36,7 +42,9 @@ _by_hash = Prepared(
 
 
 class CredentialMiddleware(Middleware):
-    """Refuses a request whose token is unknown, expired or revoked, also beside the cookie of a session.
+    """Refuses a request whose token is unknown, expired or revoked, also beside the cookie of a session. Where
+    `SECOND_FACTOR=required`, a session without a second factor reaches nothing but the page to set it up; the provider
+    of single sign-on has checks of its own.
 
     Its result is in `request.META` for ninja (`PRINCIPAL`) and for idempotency keys (`CREDENTIAL`).
     """
@@ -54,7 +62,20 @@ class CredentialMiddleware(Middleware):
             request.META[CREDENTIAL] = f"token:{row.pk}"
         elif rest and HEADER in request.headers and request.user.is_authenticated and check_csrf(request) is None:
             request.META[CREDENTIAL] = f"user:{request.user.pk}"
+        by_token = rest and PRINCIPAL in request.META
+        if settings.SECOND_FACTOR == "required" and not by_token:
+            return _without_second_factor(request) or self.get_response(request)
         return self.get_response(request)
+
+
+def _without_second_factor(request: HttpRequest) -> HttpResponse | None:
+    """Refuse a session that was opened without a code; None for others."""
+    if not request.user.is_authenticated or request.session.get(VERIFIED):
+        return None
+    if is_api(request) or request.headers.get("HX-Request"):
+        detail = f"Set up your second factor first, at {reverse('second-factor')}."
+        return refused(request, NotAllowed(detail, code="second_factor"))
+    return None if request.path in {reverse(name) for name in SETTING_UP} else redirect("second-factor")
 
 
 class BearerToken(HttpBearer):

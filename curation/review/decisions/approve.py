@@ -2,7 +2,7 @@
 it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, cast
 
 from django.db.models import TextField
@@ -61,9 +61,9 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
             lines[pk].prompt_sha256, lines[pk].other_sha256 = prompt_sha256(history, tools), other.sha256
             texts = [history, read_column(tools), challenger, king, revised.get(pk, "")]
             scanned[pk] = list(texts_of(texts))
-        found = scan_texts(text for texts in scanned.values() for text in texts)
+        found = scan_texts(chain.from_iterable(scanned.values()))
         for pk, texts in scanned.items():
-            if not any(text in found for text in texts):
+            if found.keys().isdisjoint(texts):
                 lines[pk].scan_rules = rule_set_version()
 
 

@@ -5,13 +5,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 
 from django.db import transaction
+from django.db.models import QuerySet, Subquery
 
 from curation.assignments.models import AssignedSample
 from curation.labels.models import Label, LabelValue
 from curation.labels.values import words_of
 from curation.projects.access import Access
+from curation.projects.models import Project
 from curation.review.decisions.clear import withdraw
 from curation.review.decisions.marks import undo_marking
 from curation.review.decisions.undo import last_step
@@ -20,6 +23,7 @@ from curation.review.models import Clearance, Decision, FlagResolution, Revision
 from curation.review.queue.lease import lock_sample
 from curation.samples.models import Status
 from curation.trajectories.models import Marking
+from curation.web.database.prepared import Prepared
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted
 
@@ -41,21 +45,25 @@ class Step:
 
 def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision | Revision | Step | None:
     """The caller's last step in the project that can be undone."""
-    decided, step = last_step(access, passed_over=passed_over), _latest_step(access)
-    if decided is None or step is None:
-        return decided or step
-    return step if step.at > decided.created_at else decided
+    decided = last_step(access, passed_over=passed_over)
+    found = [(at, kind) for at, kind in zip(_newest(access), _KINDS, strict=True) if at is not None]
+    at, kind = max(found, key=itemgetter(0), default=(None, None))
+    if at is None or kind is None or (decided is not None and at <= decided.created_at):
+        return decided
+    return kind(access) or decided
 
 
-def _latest_step(access: Access) -> Step | None:
-    kinds = (_label, _marking, _clearance, _resolution, _request)
-    found = [step for kind in kinds if (step := kind(access)) is not None]
-    return max(found, key=lambda step: step.at, default=None)
+def _newest(access: Access) -> tuple[datetime | None, ...]:
+    """The time of the caller's last step of each kind."""
+    return _times.first(user=access.user.pk, project=access.project.pk) or (None,) * len(_KINDS)
+
+
+def _labels(user: int, project: int) -> QuerySet[Label]:
+    return Label.objects.filter(author=user, sample__project=project, undone=False).order_by("-id")
 
 
 def _label(access: Access) -> Step | None:
-    rows = Label.objects.filter(author=access.user, sample__project=access.project, undone=False)
-    row = rows.select_related("question").order_by("-id").first()
+    row = _labels(access.user.pk, access.project.pk).select_related("question").first()
     if row is None:
         return None
     name = row.question.title
@@ -90,9 +98,13 @@ def _undo_label(access: Access, label: Label) -> None:
         )
 
 
+def _markings(user: int, project: int) -> QuerySet[Marking]:
+    rows = Marking.objects.filter(author=user, trajectory__project=project, trajectory__sample__isnull=False)
+    return rows.filter(undone=False).order_by("-id")
+
+
 def _marking(access: Access) -> Step | None:
-    rows = Marking.objects.filter(author=access.user, trajectory__project=access.project, undone=False)
-    row = rows.select_related("trajectory").order_by("-id").first()
+    row = _markings(access.user.pk, access.project.pk).select_related("trajectory").first()
     if row is None or row.trajectory.sample_id is None:
         return None
     marked = f"the marks of {counted(len(row.before), 'step')}"
@@ -100,9 +112,12 @@ def _marking(access: Access) -> Step | None:
     return Step(row.trajectory.sample_id, row.created_at, f"set {marked}", f"Took back {marked} of", taking_back)
 
 
+def _clearances(user: int, project: int) -> QuerySet[Clearance]:
+    return Clearance.objects.filter(cleared_by=user, sample__project=project).order_by("-id")
+
+
 def _clearance(access: Access) -> Step | None:
-    rows = Clearance.objects.filter(cleared_by=access.user, sample__project=access.project)
-    row = rows.order_by("-id").first()
+    row = _clearances(access.user.pk, access.project.pk).first()
     if row is None:
         return None
     taking_back = partial(
@@ -112,9 +127,12 @@ def _clearance(access: Access) -> Step | None:
     return Step(row.sample_id, row.created_at, what, f"Took back the clearance of {row.rule} in", taking_back)
 
 
+def _resolutions(user: int, project: int) -> QuerySet[FlagResolution]:
+    return FlagResolution.objects.filter(resolved_by=user, flag__sample__project=project).order_by("-id")
+
+
 def _resolution(access: Access) -> Step | None:
-    rows = FlagResolution.objects.filter(resolved_by=access.user, flag__sample__project=access.project)
-    row = rows.select_related("flag").order_by("-id").first()
+    row = _resolutions(access.user.pk, access.project.pk).select_related("flag").first()
     if row is None:
         return None
     sample_id = row.flag.sample_id
@@ -139,16 +157,20 @@ def _open_flags(access: Access, sample_id: int, note: str) -> None:
         access.record("sample.reopen_flags", str(sample.pk), {"flags": flags})
 
 
-def _request(access: Access) -> Step | None:
+def _requests(user: int, project: int) -> QuerySet[AssignedSample]:
     """A request whose sample is settled has had its effect."""
     rows = AssignedSample.objects.filter(
         assignment__second_opinion=True,
-        assignment__created_by=access.user,
-        assignment__project=access.project,
+        assignment__created_by=user,
+        assignment__project=project,
         sample__status=Status.PENDING,
         sample__opinions__gt=0,
     )
-    row = rows.select_related("assignment").order_by("-assignment_id").first()
+    return rows.order_by("-assignment_id")
+
+
+def _request(access: Access) -> Step | None:
+    row = _requests(access.user.pk, access.project.pk).select_related("assignment").first()
     if row is None:
         return None
     return Step(
@@ -158,3 +180,17 @@ def _request(access: Access) -> Step | None:
         "Withdrew the request for a second opinion on",
         partial(withdraw_assignment, access=access, assignment=row.assignment),
     )
+
+
+_KINDS = (_label, _marking, _clearance, _resolution, _request)
+
+
+def _times_of(user: int, project: int) -> QuerySet[Project, tuple[datetime | None, ...]]:
+    steps = (_labels, _markings, _clearances, _resolutions)
+    own = [Subquery(rows(user, project).values("created_at")[:1]) for rows in steps]
+    request = Subquery(_requests(user, project).values("assignment__created_at")[:1])
+    return Project.objects.filter(pk=project).values_list(*own, request)
+
+
+# Every page of a sample asks, and nearly always a decision is the last step.
+_times = Prepared(_times_of, user=int, project=int)

@@ -21,8 +21,7 @@ from curation.review.decisions.revise import revise, side_to_revise
 from curation.review.decisions.steps import Step
 from curation.review.models import Action, Decision, Lease, Pick
 from curation.review.pages.views import lease_if_undecided, sample_of
-from curation.review.queue.lease import hold, holder_of, own_lease
-from curation.review.queue.leased import give_back
+from curation.review.queue.lease import give_back, hold, holder_of, own_lease
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
 from curation.review.workspace.navigation import Location, last_done, location_of, queue_url, sample_url

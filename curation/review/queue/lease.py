@@ -4,12 +4,12 @@ from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Lease
-from curation.review.queue.leased import give_back
 from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
 from curation.web.database.clock import database_now
@@ -86,6 +86,23 @@ def release(*, access: Access, lease: Lease) -> None:
     give_back(Lease.objects.filter(pk=lease.pk, reviewer=access.user))
 
 
+def free_lapsed() -> None:
+    """Return samples to the queue whose lease has lapsed. Needs a transaction; those that others lock are left to the
+    next take."""
+    if found := _lapsed.all():
+        samples = Sample.objects.filter(pk__in=[sample for (sample,) in found]).only("id")
+        locked = list(samples.select_for_update(skip_locked=True, of=("self",)))
+        Lease.objects.filter(sample__in=locked, until__lte=Now()).update(held=False)
+
+
+def give_back(leases: QuerySet[Lease]) -> None:
+    """Delete the leases. Their samples are locked first, as a decision does, so that neither waits for the other."""
+    with transaction.atomic():
+        samples = Sample.objects.filter(pk__in=leases.values("sample")).only("id").order_by("id")
+        list(samples.select_for_update(of=("self",)))
+        leases.delete()
+
+
 def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:
     """The reviewer, except `other_than`, with the sample open now."""
     rows = Lease.objects.filter(sample_id=sample_id, until__gt=Now()).select_related("reviewer")
@@ -106,3 +123,5 @@ _locked = Prepared(
     project=int,
     sample=int,
 )
+# Nearly every take finds none. Django writes `held=True` without a comparison, for which SQLite reads no index.
+_lapsed = Prepared(lambda: Lease.objects.filter(held__in=[True], until__lte=Now()).values_list("sample_id"))

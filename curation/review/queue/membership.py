@@ -7,7 +7,7 @@ from django.dispatch import receiver
 
 from curation.projects.models import SCOPES_OF_ROLE, Member, Scope
 from curation.review.models import Lease
-from curation.review.queue.leased import give_back
+from curation.review.queue.lease import give_back
 
 
 @receiver(post_save, sender=Member)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet, Subquery
 from django.utils import timezone
 
 from curation.assignments.models import Target
@@ -13,8 +13,9 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision, DecisionQuerySet
 from curation.review.queue.reserved import assigned_to
-from curation.review.queue.take import finished_count, open_count, undecided_by
-from curation.web.database.prepared import Prepared
+from curation.review.queue.take import open_count, undecided_by, waiting_for_others
+from curation.samples.models import Sample
+from curation.web.database.prepared import Prepared, RowCount
 from curation.web.text.figures import COUNTED_UP_TO
 
 RECENT = 20
@@ -80,17 +81,39 @@ def start_of_day() -> datetime:
 
 
 def progress_of(access: Access) -> ReviewProgress:
-    own = own_decisions(access.project, access.user.pk)
-    left = open_count(access.project, access.user.pk)
-    target = Target.objects.filter(member__user=access.user, member__project=access.project).first()
-    mine = undecided_by(assigned_to(access.project.pk, access.user.pk), access.user.pk)
+    project, reviewer = access.project, access.user.pk
+    left = open_count(project, reviewer)
+    target = _target.first(project=project.pk, reviewer=reviewer)
+    today = _today.first(project=project.pk, reviewer=reviewer, since=start_of_day())
+    done, decided, waiting, assigned = today or (0, 0, 0, 0)
     return ReviewProgress(
-        done=own.filter(created_at__gte=start_of_day()).values("sample").distinct().count(),
-        finished=finished_count(access.project, access.user.pk, since=start_of_day()),
+        done=done or 0,
+        finished=decided + waiting,
         left=left,
         more=left >= COUNTED_UP_TO,
-        pace=pace_of(access.project, access.user.pk),
-        assigned=mine.count(),
+        pace=pace_of(project, reviewer),
+        assigned=assigned,
         target=target,
-        decided=own.values("sample").distinct().count() if target and target.total else 0,
+        decided=own_decisions(project, reviewer).values("sample").distinct().count() if target and target.total else 0,
     )
+
+
+def _counts_of(project: int, reviewer: int, since: datetime) -> QuerySet[Project, tuple[int | None, int, int, int]]:
+    """The samples that the reviewer decided since then, that anyone did, and the undecided ones that wait for others,
+    and that are assigned to the reviewer."""
+    own = own_decisions(project, reviewer).filter(created_at__gte=since).order_by().values("reviewer")
+    return Project.objects.filter(pk=project).values_list(
+        Subquery(own.annotate(samples=Count("sample", distinct=True)).values("samples")),
+        RowCount(Sample.objects.filter(project=project, decided_at__gte=since).order_by()),
+        RowCount(waiting_for_others(project, reviewer)),
+        RowCount(undecided_by(assigned_to(project, reviewer), reviewer)),
+    )
+
+
+# Every page of the queue shows them.
+_today = Prepared(_counts_of, project=int, reviewer=int, since=datetime)
+_target = Prepared(
+    lambda project, reviewer: Target.objects.filter(member__user=reviewer, member__project=project),
+    project=int,
+    reviewer=int,
+)

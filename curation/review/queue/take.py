@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from django.db import transaction
@@ -14,8 +13,7 @@ from curation.guarantees.models import Guarantee
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Lease
-from curation.review.queue.lease import claim
-from curation.review.queue.leased import free_lapsed, give_back
+from curation.review.queue.lease import claim, free_lapsed, give_back
 from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to, left_by_others
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.conditions import HasOpinions
@@ -80,7 +78,7 @@ def _open_counts(project: int, reviewer: int) -> QuerySet[Project, tuple[int, in
     """The undecided samples that nobody was assigned, those of them that wait for others, and whether some are
     assigned."""
     rows = Sample.objects.filter(project=project, status=Status.PENDING).order_by()
-    waiting = _waiting_for_others(project, reviewer).alias(free=Unindexed(F("assigned"))).filter(free__in=[False])
+    waiting = waiting_for_others(project, reviewer).alias(free=Unindexed(F("assigned"))).filter(free__in=[False])
     return Project.objects.filter(pk=project).values_list(
         RowCount(rows.filter(**UNASSIGNED)[:COUNTED_UP_TO]),
         RowCount(waiting),
@@ -89,15 +87,7 @@ def _open_counts(project: int, reviewer: int) -> QuerySet[Project, tuple[int, in
     )
 
 
-def finished_count(project: Project, reviewer: int, *, since: datetime) -> int:
-    """Samples decided since then, by anyone, and undecided ones that wait for others or for an adjudicator. Decisions
-    of others move samples from `open_count` to here, so the sum of both never falls by them."""
-    rows = Sample.objects.of(project).order_by()
-    decided, waiting = rows.filter(decided_at__gte=since), _waiting_for_others(project, reviewer)
-    return decided.values("pk").union(waiting.values("pk"), all=True).count()
-
-
-def _waiting_for_others(project: Project | int, reviewer: int) -> SampleQuerySet:
+def waiting_for_others(project: Project | int, reviewer: int) -> SampleQuerySet:
     """The undecided samples of several people that no longer need the reviewer.
 
     The partial index of samples with opinions finds these few rows. The status is read from the rows: every page counts

@@ -1,6 +1,6 @@
 """One sample's answers with their facts and revisions, for the page, the panel and REST."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from curation.duels.models import Answer, Duel, Opponent
 from curation.projects.settings.data import OF_TURNS, Words
@@ -66,6 +66,11 @@ class AnswerDetail:
         return facts_of(self.revision.text) if self.revision else self.facts
 
     @property
+    def blind_facts(self) -> Facts:
+        """The facts that tell nothing of the side: a server's count of tokens would."""
+        return replace(self.kept_facts, tokens=_estimated_tokens(self.kept_text))
+
+    @property
     def kept_leaks(self) -> list[Span]:
         """Sorted pairs. A pair that is not two numbers does not come from the lint and is dropped."""
         spans = self.revision.leak_spans if self.revision else self.leak_spans
@@ -95,8 +100,11 @@ _duel_of = Prepared(
 
 def facts_of(text: str) -> Facts:
     found = answer_facts(text)
-    tokens = -(-len(text) // CHARACTERS_PER_TOKEN)
-    return Facts(found.has_thought, found.blocks, found.commands, found.action_style, tokens)
+    return Facts(found.has_thought, found.blocks, found.commands, found.action_style, _estimated_tokens(text))
+
+
+def _estimated_tokens(text: str) -> int:
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def detail_of(sample: Sample, reader: int | None, words: Words = OF_TURNS) -> Detail | None:

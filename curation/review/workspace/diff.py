@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from curation.web.text.escape import format_html
 from curation.web.text.markup import joined, visible
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")

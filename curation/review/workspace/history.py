@@ -8,8 +8,7 @@ from django.utils.safestring import SafeString
 from curation.duels.models import PromptText
 from curation.samples.models import Sample
 from curation.web.text.chat import Chat
-from curation.web.text.markup import marked
-from curation.web.text.scan_marks import scan_marks
+from curation.web.text.markup import marked, scan_marks
 from curation.web.text.transcript import Position, Recorded, Source
 
 # Prefix of the ids of the marks in the tools.

@@ -22,7 +22,7 @@ from curation.review.models import Action, Decision, Draft, Lease, Pick, Revisio
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
-from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, facts_of
+from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.history import history_of
@@ -343,7 +343,7 @@ def _seats(
                 html=part_html(form, text, spans),
                 form=form,
                 raw=SafeString() if form == "blocks" else visible(text),
-                facts=facts_of(answer.kept_text) if blind else answer.kept_facts,
+                facts=answer.blind_facts if blind else answer.kept_facts,
                 revision=answer.revision.number if answer.revision else None,
                 leaks=0 if blind else len(answer.kept_leaks),
                 picked=answer.side == kept,

@@ -1,7 +1,8 @@
 """The filter of samples: of the page, the REST list, exports, runs and the queue."""
 
-from collections.abc import Mapping, Sequence
-from functools import cache, reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial, reduce
+from itertools import chain
 from operator import or_
 from typing import Annotated, Any, ClassVar
 
@@ -37,9 +38,6 @@ class SampleFilter(RowFilter):
         frozen=True,
         json_schema_extra={"examples": [{"status": "approved", "flags": ["leak", "flip"], "score_min": 66}]},
     )
-    # Fields with the name of their column.
-    columns: ClassVar[tuple[str, ...]] = ("model", "source", "repo", "action_style", "instance_id")
-
     labels: ClassVar[Mapping[str, str]] = {
         "text": "Text",
         "bucket": "Bucket",
@@ -148,40 +146,29 @@ class SampleFilter(RowFilter):
 
     def clauses(self, rows: SampleQuerySet) -> list[Clause]:
         """One clause per condition, for `curation.web.lists.clauses.read_page`."""
-        found = [column_in(name, group) for name in self.columns for group in getattr(self, name)]
-        found += [column_in("status", group, "priority") for group in self.status]
-        found += [_kind_clause(group) for group in self.kind]
-        found += [column_in("flags", with_any_flag(flag_bits(group))) for group in self.flags]
-        found += [_duel_clause("opponent", group) for group in self.opponent]
-        found += [_duel_clause("counting__panel__digest", group) for group in self.panel]
-        found += [column_in("decided_by_id", _user_ids(group)) for group in self.reviewer]
-        found += [_decided_clause(Q(reviewer__username__in=group)) for group in self.decided_by]
+        found = [make(group) for name, make in _CLAUSES.items() for group in getattr(self, name)]
         if self.independent is not None:
             found.append(_independent_clause(self.independent))
         if self.disputed is not None:
             found.append(_disputed_clause(self.disputed))
-        found += [_guarantee_clause(group) for group in self.guarantee]
-        found += [_similar_clause(rows, group) for group in self.similar]
-        found += [_cluster_clause(group) for group in self.cluster]
+        for group in self.similar:
+            found.append(_similar_clause(rows, group))
         if self.axes:
             found.append(_axes_clause(self.axes))
-        found += [_label_clause(group) for group in self.label]
-        # Rows without a score have -1 there.
-        given = any(bound is not None for bound in (self.score_min, self.score_max, self.score_below))
-        lowest = 0.0 if self.score_min is None else self.score_min
-        bounds = {"gte": lowest, "lte": self.score_max, "lt": self.score_below} if given else {}
-        scores: dict[str, object] = {name: value for name, value in bounds.items() if value is not None}
+        scores = _bounds(gte=self.score_min, lte=self.score_max, lt=self.score_below)
+        if scores:
+            scores.setdefault("gte", 0.0)  # rows without a score have -1 there
         if self.run:
             found += [_run_clause(_run_ids(rows.project, group), self.bucket, scores) for group in self.run]
         else:
             found += [column_in("bucket", group, "score_key", "priority") for group in self.bucket]
             found += [column_range("score_key", scores)] if scores else []
-        if self.predicted_min is not None or self.predicted_max is not None:
-            bounds = {"gte": self.predicted_min or 0.0, "lte": self.predicted_max}
-            found.append(column_range("predicted_key", {k: v for k, v in bounds.items() if v is not None}))
-        times = {"gte": self.created_after, "lt": self.created_before}
-        if any(times.values()):
-            found.append(column_range("created_at", {k: v for k, v in times.items() if v is not None}))
+        predicted = _bounds(gte=self.predicted_min, lte=self.predicted_max)
+        if predicted:
+            found.append(column_range("predicted_key", {"gte": 0.0, **predicted}))
+        times = _bounds(gte=self.created_after, lt=self.created_before)
+        if times:
+            found.append(column_range("created_at", times))
         if self.text:
             found.append(_text_clause(self.text))
         return found
@@ -196,8 +183,8 @@ class SampleList(SampleFilter, ListParams):
     @property
     def scored_by(self) -> int | None:
         """The run whose scores the list shows: the only one of its filter."""
-        runs = {run for group in self.run for run in group}
-        return int(next(iter(runs))) if len(runs) == 1 else None
+        runs = set(chain.from_iterable(self.run))
+        return int(runs.pop()) if len(runs) == 1 else None
 
     def order(self) -> str:
         column = super().order()
@@ -360,3 +347,23 @@ def _run_ids(project: Project | None, ids: Sequence[str]) -> list[int]:
 def _user_ids(names: Sequence[str]) -> list[int]:
     """Ids of these users; 0, which no user has, if there are none."""
     return list(User.objects.filter(username__in=names).values_list("pk", flat=True)) or [0]
+
+
+def _bounds(**given: object) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+# What each group of a field's words asks for, where that needs no more than the group.
+_CLAUSES: Mapping[str, Callable[[Sequence[str]], Clause]] = {
+    **{name: partial(column_in, name) for name in ("model", "source", "repo", "action_style", "instance_id")},
+    "status": lambda group: column_in("status", group, "priority"),
+    "kind": _kind_clause,
+    "flags": lambda group: column_in("flags", with_any_flag(flag_bits(group))),
+    "opponent": partial(_duel_clause, "opponent"),
+    "panel": partial(_duel_clause, "counting__panel__digest"),
+    "reviewer": lambda group: column_in("decided_by_id", _user_ids(group)),
+    "decided_by": lambda group: _decided_clause(Q(reviewer__username__in=group)),
+    "guarantee": _guarantee_clause,
+    "cluster": _cluster_clause,
+    "label": _label_clause,
+}

@@ -9,18 +9,10 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.samples.blind import (
-    hidden_fields,
-    hides,
-    look_at_rows,
-    refuse_hidden,
-    shown_flag_words,
-    shown_flags,
-    shown_sorts,
-)
+from curation.samples.blind import look_at_rows, offered, refuse_hidden, reviews_blind, shown_flags
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import in_review, reversed_order, sample_page
-from curation.samples.models import Sample, flag_names
+from curation.samples.models import Sample, Status, flag_names
 from curation.web.lists.keyset import encode_cursor
 from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
 from curation.web.lists.params import named_list
@@ -95,25 +87,25 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         if refused.code == "unknown_parameter":
             raise  # no field of the form could show it; the list is shown without it
         problem = refused
-    hidden = hidden_fields(access, params.status)
-    sorts = shown_sorts(access, params.status)
-    shown = shown_flag_words(access, params.status)
-    flags = [(word, label) for word, label in params.choices["flags"] if word in shown]
+    shown = offered(access, params.status)
+    flags = [(word, label) for word, label in params.choices["flags"] if word in shown.flags]
     return ListPage(
         slug=slug,
         list_url=url,
         here_url=params.url(url, cursor=params.cursor, before=params.before),
         api_path=params.url(f"/api/v1/projects/{slug}/samples"),
         query=params.to_query(),
-        sort=params.sort if params.sort in sorts else params.sorts[0],
+        sort=params.sort if params.sort in shown.sorts else params.sorts[0],
         controls=controls(
-            {name: label for name, label in params.labels.items() if name not in hidden},
+            {name: label for name, label in params.labels.items() if name not in shown.hidden},
             given if problem else QueryDict(params.to_query()),
             {**params.choices, "flags": flags},
         ),
         chips=chips(url, params),
         columns={
-            word: column(url, params, word, label, same_order=same) for word, label, same in COLUMNS if word in sorts
+            word: column(url, params, word, label, same_order=same)
+            for word, label, same in COLUMNS
+            if word in shown.sorts
         },
         may_decide=access.may(Scope.REVIEW),
         may_adjudicate=access.may(Scope.RUN),
@@ -142,12 +134,12 @@ def _rows(access: Access, params: SamplePageParams) -> tuple[list[Sample], dict[
 def _linked(access: Access, samples: list[Sample]) -> list[Row]:
     """The rows with their URLs, made from those of id 0, and who else has them open."""
     slug = access.project.slug
-    holders, me = in_review(samples), access.user.get_username()
+    holders, me, blind = in_review(samples), access.user.get_username(), reviews_blind(access)
     page, panel = (reverse(name, args=[slug, 0]).split("/0/") for name in ("sample-page", "sample-panel"))
     return [
         Row(
             sample,
-            hidden := hides(access, sample),
+            hidden := blind and sample.status == Status.PENDING,
             tuple(flag_names(shown_flags(sample, hidden=hidden))),
             str(sample.pk),
             f"/{sample.pk}/".join(page),

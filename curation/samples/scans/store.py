@@ -30,22 +30,21 @@ def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
         else:
             kept[text_sha256(text)] = text
     for text, findings in zip(short, scan_each(short), strict=True):
-        _add(found, text, findings)
+        if findings:
+            found[text] = findings
     rules = rule_set_version()
     missing = dict(kept)
     digests = iter(kept)
     while part := list(islice(digests, _AT_ONCE)):
         rows = TextScan.objects.filter(rules=rules, text_sha256__in=KeyList(part))
         for digest, findings in rows.values_list("text_sha256", "findings"):
-            _add(found, missing.pop(digest), tuple(Finding(*finding) for finding in findings))
+            text = missing.pop(digest)
+            if findings:
+                found[text] = tuple(Finding(*finding) for finding in findings)
     rows_to_add = []
     for (digest, text), findings in zip(missing.items(), scan_each(missing.values()), strict=True):
-        _add(found, text, findings)
+        if findings:
+            found[text] = findings
         rows_to_add.append(TextScan(text_sha256=digest, rules=rules, findings=findings))
     TextScan.objects.bulk_create(rows_to_add, batch_size=_AT_ONCE, ignore_conflicts=True)
     return found
-
-
-def _add(found: dict[str, tuple[Finding, ...]], text: str, findings: tuple[Finding, ...]) -> None:
-    if findings:
-        found[text] = findings

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from curation.web.text.escape import format_html
 from curation.web.text.markup import code_html, render_output, visible
 
 FOLD_FROM_BYTES = 2000

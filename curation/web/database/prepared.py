@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -68,13 +69,19 @@ class Prepared(Generic[R]):
             compiled = self._compile(connection, first=which == "first")
             setattr(self._of_thread, which, compiled)
         parameters = list(compiled.given)
-        for place, name in compiled.places:
-            parameters[place] = _adapted(connection, values[name])
+        for place, name, adapt in compiled.places:
+            parameters[place] = adapt(values[name]) if adapt else values[name]
         with connection.cursor() as cursor:
             cursor.execute(compiled.sql, parameters)
             found = cursor.fetchall()
+        if compiled.converters:
+            found = list(map(list, found))
+            for column, functions, expression in compiled.converters:
+                for convert in functions:
+                    for row in found:
+                        row[column] = convert(row[column], expression, connection)
         # `build` says which of the two its rows are.
-        return [cast(R, compiled.read(row)) for row in found]
+        return cast(list[R], compiled.instances.read(found) if compiled.instances else list(map(tuple, found)))
 
     def _compile(self, connection: BaseDatabaseWrapper, *, first: bool) -> "_Compiled":
         stand_ins = {name: _stand_in(kind, number) for number, (name, kind) in enumerate(self._kinds.items())}
@@ -82,9 +89,14 @@ class Prepared(Generic[R]):
         query = query[:1] if first else query
         compiler = query.query.get_compiler(using=connection.alias)
         sql, given = compiler.as_sql()
-        known = [(name, _adapted(connection, value)) for name, value in stand_ins.items()]
-        places = [(place, name) for place, value in enumerate(given) for name, ours in known if value == ours]
-        if missing := set(stand_ins) - {name for _, name in places}:
+        adapters = {name: _adapter(connection, kind) for name, kind in self._kinds.items()}
+        places = [
+            (place, name, adapt)
+            for name, adapt in adapters.items()
+            for place, value in enumerate(given)
+            if value == (adapt(stand_ins[name]) if adapt else stand_ins[name])
+        ]
+        if missing := set(stand_ins) - {name for _, name, _ in places}:
             raise TypeError(f"{', '.join(missing)} of a prepared query never reaches the database")
         converters = compiler.get_converters([column[0] for column in compiler.select])
         return _Compiled(
@@ -93,33 +105,31 @@ class Prepared(Generic[R]):
             given=given,
             places=places,
             converters=[(column, *converter) for column, converter in converters.items()],
-            instance=_Instance.of(query.model, compiler) if query.query.default_cols else None,
+            instances=_Instances.of(query.model, compiler) if query.query.default_cols else None,
         )
+
+
+# Turns a value into what the driver takes, and a value of the driver into Python's.
+Adapter = Callable[[Any], Any]
+Converter = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """`places` are the positions of parameters that are values, and their names. `converters` turn a column's value
-    from the driver into Python's type."""
+    """`places` are the positions of parameters that are values, their names and adapters. `converters` are those of the
+    columns whose values the driver gives in another type."""
 
     connection: BaseDatabaseWrapper
     sql: str
     given: Sequence[Any]
-    places: Sequence[tuple[int, str]]
-    converters: Sequence[tuple[int, Sequence[Callable[..., Any]], BaseExpression]]
-    instance: "_Instance | None"
-
-    def read(self, row: tuple[Any, ...]) -> object:
-        columns = list(row)
-        for column, functions, expression in self.converters:
-            for convert in functions:
-                columns[column] = convert(columns[column], expression, self.connection)
-        return tuple(columns) if self.instance is None else self.instance.read(columns)
+    places: Sequence[tuple[int, str, Adapter | None]]
+    converters: Sequence[tuple[int, Sequence[Converter], BaseExpression]]
+    instances: "_Instances | None"
 
 
 @dataclass(frozen=True, slots=True)
-class _Instance:
-    """How columns become an instance. Its own start at `start`; `populators` read those of `select_related`, and
+class _Instances:
+    """How rows become instances. Their own columns start at `start`; `populators` read those of `select_related`, and
     `annotations` names those of annotations."""
 
     model: type[Model]
@@ -130,20 +140,23 @@ class _Instance:
     annotations: Mapping[str, int]
 
     @classmethod
-    def of(cls, model: type[Model], compiler: SQLCompiler) -> "_Instance":
+    def of(cls, model: type[Model], compiler: SQLCompiler) -> "_Instances":
         columns = compiler.klass_info["select_fields"]
         attributes = [compiler.select[column][0].target.attname for column in columns]
         # Unpacked, because django-stubs describe a later Django with one more argument.
         populators = get_related_populators(*[compiler.klass_info, compiler.select, compiler.using])
         return cls(model, str(compiler.using), columns[0], attributes, populators, compiler.annotation_col_map)
 
-    def read(self, columns: Sequence[Any]) -> Model:
-        own = columns[self.start : self.start + len(self.attributes)]
-        found = self.model.from_db(self.alias, self.attributes, own)
-        for populator in self.populators:
-            populator.populate(columns, found)
-        for name, column in self.annotations.items():
-            setattr(found, name, columns[column])
+    def read(self, rows: Sequence[Sequence[Any]]) -> list[Model]:
+        found = []
+        end = self.start + len(self.attributes)
+        for columns in rows:
+            instance = self.model.from_db(self.alias, self.attributes, columns[self.start : end])
+            for populator in self.populators:
+                populator.populate(columns, instance)
+            for name, column in self.annotations.items():
+                setattr(instance, name, columns[column])
+            found.append(instance)
         return found
 
 
@@ -155,8 +168,8 @@ def _stand_in(kind: type[Value], number: int) -> Value:
     return f"stand-in {number}" if kind is str else datetime(2900, 1, 1 + number, tzinfo=UTC)
 
 
-def _adapted(connection: BaseDatabaseWrapper, value: Value) -> Any:
-    """Return the value as the driver takes it: SQLite has times and lists as text."""
-    if isinstance(value, list):
-        return id_parameter(connection, value)
-    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
+def _adapter(connection: BaseDatabaseWrapper, kind: type[Value]) -> Adapter | None:
+    """SQLite has times and lists as text."""
+    if kind is list:
+        return partial(id_parameter, connection)
+    return connection.ops.adapt_datetimefield_value if kind is datetime else None

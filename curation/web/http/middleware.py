@@ -18,7 +18,15 @@ from curation.web.failures import failure_of
 from curation.web.http import idempotency
 from curation.web.http.etag import answer_unchanged
 from curation.web.http.responses import UNSTORABLE, problem_response, unstorable_problem
-from curation.web.problems import FieldError, Invalid, MethodNotAllowed, NotAuthenticated, Problem, TooManyRequests
+from curation.web.problems import (
+    FieldError,
+    Invalid,
+    MethodNotAllowed,
+    NotAuthenticated,
+    Problem,
+    TooLarge,
+    TooManyRequests,
+)
 from curation.web.telemetry import bind
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -27,6 +35,7 @@ REQUESTS = Counter("winnow_http_requests", "HTTP requests.", ["area", "method", 
 SECONDS = Histogram(
     "winnow_http_seconds", "Time to answer.", ["area"], buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 )
+FORM_OVERHEAD = 1024 * 1024  # bytes of a form besides its file
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -39,44 +48,28 @@ class Middleware:
         self.get_response = get_response
 
 
-class TrafficMiddleware(Middleware):
-    """Counts requests by area (api or page), method and status; not by address, which could be anything."""
+class RequestMiddleware(Middleware):
+    """Gives each request an id, which it sends as `X-Request-Id`, and counts requests by area (api or page), method and
+    status; not by address, which could be anything. HEAD is answered as GET, without the body."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        started = time.perf_counter()
-        response = self.get_response(request)
-        area = "api" if request.path.startswith("/api/") else "page"
-        method = request.method if request.method in METHODS else "other"
-        REQUESTS.labels(area, method, str(response.status_code)).inc()
-        SECONDS.labels(area).observe(time.perf_counter() - started)
-        return response
-
-
-class RequestIdMiddleware(Middleware):
-    """Gives each request an id and sends it as `X-Request-Id`."""
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started, method = time.perf_counter(), request.method
         request.META["winnow.request_id"] = uuid.uuid4().hex
+        if method == "HEAD":
+            request.method = "GET"
+            request.META.pop("HTTP_RANGE", None)  # is for GET alone
         with bind(request_id=request.META["winnow.request_id"]):
             response = self.get_response(request)
         response["X-Request-Id"] = request.META["winnow.request_id"]
-        return response
-
-
-class HeadMiddleware(Middleware):
-    """Answers HEAD on every page and REST call as GET does, without the body."""
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.method != "HEAD":
-            return self.get_response(request)
-        request.method = "GET"
-        request.META.pop("HTTP_RANGE", None)  # is for GET alone
-        response = self.get_response(request)
-        request.method = "HEAD"
-        if isinstance(response, StreamingHttpResponse):
-            response.streaming_content = iter(())
-        else:
-            response.content = b""
+        if method == "HEAD":
+            request.method = "HEAD"
+            if isinstance(response, StreamingHttpResponse):
+                response.streaming_content = iter(())
+            else:
+                response.content = b""
+        area = "api" if request.path.startswith("/api/") else "page"
+        REQUESTS.labels(area, method if method in METHODS else "other", str(response.status_code)).inc()
+        SECONDS.labels(area).observe(time.perf_counter() - started)
         return response
 
 
@@ -89,15 +82,16 @@ class CompressionMiddleware(GZipMiddleware):
         return super().process_response(request, response)
 
 
-class PrivateMiddleware(Middleware):
-    """Pages of a signed-in person are stored nowhere: neither by a proxy nor by the browser's cache."""
+class UploadLimitMiddleware(Middleware):
+    """Refuses uploads over the limit by their `Content-Length`, before anything is read."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        html = response.get("Content-Type", "").startswith("text/html")
-        if html and not response.has_header("Cache-Control") and request.user.is_authenticated:
-            response["Cache-Control"] = "no-store"
-        return response
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if not length.isdigit() or int(length) <= settings.MAX_UPLOAD_BYTES + FORM_OVERHEAD:
+            return self.get_response(request)
+        sent, most = int(length) // 1024 // 1024, settings.MAX_UPLOAD_BYTES // 1024 // 1024
+        detail = f"The upload has {sent} MB; this server accepts {most} MB (MAX_UPLOAD_MB)."
+        return refused(request, TooLarge(f"{detail} Compress it with gzip, or give a URL."))
 
 
 class ProblemMiddleware(Middleware):
@@ -126,7 +120,7 @@ class ProblemMiddleware(Middleware):
         if request.method != "POST" or is_api(request) or not request.user.is_authenticated:
             return None
         for name, values in request.POST.lists():
-            if any("\x00" in text for text in (name, *values)):
+            if "\x00" in "".join([name, *values]):
                 problem = Invalid.fields([FieldError(name.replace("\x00", ""), "contains a NUL character")], code="nul")
                 return refused(request, problem)
         return None

@@ -222,8 +222,11 @@ class RowFilter(Schema):
 
     def pairs(self) -> list[tuple[str, str]]:
         """Names and values of the canonical URL query."""
-        given = (name for name, value in vars(self).items() if value not in NOT_GIVEN and name not in self.beside)
-        return [(name, text) for name in given for text in self.texts_of(name)]
+        found = []
+        for name, value in vars(self).items():
+            if value not in NOT_GIVEN and name not in self.beside:
+                found += [(name, text) for text in self.texts_of(name)]
+        return found
 
     def texts_of(self, name: str) -> list[str]:
         """The values of one field in the canonical URL query."""

@@ -8,13 +8,13 @@ from django import forms
 from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.utils.datastructures import MultiValueDict
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from curation.web.forms import PartError, PartsField
 from curation.web.lists.filters import RowFilter, split_words
 from curation.web.lists.pages import Choices
 from curation.web.problems import Problem
-from curation.web.text.escape import format_html, format_html_join
 from curation.web.text.quotes import quoted
 
 # The name of a field's checkboxes ends so: those that are checked are alternatives.

@@ -82,10 +82,13 @@ class ListParams(RequestQuery):
 
     def url(self, path: str, **changes: str | None) -> str:
         """`path` with these parameters, some of them changed or removed; the first page unless `cursor` is given."""
-        pairs = [pair for pair in [*self.pairs(), *self._order_pairs()] if pair[0] not in changes]
-        pairs += [(name, value) for name, value in changes.items() if value]
-        names = list(type(self).model_fields)
-        return _with_query(path, sorted(pairs, key=lambda pair: (pair[0] in self.beside, names.index(pair[0]))))
+        pairs = [*self.pairs(), *self._order_pairs()]
+        if changes:
+            names = list(type(self).model_fields)
+            pairs = [pair for pair in pairs if pair[0] not in changes]
+            pairs += [(name, value) for name, value in changes.items() if value]
+            pairs.sort(key=lambda pair: (pair[0] in self.beside, names.index(pair[0])))
+        return _with_query(path, pairs)
 
     def url_without(self, path: str, position: int) -> str:
         """`path` with these parameters but for one condition, by its position in `pairs()`."""
@@ -93,8 +96,12 @@ class ListParams(RequestQuery):
         return _with_query(path, [*pairs[:position], *pairs[position + 1 :], *self._order_pairs()])
 
     def _order_pairs(self) -> list[tuple[str, str]]:
-        defaults = {"sort": self.sorts[0], "limit": str(type(self).model_fields["limit"].default)}
-        return [(name, text) for name in defaults for text in self.texts_of(name) if text != defaults[name]]
+        found = []
+        if self.limit != type(self).model_fields["limit"].default:
+            found.append(("limit", str(self.limit)))
+        if self.sort and self.sort != self.sorts[0]:
+            found.append(("sort", self.sort))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

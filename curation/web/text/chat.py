@@ -46,6 +46,7 @@ class Chat(Transcript[Turn]):
         users = (index for index, message in enumerate(messages) if message.get("role") == "user")
         self._task = next(users, None) if agent else None
         self._agent = agent
+        self._texts: dict[int, str] = {}
         self._order = sorted(range(len(messages)), key=lambda index: index != self._task)
 
     def __len__(self) -> int:
@@ -73,8 +74,10 @@ class Chat(Transcript[Turn]):
         return content_of(message) + (f"\n{json.dumps(calls, indent=1, ensure_ascii=False)}" if calls else "")
 
     def text(self, turn: int) -> str:
-        text = self.raw_text(turn)
-        return text if self.role(turn) == "assistant" else without_colours(text)
+        if turn not in self._texts:
+            text = self.raw_text(turn)
+            self._texts[turn] = text if self.role(turn) == "assistant" else without_colours(text)
+        return self._texts[turn]
 
     def raw(self) -> str:
         """Each turn under its number and role."""

@@ -3,18 +3,23 @@
 Every `SafeString` is built from escaped pieces.
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from html import escape
+from itertools import count
 from typing import NamedTuple
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pygments.lexer import Lexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES
 
-from curation.web.text.escape import escaped, format_html, format_html_join
 from judging.answers.blocks import SHELL_LANGUAGES, fenced_blocks
+from judging.scan.scan import scan_each, texts_of
 
 # Terminal sequences (CSI, OSC), other C0 and C1 controls, and characters that reorder or hide text.
 _CONTROL = re.compile(
@@ -63,14 +68,15 @@ class Segment:
 def visible(text: str) -> SafeString:
     """Escape text and replace control characters by visible signs; line ends become `\\n`."""
     text = text.replace("\r\n", "\n")
-    parts: list[SafeString] = []
+    # Not Django's `escape`, which also takes texts that are translated later, in four times the time.
+    parts: list[str] = []
     position = 0
     for match in _CONTROL.finditer(text):
-        parts.append(escaped(text[position : match.start()]))
-        parts.append(format_html('<span class="control">{}</span>', "".join(map(_sign, match.group()))))
+        signs = escape("".join(map(_sign, match.group())))
+        parts.append(f'{escape(text[position : match.start()])}<span class="control">{signs}</span>')
         position = match.end()
-    parts.append(escaped(text[position:]))
-    return joined(parts)
+    parts.append(escape(text[position:]))
+    return SafeString("".join(parts))
 
 
 def with_signs(text: str) -> str:
@@ -130,6 +136,8 @@ def render_output(text: str) -> SafeString:
 
 def marked(text: str, spans: Spans, name: str = "leak") -> SafeString:
     """Visible text with the spans in `<mark>`, plain ones with the class `name`."""
+    if not spans:
+        return visible(text)
     marks = [Mark(*span) if len(span) > 2 else Mark(span[0], span[1], name) for span in spans]
     return joined(_wrapped(piece, mark) for piece, mark in _cut(text, 0, marks))
 
@@ -145,9 +153,9 @@ def highlighted(text: str, lexer: Lexer, spans: Spans = ()) -> SafeString:
     parts: list[SafeString] = []
     for offset, kind, value in lexer.get_tokens_unprocessed(text):
         name = STANDARD_TYPES.get(kind, "")
-        for piece, mark in _cut(value, offset, spans):
-            html = _wrapped(piece, mark)
-            parts.append(format_html('<span class="{}">{}</span>', name, html) if name else html)
+        for piece, mark in _cut(value, offset, spans) if spans else ((value, None),):
+            shown = _wrapped(piece, mark) if mark else visible(piece)
+            parts.append(SafeString(f'<span class="{name}">{shown}</span>') if name else shown)
     return joined(parts)
 
 
@@ -193,4 +201,47 @@ def _wrapped(piece: str, mark: Mark | None) -> SafeString:
 
 
 def joined(parts: Iterable[SafeString]) -> SafeString:
-    return format_html_join("", "{}", ((part,) for part in parts))
+    return SafeString("".join(parts))
+
+
+def scan_marks(recorded: object, shown: str, prefix: str) -> list[Mark]:
+    """Return the marks of all findings in `recorded` that `shown` has, in characters of `shown`.
+
+    `recorded` is a JSON value, such as a message with tool calls, and `shown` is its form on a page: its texts as they
+    are, without colours, or as JSON. The finding number `n` of the value has the id `prefix-n`, so that a list of
+    findings can link to its mark.
+    """
+    marks: list[Mark] = []
+    numbers = count()
+    searched: dict[str, int] = {}
+    texts = list(texts_of(recorded))
+    for text, findings in zip(texts, scan_each(texts), strict=True):
+        if not findings:
+            continue
+        start, place = _find(shown, text[: findings[-1].end], searched.get(text, 0))
+        searched[text] = start + 1
+        for finding, number in zip(findings, numbers, strict=False):
+            if start >= 0:
+                low, high = start + place(finding.start), start + place(finding.end)
+                if low == high:  # the page does not show it, such as a colour
+                    continue
+                marks.append(Mark(low, high, "scan", f"{prefix}-{number}", finding.rule))
+    return sorted(marks)
+
+
+def _find(shown: str, text: str, after: int) -> tuple[int, Callable[[int], int]]:
+    """Return where the text begins in `shown`, -1 if it is not there, and where its characters are from there on."""
+    forms: tuple[tuple[str, Callable[[int], int]], ...] = (
+        (text, int),
+        (without_colours(text), partial(place_without_colours, text)),
+        (_in_json(text), lambda position: len(_in_json(text[:position]))),
+    )
+    for form, place in forms:
+        start = shown.find(form, after)
+        if start >= 0:
+            return start, place
+    return -1, int
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]

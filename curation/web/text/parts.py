@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pygments.lexers.data import JsonLexer
 
-from curation.web.text.escape import format_html
 from curation.web.text.markdown import markdown_html
 from curation.web.text.markup import Spans, code_html, highlighted, joined, marked, render_text, shifted, with_signs
 

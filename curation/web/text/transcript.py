@@ -12,9 +12,8 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from django.utils.safestring import SafeString
 
-from curation.web.text.markup import Mark, found_spans, shifted, visible
+from curation.web.text.markup import Mark, found_spans, scan_marks, shifted, visible
 from curation.web.text.parts import WHOLE, Form, part_html
-from curation.web.text.scan_marks import scan_marks
 
 # Entries that one press of a gap's button loads.
 WINDOW = 40

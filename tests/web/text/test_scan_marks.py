@@ -3,7 +3,7 @@
 import json
 
 from curation.web.text.chat import Chat
-from curation.web.text.scan_marks import scan_marks
+from curation.web.text.markup import scan_marks
 from curation.web.text.transcript import Position, Source
 
 SOURCE = Source(7, "turn", "history-window", "history-turn", "history-find", "history-raw")
