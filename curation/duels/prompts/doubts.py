@@ -1,9 +1,11 @@
 """Doubtful records: those that may belong to another task. No challenger uses one until a curator clears it."""
 
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import OuterRef, Subquery
 
 from curation.duels.models import Prompt, PromptText, PullRequest
 from curation.projects.audit import record
@@ -17,6 +19,8 @@ from judging.messages import message_text
 
 MAX_AT_ONCE = 500
 LONGEST = 400
+# Sessions are long, so only a few are in memory at once.
+_AT_ONCE = 50
 
 
 def compare_records(project: Project, instance_ids: Collection[str]) -> int:
@@ -24,14 +28,21 @@ def compare_records(project: Project, instance_ids: Collection[str]) -> int:
 
     A doubt that a curator cleared stays cleared until its reason changes. Needs a transaction.
     """
+    prompts = Prompt.objects.of(project).filter(instance_id=OuterRef("instance_id")).order_by("-turn_index", "pk")
     known = PullRequest.objects.of(project).filter(instance_id__in=KeyList(sorted(instance_ids)))
+    known = known.annotate(longest=Subquery(prompts.values("pk")[:1]))
+    known.filter(longest=None).exclude(doubt="").update(doubt="", doubt_cleared=False)
+    rows = known.exclude(longest=None).select_related("text").order_by("pk").iterator(_AT_ONCE)
     doubtful = 0
-    for row in known.select_related("text").order_by("pk").iterator(200):
-        doubt = _doubt(project, row)
-        if doubt != row.doubt:
-            PullRequest.objects.filter(pk=row.pk).update(doubt=doubt, doubt_cleared=False)
-            row.doubt_cleared = False
-        doubtful += bool(doubt) and not row.doubt_cleared
+    while part := list(islice(rows, _AT_ONCE)):
+        texts = PromptText.objects.select_related("prompt").prefetch_related("session")
+        longest = texts.in_bulk([row.longest for row in part])
+        for row in part:
+            doubt = _doubt(row, longest[row.longest])
+            if doubt != row.doubt:
+                PullRequest.objects.filter(pk=row.pk).update(doubt=doubt, doubt_cleared=False)
+                row.doubt_cleared = False
+            doubtful += bool(doubt) and not row.doubt_cleared
     return doubtful
 
 
@@ -67,11 +78,6 @@ def as_record(row: PullRequest) -> PullRequestRecord:
     )
 
 
-def _doubt(project: Project, row: PullRequest) -> str:
-    prompts = Prompt.objects.of(project).filter(instance_id=row.instance_id).order_by("-turn_index", "pk")
-    last = prompts.values_list("pk", "repo").first()
-    if last is None:
-        return ""
-    text = PromptText.objects.select_related("session").get(pk=last[0])
+def _doubt(row: PullRequest, text: PromptText) -> str:
     shown = [message_text(message) for message in (*text.history, text.reference)]
-    return doubt_about(as_record(row), repo=row.repo, trajectory_repo=last[1], shown=shown)[:LONGEST]
+    return doubt_about(as_record(row), repo=row.repo, trajectory_repo=text.prompt.repo, shown=shown)[:LONGEST]

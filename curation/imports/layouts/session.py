@@ -5,7 +5,7 @@ The result of a tool is an observation of the step that called it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -81,7 +81,8 @@ class Usage:
                 raise RowRefused(f"{name} of the usage is {str(value)[:60]}, not a number from {least:,} to {most:,}")
 
     def known(self) -> Json:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        # `asdict` copies what it finds, and took a fifth of the time of an import of small turns.
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
