@@ -1,7 +1,6 @@
 """Doubtful records: those that may belong to another task. No challenger uses one until a curator clears it."""
 
 from collections.abc import Collection, Sequence
-from itertools import islice
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -10,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 from curation.duels.models import Prompt, PromptText, PullRequest
 from curation.projects.audit import record
 from curation.projects.models import Project
-from curation.web.lists.id_list import KeyList
+from curation.web.lists.id_list import IdList, KeyList
 from curation.web.problems import Invalid, NotFound
 from curation.web.text.figures import counted
 from judging.leaks.doubt import doubt_about
@@ -30,15 +29,17 @@ def compare_records(project: Project, instance_ids: Collection[str]) -> int:
     """
     prompts = Prompt.objects.of(project).filter(instance_id=OuterRef("instance_id")).order_by("-turn_index", "pk")
     known = PullRequest.objects.of(project).filter(instance_id__in=KeyList(sorted(instance_ids)))
-    known = known.annotate(longest=Subquery(prompts.values("pk")[:1]))
-    known.filter(longest=None).exclude(doubt="").update(doubt="", doubt_cleared=False)
-    rows = known.exclude(longest=None).select_related("text").order_by("pk").iterator(_AT_ONCE)
+    longest = dict(known.values_list("pk", Subquery(prompts.values("pk")[:1])))
+    alone = [pk for pk, prompt in longest.items() if prompt is None]
+    PullRequest.objects.filter(pk__in=IdList(alone)).exclude(doubt="").update(doubt="", doubt_cleared=False)
+    compared = sorted(longest.keys() - {*alone})
     doubtful = 0
-    while part := list(islice(rows, _AT_ONCE)):
+    for start in range(0, len(compared), _AT_ONCE):
+        rows = PullRequest.objects.filter(pk__in=IdList(compared[start : start + _AT_ONCE])).select_related("text")
         texts = PromptText.objects.select_related("prompt").prefetch_related("session")
-        longest = texts.in_bulk([row.longest for row in part])
-        for row in part:
-            doubt = _doubt(row, longest[row.longest])
+        prompts_of = texts.in_bulk([longest[pk] for pk in compared[start : start + _AT_ONCE]])
+        for row in rows:
+            doubt = _doubt(row, prompts_of[longest[row.pk]])
             if doubt != row.doubt:
                 PullRequest.objects.filter(pk=row.pk).update(doubt=doubt, doubt_cleared=False)
                 row.doubt_cleared = False

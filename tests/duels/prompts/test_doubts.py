@@ -66,7 +66,7 @@ def test_records_of_many_instances_are_compared_by_as_many_queries_as_those_of_o
 
     with transaction.atomic():
         for instances in (names[:1], names):
-            with django_assert_num_queries(4):  # records without a prompt, those with one, their prompts and sessions
+            with django_assert_num_queries(5):  # ids, records without a prompt, those with one, prompts, sessions
                 assert compare_records(project, instances) == 0
 
 
