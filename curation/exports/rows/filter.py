@@ -38,7 +38,7 @@ from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_
 from curation.exports.rows.trial import Trial, Tried
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
+from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document
@@ -417,7 +417,7 @@ class _ChunkData:
         self._clean.append(
             Decision(
                 pk=approval.pk,
-                prompt_sha256="" if texts is None else prompt_sha256(texts.history, texts.tools),
+                prompt_sha256="" if texts is None else texts.sha256,
                 other_sha256="" if other is None else other.sha256,
                 scan_rules=rule_set_version(),
             )
