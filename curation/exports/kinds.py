@@ -1,6 +1,7 @@
 """The run kind `export`: freeze the samples that match the recipe, then write them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from django.urls import reverse
 from pydantic import Field
@@ -10,9 +11,8 @@ from curation.exports.hygiene.embed import EmbedStage, Tasks
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile, FrozenRow
-from curation.exports.recipes.chat_template import check_template
-from curation.exports.recipes.recipe import Recipe, recipe_errors
-from curation.exports.recipes.saved import resolve_recipe
+from curation.exports.recipes.recipe import Recipe, recipe_errors, resolve_recipe
+from curation.exports.rows.chat_template import check_template
 from curation.exports.rows.freeze import freeze
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project, Scope
@@ -101,19 +101,7 @@ class WriteStage:
 def _publish(export: Export, written: Written) -> Json:
     """Publish the files, in the transaction that ends the item."""
     ExportFile.objects.filter(export=export).delete()
-    ExportFile.objects.bulk_create(
-        ExportFile(
-            export=export,
-            name=file.name,
-            stored_as=file.stored_as,
-            format=file.format,
-            split=file.split,
-            rows=file.rows,
-            bytes=file.bytes,
-            sha256=file.sha256,
-        )
-        for file in written.files
-    )
+    ExportFile.objects.bulk_create(ExportFile(export=export, **asdict(file)) for file in written.files)
     frozen = FrozenRow.objects.filter(export=export)
     frozen.filter(skipped=True).update(skipped=False)  # by an attempt before
     for start in range(0, len(written.skipped), SKIPPED_AT_ONCE):

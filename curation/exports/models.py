@@ -217,7 +217,7 @@ class FrozenPair(models.Model):
 
 
 class SampleSignature(models.Model):
-    """The signature of a sample's decided text (`curation.exports.hygiene.signature`). It is out of date if another
+    """The signature of a sample's decided text (`curation.exports.hygiene.signatures`). It is out of date if another
     text was approved since (`text_sha256`, or of a rejection its id), or `version` is another one."""
 
     sample = models.OneToOneField(Sample, models.CASCADE, primary_key=True, related_name="signature")

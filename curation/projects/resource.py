@@ -80,8 +80,7 @@ class Resource(Generic[M]):
 
     def create(self, access: Access, body: Any) -> M:
         access.require(self.changes)
-        row = self.model(project=access.project, created_by=access.user)
-        return self._save(access, row, body, "create")
+        return self._save(access, self.model(project=access.project, created_by=access.user), body, "create")
 
     def update(self, access: Access, row: M, body: Any) -> M:
         """Write all of a row that exists."""

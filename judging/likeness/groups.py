@@ -1,18 +1,58 @@
 """Groups of duplicates: rows with the same digest, and rows that are nearly the same in all of their parts.
 
 Near duplicates are found by MinHash and locality-sensitive hashing (Broder 1997; Leskovec, Rajaraman, Ullman, *Mining
-of Massive Datasets*, section 3.4). A row has minima of one text or of several, its parts; a band has some of each. Two
+of Massive Datasets*, section 3.4): the share of equal minima of two texts estimates the similarity of their shingles.
+A row has minima of one text or of several, its parts; a band has some of each. Two
 rows with one text of Jaccard similarity s share all hashes of at least one band with the probability
 1 - (1 - s^8)^16, which is 0.99 at 0.85; rows of several parts do if all of these are 0.85. Of these candidates those
 are joined whose share of equal minima reaches the threshold in each part. Groups are transitive.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.likeness.minima import PERMUTATIONS, near_matrix
+if TYPE_CHECKING:
+    from datasketch import MinHash
+
+PERMUTATIONS = 128
+MINIMUM_BYTES = 4
+_HASHED_AT_ONCE = 8_192
+Words = NDArray[np.uint32]
+
+
+def minima_of(shingles: Iterable[str]) -> bytes:
+    """Return the minima of a set of shingles: `PERMUTATIONS` numbers of 4 bytes, little endian."""
+    minima: Words = minhash_of(shingles).digest()
+    return minima.astype("<u4").tobytes()
+
+
+def minhash_of(shingles: Iterable[str]) -> "MinHash":
+    """Return the signature that datasketch's own indexes take."""
+    found = _of_nothing().copy()
+    hashed = [shingle.encode("utf-8", "surrogatepass") for shingle in shingles]
+    for start in range(0, len(hashed), _HASHED_AT_ONCE):
+        found.update_batch(hashed[start : start + _HASHED_AT_ONCE])
+    return found
+
+
+def near_matrix(stored: Sequence[bytes]) -> Words:
+    """Return the minima of stored minima as an array of shape (rows, `PERMUTATIONS`)."""
+    return np.frombuffer(b"".join(stored), dtype="<u4").reshape(len(stored), PERMUTATIONS)
+
+
+@cache
+def _of_nothing() -> "MinHash":
+    """Minima are stored: another seed, scheme or hash makes those of before incomparable."""
+    # With SciPy it takes a second and memory, which most processes never need.
+    from datasketch import MinHash
+
+    return MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=zlib.crc32, scheme="affine32")
+
 
 BANDS = 16
 # How many of a row's minima are those of each of its parts.

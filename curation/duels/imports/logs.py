@@ -8,8 +8,8 @@ from curation.duels.imports.conversation import Conversation, conversation_of, r
 from curation.imports.layouts.account import OF_RUNS, Account, Fields
 from curation.imports.layouts.agents import inspect_log
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.calls import ATTACHED, read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.messages.tools import ATTACHED, read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.session import Json

@@ -13,8 +13,8 @@ from curation.duels.prompts.doubts import compare_records
 from curation.duels.prompts.exclusions import exclude_oversized
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.surroundings import name_of
+from curation.imports.layouts.session import repo_of
 from curation.imports.row_kinds import ImportKind, ImportTarget, Options, RowPreview
 from curation.imports.sources.rows import RowRefused, SourceRow
 from curation.projects.models import Project
@@ -196,19 +196,8 @@ def _create(run: Run, entries: list[PullRequestRow]) -> None:
     insert_rows(
         PullRequest,
         (
-            "id",
-            "project",
-            "run",
-            "imported_again",
-            "doubt",
-            "doubt_cleared",
-            "instance_id",
-            "repo",
-            "title",
-            "commit",
-            "files",
-            "patch_tokens",
-            "created_at",
+            *("id", "project", "run", "imported_again", "doubt", "doubt_cleared", "instance_id", "repo", "title"),
+            *("commit", "files", "patch_tokens", "created_at"),
         ),
         [
             (

@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import OuterRef, Subquery
 
 from curation.duels.models import Prompt, PromptText, PullRequest
 from curation.projects.audit import record
 from curation.projects.models import Project
-from curation.web.lists.id_list import KeyList
+from curation.web.lists.id_list import IdList, KeyList
 from curation.web.problems import Invalid, NotFound
 from curation.web.text.figures import counted
 from judging.leaks.doubt import doubt_about
@@ -17,6 +18,8 @@ from judging.messages import message_text
 
 MAX_AT_ONCE = 500
 LONGEST = 400
+# Sessions are long, so only a few are in memory at once.
+_AT_ONCE = 50
 
 
 def compare_records(project: Project, instance_ids: Collection[str]) -> int:
@@ -24,14 +27,23 @@ def compare_records(project: Project, instance_ids: Collection[str]) -> int:
 
     A doubt that a curator cleared stays cleared until its reason changes. Needs a transaction.
     """
+    prompts = Prompt.objects.of(project).filter(instance_id=OuterRef("instance_id")).order_by("-turn_index", "pk")
     known = PullRequest.objects.of(project).filter(instance_id__in=KeyList(sorted(instance_ids)))
+    longest = dict(known.values_list("pk", Subquery(prompts.values("pk")[:1])))
+    alone = [pk for pk, prompt in longest.items() if prompt is None]
+    PullRequest.objects.filter(pk__in=IdList(alone)).exclude(doubt="").update(doubt="", doubt_cleared=False)
+    compared = sorted(longest.keys() - {*alone})
     doubtful = 0
-    for row in known.select_related("text").order_by("pk").iterator(200):
-        doubt = _doubt(project, row)
-        if doubt != row.doubt:
-            PullRequest.objects.filter(pk=row.pk).update(doubt=doubt, doubt_cleared=False)
-            row.doubt_cleared = False
-        doubtful += bool(doubt) and not row.doubt_cleared
+    for start in range(0, len(compared), _AT_ONCE):
+        rows = PullRequest.objects.filter(pk__in=IdList(compared[start : start + _AT_ONCE])).select_related("text")
+        texts = PromptText.objects.select_related("prompt").prefetch_related("session")
+        prompts_of = texts.in_bulk([longest[pk] for pk in compared[start : start + _AT_ONCE]])
+        for row in rows:
+            doubt = _doubt(row, prompts_of[longest[row.pk]])
+            if doubt != row.doubt:
+                PullRequest.objects.filter(pk=row.pk).update(doubt=doubt, doubt_cleared=False)
+                row.doubt_cleared = False
+            doubtful += bool(doubt) and not row.doubt_cleared
     return doubtful
 
 
@@ -67,11 +79,6 @@ def as_record(row: PullRequest) -> PullRequestRecord:
     )
 
 
-def _doubt(project: Project, row: PullRequest) -> str:
-    prompts = Prompt.objects.of(project).filter(instance_id=row.instance_id).order_by("-turn_index", "pk")
-    last = prompts.values_list("pk", "repo").first()
-    if last is None:
-        return ""
-    text = PromptText.objects.select_related("session").get(pk=last[0])
+def _doubt(row: PullRequest, text: PromptText) -> str:
     shown = [message_text(message) for message in (*text.history, text.reference)]
-    return doubt_about(as_record(row), repo=row.repo, trajectory_repo=last[1], shown=shown)[:LONGEST]
+    return doubt_about(as_record(row), repo=row.repo, trajectory_repo=text.prompt.repo, shown=shown)[:LONGEST]

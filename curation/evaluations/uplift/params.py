@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.contamination.training import TRAIN
 from curation.exports.models import Export, ExportFile
-from curation.exports.recipes.saved import resolve_recipe
+from curation.exports.recipes.recipe import resolve_recipe
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
 from curation.runs.launch import check_launch

@@ -22,8 +22,7 @@ from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Columns
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
-from curation.projects.removal.erase import pre_erase
-from curation.projects.removal.files import delete_folder
+from curation.projects.removal.erase import delete_folder, pre_erase
 
 # Buffers of this size stay in the processor's cache. From about 128 KiB on, the allocator returns freed blocks to the
 # system and requests them again, a page fault per row: that took a fifth of the writing time.

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation import __version__
-from curation.exports.files.approvals import approvals_sentence
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import BINS, Counts, ending_shares
+from curation.exports.files.manifest import approvals_sentence
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
 from curation.exports.recipes.recipe import Recipe

@@ -9,8 +9,8 @@ from curation.exports.files.attempt import WrittenFile
 from curation.exports.formats import FORMATS
 from curation.exports.formats.balance import LabelBalance
 from curation.exports.formats.row import DataFile
-from curation.exports.recipes.chat_template import TemplateText
 from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.chat_template import TemplateText
 from curation.exports.rows.filter import FilteredSample
 from curation.exports.rows.screen import ACTIONS
 from curation.exports.rows.skip_reasons import SkipReason

@@ -1,6 +1,8 @@
 """`manifest.json`: the inputs of an export, so that it can be checked and made again. It has no time and no id of the
-export, so the same recipe on the same frozen rows gives the same manifest."""
+export, so the same recipe on the same frozen rows gives the same manifest. It says how
+the rows were approved: by people, or under which guarantees."""
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import islice
@@ -11,16 +13,17 @@ from django.db.models import QuerySet
 from curation import __version__
 from curation.duels.models import Answer, Duel, Verdict
 from curation.duels.score.models import Score
-from curation.exports.files.approvals import approvals
 from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import Counts
 from curation.exports.models import Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER
+from curation.guarantees.models import Guarantee
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.trajectories.models import Trajectory
 from curation.web.lists.id_list import IdList
+from curation.web.text.figures import counted, percent
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import LIBRARIES, rule_set_version
 
@@ -102,3 +105,39 @@ def _judges(export: Export) -> Entries:
 
 def _sample_ids(export: Export) -> QuerySet[FrozenRow, Any]:
     return FrozenRow.objects.filter(export=export).values("sample_id")
+
+
+def approvals(counts: Counts) -> dict[str, object]:
+    """Return the rows by the way of their approval, as the manifest has them."""
+    guarantees = (
+        Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit", "created_by").order_by("pk")
+    )
+    return {
+        "people": sum(counts.rows.values()) - counts.unseen.total(),
+        "guarantees": [
+            {
+                "id": str(row.pk),
+                "rows": counts.unseen[row.pk],
+                "alpha": row.audit.alpha,
+                "delta": row.audit.delta,
+                "score": row.audit.score,
+                "threshold": row.threshold,
+                "set_sha256": row.audit.set_sha256,
+                "started_by": row.created_by.get_username(),
+            }
+            for row in guarantees
+        ],
+    }
+
+
+def approvals_sentence(counts: Counts) -> str:
+    """Return the same as a sentence of the dataset card, with one number for all guarantees of the same promise."""
+    people = sum(counts.rows.values()) - counts.unseen.total()
+    promises = Counter[tuple[float, float]]()
+    for row in Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit"):
+        promises[row.audit.alpha, row.audit.delta] += counts.unseen[row.pk]
+    parts = [f"{counted(people, 'row')} approved by people"]
+    for (alpha, delta), rows in sorted(promises.items()):
+        promise = f"a guarantee of {percent(1 - delta, 1)} at α = {percent(alpha, 1)}"
+        parts.append(f"{rows:,} under {promise}: nobody looked at these")
+    return f"{', '.join(parts)}."

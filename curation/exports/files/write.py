@@ -3,29 +3,34 @@
 import hashlib
 import time
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import orjson
 
+from curation.duels.models import Duel, Verdict
+from curation.duels.score.models import Score
 from curation.exports.files.attempt import AttemptFiles, WrittenFile
 from curation.exports.files.card import card
 from curation.exports.files.counts import Counts
 from curation.exports.files.manifest import manifest
 from curation.exports.hygiene.contamination import read_match
 from curation.exports.models import MANIFEST, Export
-from curation.exports.recipes.chat_template import TemplateText, template_of
 from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.chat_template import TemplateText, Trial, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.images import Images
-from curation.exports.rows.origins import Origin, read_origins
 from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
-from curation.exports.rows.trial import Trial, open_trial
 from curation.runs.engine.sync_stage import frozen_garbage
+from curation.runs.models import Call
 from curation.samples.models import Kind
+from curation.trajectories.models import Trajectory
+from curation.web.lists.id_list import IdList, KeyList
 
 EXCLUDED, FROZEN, CARD = "excluded.jsonl", "frozen.jsonl", "README.md"
 _LINE = orjson.OPT_APPEND_NEWLINE
@@ -42,6 +47,14 @@ class Written:
     examples: dict[str, list[str]]
     manifest_sha256: str
     skipped: Sequence[int]
+
+
+class Origin(TypedDict):
+    """Ids as text. `calls` are those whose reply was kept; the attempts before them are found by their items."""
+
+    answers: list[str]
+    verdicts: list[str]
+    calls: list[str]
 
 
 def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
@@ -93,8 +106,7 @@ def _write_tried(
                     saved = time.monotonic()
                     _save_progress(export, counts.samples)
         counts_json = counts.as_json(recipe, export.project.settings.balance)
-        written = files.close()
-        data = counts.data_files(written)
+        data = counts.data_files(files.close())
         for trainer in recipe.trainers():
             for name, text in trainer.config(data, counts.longest).items():
                 files.write(name, text.encode())
@@ -102,51 +114,38 @@ def _write_tried(
         files.write(CARD, card(export.project, recipe, counts, files.close(), columns).encode())
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
-        skipped = array("q", (pk for pk in skipped if pk not in counts.used))
-        return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256, skipped)
-
-
-def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:
-    trajectories = [sample.sample_id for sample in chunk if sample.kind == Kind.TRAJECTORY]
-    return read_origins([sample.sample_id for sample in chunk if sample.kind == Kind.TURN], trajectories)
+        unused = array("q", (pk for pk in skipped if pk not in counts.used))
+        return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256, unused)
 
 
 def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None, images: Images) -> None:
-    rows = []
     for line in filtered.lines:
         for address in line.images or ():
             files.add_image(*images.file(address))
         files.add_row(line.format, line.split, line.data, plain=line.plain, images=line.images is not None)
-        rows.append(frozen_row(line))
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))
+    rows = [frozen_row(line) for line in filtered.lines]
     files.add(FROZEN, orjson.dumps(frozen_entry(filtered, rows, origin), option=_LINE))
 
 
 def frozen_row(line: Line) -> dict[str, object]:
     """Return a row's entry in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
-    row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split}
-    row["sha256"] = hashlib.sha256(line.data).hexdigest()
+    digest = hashlib.sha256(line.data).hexdigest()
+    row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split, "sha256": digest}
     if line.pair:
         row["pair"] = line.pair
     if line.turn is not None:
         row["turn"] = line.turn
     if line.rejected:
         row["rejected"] = True
-    if line.against:
-        row["against"] = line.against
-    return row
+    return row | {"against": line.against} if line.against else row
 
 
 def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
     sample = filtered.sample
-    entry = {
-        "sample": str(sample.sample_id),
-        "version": sample.version,
-        "formats": formats,
-        "reason": reason.value,
-        "detail": reason.label,
-    }
+    entry = {"sample": str(sample.sample_id), "version": sample.version, "formats": formats}
+    entry |= {"reason": reason.value, "detail": reason.label}
     if reason in (SkipReason.SECRET, SkipReason.PII, SkipReason.CONTROL_TEXT):
         entry["rules"] = sorted({rule for rule, action in filtered.scan if action == KEPT_OUT})
     if reason is SkipReason.CONTAMINATED:
@@ -189,5 +188,42 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin
 
 
 def _save_progress(export: Export, written: int) -> None:
-    total = export.counts.get("samples", 0)
-    Export.objects.filter(pk=export.pk, ready=False).update(counts={"samples": total, "written": written})
+    counts = {"samples": export.counts.get("samples", 0), "written": written}
+    Export.objects.filter(pk=export.pk, ready=False).update(counts=counts)
+
+
+def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:
+    """Return the origins of samples of turns and of trajectories. Five queries at most."""
+    turns = [sample.sample_id for sample in chunk if sample.kind == Kind.TURN]
+    trajectories = [sample.sample_id for sample in chunk if sample.kind == Kind.TRAJECTORY]
+    found: dict[int, Origin] = defaultdict(lambda: Origin(answers=[], verdicts=[], calls=[]))
+    duels = Duel.objects.filter(sample_id__in=IdList(turns)).order_by("sample_id")
+    sides = ("challenger_id", "challenger__call_id", "king_id", "king__call_id")
+    for sample_id, challenger, challenger_call, king, king_call in duels.values_list("sample_id", *sides):
+        answers = [str(pk) for pk in (challenger, king) if pk is not None]
+        calls = [str(pk) for pk in (challenger_call, king_call) if pk is not None]
+        found[sample_id] = {"answers": answers, "verdicts": [], "calls": calls}
+    # The verdicts that made the score that counts, not those of other runs.
+    scores = Score.objects.filter(counts_for__sample__in=IdList(turns)).values_list("verdicts", flat=True)
+    verdicts = Verdict.objects.filter(pk__in=IdList([pk for ids in scores for pk in ids])).order_by("pk")
+    for sample_id, verdict, call in verdicts.values_list("duel__sample_id", "pk", "call_id"):
+        found[sample_id]["verdicts"].append(str(verdict))
+        if call is not None:
+            found[sample_id]["calls"].append(str(call))
+    if trajectories:
+        _add_rollouts(found, trajectories)
+    return found
+
+
+def _add_rollouts(found: dict[int, Origin], trajectories: Sequence[int]) -> None:
+    rows = Trajectory.objects.filter(sample_id__in=IdList(trajectories), run__isnull=False)
+    columns = rows.values_list("sample_id", "run_id", "scenario_id", "sample_index", "item_key")
+    samples = {
+        (run, item_key if scenario is None else f"{scenario}:{index}"): sample
+        for sample, run, scenario, index, item_key in columns
+    }
+    for run in {run for run, _ in samples}:
+        keys = [key for of, key in samples if of == run]
+        calls = Call.objects.filter(run=run, item__stage__in=("rollout", "episodes"), item__key__in=KeyList(keys))
+        for pk, key in calls.order_by("pk").values_list("pk", "item__key"):
+            found[samples[run, key]]["calls"].append(str(pk))

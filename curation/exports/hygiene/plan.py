@@ -1,5 +1,6 @@
 """Plan: the frozen samples that are duplicates or beyond a cap, and the key by which the splits are grouped."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from curation.duels.models import Duel, Opponent
-from curation.exports.hygiene.caps import Candidate, over_cap
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
-from curation.exports.hygiene.signature import PARTS
-from curation.exports.hygiene.signatures import read_near, signed_samples
+from curation.exports.hygiene.signatures import PARTS, read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
 from curation.exports.rows.filter import FilteredSample, Line
@@ -227,3 +226,35 @@ def _splitting(keys: Sequence[GroupKey], recipe: Recipe) -> Splitting:
     if recipe.group_by == "auto":
         return choose_splitting(keys, seed=recipe.seed, wanted=recipe.splits)
     return splitting_at(recipe.group_by, keys, seed=recipe.seed, wanted=recipe.splits)
+
+
+class Candidate(NamedTuple):
+    """A row by its sample, and its value of each capped field; an empty value is not capped."""
+
+    sample_id: int
+    score: float
+    values: tuple[str, ...]
+
+
+def over_cap(rows: Iterable[Candidate], caps: Mapping[str, int]) -> dict[int, str]:
+    """Return the samples that are beyond a cap, each with the first field whose cap it is. `Candidate.values` are in
+    the order of `caps`."""
+    if not caps:
+        return {}
+    taken = [Counter[str]() for _ in caps]
+    over: dict[int, str] = {}
+    for row in sorted(rows, key=lambda row: (-row.score, row.sample_id)):
+        full = next(
+            (
+                name
+                for (name, most), count, value in zip(caps.items(), taken, row.values, strict=True)
+                if value and count[value] >= most
+            ),
+            None,
+        )
+        if full is not None:
+            over[row.sample_id] = full
+            continue
+        for count, value in zip(taken, row.values, strict=True):
+            count[value] += 1
+    return over

@@ -28,8 +28,14 @@ from curation.exports.pages.schemas import (
     comparison_out,
     preview_out,
 )
-from curation.exports.recipes.recipe import Recipe, read_recipe
-from curation.exports.recipes.saved import delete_recipe, recipe_named, resolve_recipe, save_recipe
+from curation.exports.recipes.recipe import (
+    Recipe,
+    delete_recipe,
+    read_recipe,
+    recipe_named,
+    resolve_recipe,
+    save_recipe,
+)
 from curation.exports.retention import keep_export
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope

@@ -9,8 +9,8 @@ from django.urls import reverse
 from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.hygiene.held_out import held_out_choices
 from curation.exports.kinds import recipe_to_export
-from curation.exports.recipes.chat_template import NONE, reference_templates
 from curation.exports.recipes.recipe import LONGEST_TEMPLATE, PLAIN, SPLITS, Recipe, read_recipe
+from curation.exports.rows.chat_template import NONE, reference_templates
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SavedView, Status

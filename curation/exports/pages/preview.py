@@ -12,13 +12,12 @@ from curation.exports.hygiene.plan import Plan, make_plan
 from curation.exports.models import Export
 from curation.exports.pages.compare import ComparedSample, Comparison, compare_with_now, compared
 from curation.exports.pages.rendered import RenderedRow, rendered
-from curation.exports.recipes.chat_template import TemplateText, template_of
 from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.chat_template import TemplateText, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample
 from curation.exports.rows.freeze import CHUNK, current_rejected, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
-from curation.exports.rows.trial import open_trial
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.samples.blind import refuse_hidden, refuse_pending

@@ -218,11 +218,7 @@ class ExportPreviewOut(Schema):
 def preview_out(found: Preview) -> dict[str, object]:
     return {
         **found.counts,
-        "approved": found.approved,
-        "checked": found.checked,
-        "exact": found.exact,
-        "bytes": found.bytes,
-        "examples": found.examples,
+        **{name: getattr(found, name) for name in ("approved", "checked", "exact", "bytes", "examples")},
         "sample_rows": [asdict(row) for row in found.rows],
         "contaminated": [line_of_match(*one) for one in found.contaminated],
         "changes": found.since and found.changes and {"since": str(found.since.pk), **comparison_out(found.changes)},

@@ -19,8 +19,7 @@ from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import list_line, preview_view
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import ExportList
-from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.saved import delete_recipe, save_recipe
+from curation.exports.recipes.recipe import Recipe, delete_recipe, save_recipe
 from curation.exports.retention import keep_export
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope

@@ -15,7 +15,8 @@ from curation.exports.formats.row import Columns, Example, Format, Row, Solved
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
-from curation.exports.rows.claims import Claim, claim_of
+from curation.exports.rows.chat_template import Trial, Tried
+from curation.exports.rows.consistency import Claim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
@@ -35,10 +36,9 @@ from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, estimated_tokens, sample_reason
-from curation.exports.rows.trial import Trial, Tried
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side, prompt_sha256
+from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind, Sample
 from curation.trajectories.imported.document import with_review, write_document
@@ -417,7 +417,7 @@ class _ChunkData:
         self._clean.append(
             Decision(
                 pk=approval.pk,
-                prompt_sha256="" if texts is None else prompt_sha256(texts.history, texts.tools),
+                prompt_sha256="" if texts is None else texts.sha256,
                 other_sha256="" if other is None else other.sha256,
                 scan_rules=rule_set_version(),
             )

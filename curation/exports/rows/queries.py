@@ -28,11 +28,12 @@ _AT_ONCE = 50
 
 
 class DuelTexts(NamedTuple):
-    """A duel's history, its tools as JSON, its answers and its source row. `king` is the reference where the duel has
-    no king, and None where it has no opponent."""
+    """A duel's history, its tools as JSON, the hash of both, its answers and its source row. `king` is the reference
+    where the duel has no king, and None where it has no opponent."""
 
     history: Sequence[Message]
     tools: str
+    sha256: str
     challenger: Answered
     king: Answered | None
     source: str
@@ -71,9 +72,11 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
                 yield None
                 continue
             _, session, at, source, offset, *sides = row
-            messages, tools = texts[session]
+            shared = texts[session]
             king = _king_or_reference(*sides[3:]) if kings else None
-            yield DuelTexts(messages[:at], tools, _side(*sides[:3]), king, source, offset)
+            yield DuelTexts(
+                shared.messages[:at], shared.tools, shared.prompt_sha256(at), _side(*sides[:3]), king, source, offset
+            )
 
 
 def _side_columns(side: str) -> list[str | Combinable]:

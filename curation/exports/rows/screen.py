@@ -11,7 +11,7 @@ from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.llm.client.tokens import without_tokens
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval, prompt_sha256
+from curation.review.decisions.outcome import Answered, Approval
 from curation.review.models import Clearance
 from curation.samples.scans.store import text_sha256
 from curation.web.lists.id_list import IdList
@@ -130,7 +130,7 @@ def _by_speaker(messages: Sequence[Mapping[str, object]]) -> tuple[list[object],
 def is_clean_turn(approval: Approval, texts: DuelTexts, other: Answered | None) -> bool:
     """Return whether the scan at the approval read this prompt and this other answer under the current rules and found
     nothing. The approved answer is compared by its own hash, and the answer that it replaced was read as well."""
-    if approval.scan_rules != rule_set_version() or prompt_sha256(texts.history, texts.tools) != approval.prompt_sha256:
+    if approval.scan_rules != rule_set_version() or texts.sha256 != approval.prompt_sha256:
         return False
     return other is None or other.sha256 == approval.other_sha256
 

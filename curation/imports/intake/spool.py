@@ -26,8 +26,7 @@ from curation.imports.intake.log_records import Record, whole_calls
 from curation.imports.kinds import ImportParams
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
-from curation.projects.removal.erase import pre_erase
-from curation.projects.removal.files import delete_folder
+from curation.projects.removal.erase import delete_folder, pre_erase
 from curation.runs.launch import launch
 from curation.runs.models import Run
 

@@ -44,9 +44,8 @@ from curation.imports.layouts.images import Beside
 from curation.imports.layouts.messages.autogen import is_event
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
-from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.envelopes import rows_in
-from curation.imports.layouts.session import Json, Origin, Outcome, Session
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, repo_of
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines

@@ -4,8 +4,9 @@ A step is a JSON object with the fields of `atif.Step`. Positions count steps fr
 The result of a tool is an observation of the step that called it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -81,7 +82,8 @@ class Usage:
                 raise RowRefused(f"{name} of the usage is {str(value)[:60]}, not a number from {least:,} to {most:,}")
 
     def known(self) -> Json:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        # `asdict` copies what it finds, and took a fifth of the time of an import of small turns.
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +129,15 @@ class Session:
             for position, step in enumerate(self.steps)
             if step["source"] == "agent" and not step.get("is_copied_context")
         ]
+
+
+# `owner__name-123` of SWE-bench, with `_4` after it where one task has several runs …
+_BENCH_ID = re.compile(r"(?P<owner>.+?)__(?P<name>.+)-\d+(?:_\d+)?")
+# … and `owner__name.1a2b3c4d.kind_of_fault` of synthetic tasks.
+_SYNTHETIC_ID = re.compile(r"(?P<owner>.+?)__(?P<name>.+?)\.[0-9a-f]{7,40}\..+")
+
+
+def repo_of(instance_id: str) -> str:
+    """Return `owner/name`, or an empty string."""
+    found = _BENCH_ID.fullmatch(instance_id) or _SYNTHETIC_ID.fullmatch(instance_id)
+    return f"{found['owner']}/{found['name']}" if found else ""

@@ -11,8 +11,7 @@ from django.db.models import Q
 from django.dispatch import receiver
 
 from curation.projects.models import Project
-from curation.projects.removal.erase import pre_erase
-from curation.projects.removal.files import delete_folder
+from curation.projects.removal.erase import delete_folder, pre_erase
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid, TooLarge
 

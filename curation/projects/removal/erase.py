@@ -9,9 +9,25 @@ from functools import cache
 from typing import Any
 
 from django.apps import apps
+from django.core.files.storage import default_storage
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import CASCADE, SET_NULL, ForeignKey, Model, QuerySet
 from django.dispatch import Signal
+
+
+def delete_folder(folder: str) -> None:
+    """Delete a folder with everything in it; nothing if there is none."""
+    folder = folder.rstrip("/")
+    try:
+        folders, names = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    for name in names:
+        default_storage.delete(f"{folder}/{name}")
+    for inner in folders:
+        delete_folder(f"{folder}/{inner}")
+    default_storage.delete(folder)
+
 
 BATCH = 1000
 # Called in the transaction of each batch, with the model's label and the number of rows.

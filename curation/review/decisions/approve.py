@@ -3,14 +3,14 @@ it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
-from curation.duels.prompts.sessions import Sessions, SharedText
-from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, prompt_sha256, reference_answer
+from curation.duels.prompts.sessions import COLUMNS, Sessions, SharedText
+from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, reference_answer
 from curation.review.models import Decision, Pick
 from curation.samples.models import Kind
 from curation.samples.scans.store import scan_texts
@@ -20,7 +20,6 @@ from curation.web.database.json_columns import read_column
 from curation.web.database.prepared import Prepared
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256
-from judging.messages import Message
 from judging.scan.scan import rule_set_version, texts_of
 
 # Sessions are long, so only a few are in memory at once.
@@ -50,7 +49,7 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
     rows = _texts_of(list(lines))
     while part := list(islice(rows, _AT_ONCE)):
         scanned: dict[int, list[str]] = {}
-        for pk, history, tools, reference, *columns in part:
+        for pk, shared, at, reference, *columns in part:
             challenger = Answered(*columns[:3])
             king = reference_answer(reference) if columns[3] is None else Answered(*columns[3:])
             kept, text, other = challenger, columns[0], king
@@ -58,8 +57,8 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
                 kept, text, other = king, reference if columns[3] is None else columns[3], challenger
             if text is not None and pk not in revised:
                 lines[pk].text_sha256 = kept.sha256
-            lines[pk].prompt_sha256, lines[pk].other_sha256 = prompt_sha256(history, tools), other.sha256
-            texts = [history, read_column(tools), challenger, king, revised.get(pk, "")]
+            lines[pk].prompt_sha256, lines[pk].other_sha256 = shared.prompt_sha256(at), other.sha256
+            texts = [shared.messages[:at], read_column(shared.tools), challenger, king, revised.get(pk, "")]
             scanned[pk] = list(texts_of(texts))
         found = scan_texts(chain.from_iterable(scanned.values()))
         for pk, texts in scanned.items():
@@ -68,12 +67,12 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
 
 
 def _texts_of(sample_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield the sample, the history, the tools as JSON, the reference, and the columns of both answers."""
+    """Yield the sample, its session, its position there, the reference, and the columns of both answers."""
     if len(sample_ids) == 1:
         row = _texts_of_one.first(sample=sample_ids[0])
         if row is not None and row[0] is not None:  # None: the messages are those of a trajectory
             messages, tools, at, pk, *rest = row
-            yield pk, cast(list[Message], read_column(messages))[:at], tools, *rest
+            yield pk, SharedText.read(messages, tools), at, *rest
             return
     sessions = Sessions()
     duels = Duel.objects.filter(sample_id__in=IdList(sample_ids)) if sample_ids else Duel.objects.none()
@@ -81,12 +80,12 @@ def _texts_of(sample_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     while part := list(islice(rows, _AT_ONCE)):
         texts = sessions.read([row[0] for row in part])
         for session, at, pk, *rest in part:
-            yield pk, texts[session].messages[:at], texts[session].tools, *rest
+            yield pk, texts[session], at, *rest
 
 
 _SIDES = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
 _COLUMNS = ("prompt__text__at", "sample_id", "prompt__text__reference", *_SIDES)
-_SHARED = [Cast(f"prompt__text__session__{name}", TextField()) for name in SharedText._fields]
+_SHARED = [Cast(f"prompt__text__session__{name}", TextField()) for name in COLUMNS]
 # Every decision of one sample makes this query.
 _texts_of_one = Prepared(lambda sample: Duel.objects.filter(sample=sample).values_list(*_SHARED, *_COLUMNS), sample=int)
 

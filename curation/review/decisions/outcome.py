@@ -13,8 +13,6 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
-from curation.samples.scans.store import text_sha256
-from curation.web.database.json_columns import column_text
 from curation.web.lists.id_list import IdList
 from judging.answers.digest import answer_sha256
 from judging.messages import ToolCall, content_of, message_text
@@ -110,10 +108,6 @@ class Decider(NamedTuple):
     reviewer: str
     action: str
     pick: str
-
-
-def prompt_sha256(history: Sequence[object], tools: str) -> str:
-    return text_sha256(f"{column_text(history)}\n{tools}")
 
 
 def kept_side(pick: str) -> Pick:

@@ -9,12 +9,11 @@ from typing import Any, Literal
 import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Account
-from curation.imports.layouts.messages.tools import with_tools
+from curation.imports.layouts.messages.calls import with_tools
 from curation.imports.layouts.messages.write import messages_of, write_messages
-from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.read import DUELS, OWN, PROMPTS, TASKS, read_row, trained_positions
-from curation.imports.layouts.session import Ending, Json, Outcome, Session, Step
+from curation.imports.layouts.session import Ending, Json, Outcome, Session, Step, repo_of
 from curation.imports.sources.rows import RowRefused
 from curation.review.models import Action
 from judging.messages import Message

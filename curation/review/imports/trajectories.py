@@ -12,7 +12,7 @@ from pydantic import Field
 
 from curation.imports.documents import DocumentReader, DocumentRow
 from curation.imports.layouts.images import Beside, read_images
-from curation.imports.layouts.messages.tools import with_tools
+from curation.imports.layouts.messages.calls import with_tools
 from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.recognise import read, recognise

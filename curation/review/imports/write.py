@@ -13,8 +13,7 @@ from django.db.models import F
 
 from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.imports.conversation import Conversation
-from curation.duels.imports.prompts import write_prompts
-from curation.duels.imports.sessions import content_hashes
+from curation.duels.imports.prompts import content_hashes, write_prompts
 from curation.duels.models import Answer, AnswerText, Duel, Opponent, Prompt, PullRequest, Side
 from curation.duels.score.stage import sample_texts
 from curation.imports.row_kinds import ImportTarget

@@ -12,9 +12,8 @@ from django.utils import timezone
 
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.advance import advance, fail_run_on_error
-from curation.runs.engine.claim import LEASE
+from curation.runs.engine.claim import LEASE, return_items
 from curation.runs.engine.dispatch import dispatch
-from curation.runs.engine.suspects import return_items
 from curation.runs.engine.waiting import wake_due
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
 from curation.web.database.clock import database_now

@@ -14,11 +14,11 @@ from django.conf import settings
 from django.db import Error, connection
 
 from curation.runs.engine.advance import advance, fail_run_on_error
+from curation.runs.engine.claim import only_suspects
 from curation.runs.engine.dispatch import is_outdated, requeue
 from curation.runs.engine.heartbeat import shutdown_seconds
 from curation.runs.engine.llm_stage import drive_llm
 from curation.runs.engine.reap import ReaperThread, return_items_of
-from curation.runs.engine.suspects import only_suspects
 from curation.runs.engine.sync_stage import drive_sync
 from curation.runs.kinds import LlmStage, stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run

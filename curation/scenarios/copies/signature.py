@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from judging.likeness.minima import minima_of
+from judging.likeness.groups import minima_of
 from judging.shell.words import word_set
 
 # Raise it with every change of the signature's input: stored signatures of another version are made again.

@@ -18,8 +18,7 @@ from django.utils import timezone
 from curation.imports.layouts.images import change_images, image_data, image_type
 from curation.imports.layouts.session import Session
 from curation.projects.models import Project
-from curation.projects.removal.erase import pre_erase
-from curation.projects.removal.files import delete_folder
+from curation.projects.removal.erase import delete_folder, pre_erase
 from curation.trajectories.models import STORED, TrajectoryImage
 
 logger = logging.getLogger(__name__)

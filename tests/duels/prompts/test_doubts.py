@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
 
 from curation.duels.models import Answer, PullRequest
+from curation.duels.prompts.doubts import compare_records
 from curation.projects.models import AuditEntry, Project, Role
 from curation.runs.models import ItemState
 from tests.duels.running import Models, run_to_end
@@ -52,6 +55,19 @@ def test_records_are_compared_whichever_import_comes_first() -> None:
     assert "other/skylark" in PullRequest.objects.get(instance_id="late-2").doubt
     assert bring(project, "pr_records", [record("early-2")]).result["updated"] == 1
     assert doubts(project)["early-2"] is False, "the right record is no longer doubtful"
+
+
+def test_records_of_many_instances_are_compared_by_as_many_queries_as_those_of_one(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    project, names = make_project(), [f"task-{number}" for number in range(9)]
+    bring(project, "pr_records", [record(name) for name in names])
+    bring(project, "turns", [turns(name, "billing/totals.py") for name in names[:5]])
+
+    with transaction.atomic():
+        for instances in (names[:1], names):
+            with django_assert_num_queries(5):  # ids, records without a prompt, those with one, prompts, sessions
+                assert compare_records(project, instances) == 0
 
 
 def test_only_records_that_a_prompt_needs_are_kept_unless_asked_otherwise() -> None:

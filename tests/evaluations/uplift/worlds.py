@@ -10,8 +10,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
 from curation.exports.models import Export, ExportFile
-from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.saved import save_recipe
+from curation.exports.recipes.recipe import Recipe, save_recipe
 from curation.projects.models import Project
 from tests.evaluations.evaluating import make_split
 from tests.factories import make_project, make_run, make_user

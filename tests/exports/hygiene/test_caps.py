@@ -1,6 +1,6 @@
 """Splits by the coarsest group that the shares allow, and caps."""
 
-from curation.exports.hygiene.caps import Candidate, over_cap
+from curation.exports.hygiene.plan import Candidate, over_cap
 from curation.exports.recipes.splits import GroupKey, choose_splitting, split_of, splitting_at
 
 SHARES = {"train": 0.8, "val": 0.2}

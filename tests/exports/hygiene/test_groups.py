@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from curation.exports.hygiene.signature import PARTS, Signature, SignedRow, signature
+from curation.exports.hygiene.signatures import PARTS, Signature, SignedRow, signature
 from judging.likeness.groups import Groups, bands_of, group_exact, group_near
 
 WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]

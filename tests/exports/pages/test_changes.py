@@ -9,8 +9,7 @@ from django.test import Client
 from curation.exports.models import Export
 from curation.exports.pages import preview as preview_module
 from curation.exports.pages.preview import last_export, preview
-from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.saved import save_recipe
+from curation.exports.recipes.recipe import Recipe, save_recipe
 from curation.projects.access import Access
 from curation.projects.models import Project, Role, Scope
 from curation.samples.models import Sample, Status

@@ -7,8 +7,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from curation.exports.pages.preview import preview
-from curation.exports.recipes.chat_template import reference_templates
 from curation.exports.recipes.recipe import Recipe
+from curation.exports.rows.chat_template import reference_templates
 from curation.projects.models import Project, Role
 from curation.runs.launch import launch
 from curation.web.problems import Invalid

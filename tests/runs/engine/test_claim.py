@@ -10,9 +10,8 @@ from django.db import connection
 from django.utils import timezone
 
 from curation.runs.control import retry_failed
-from curation.runs.engine.claim import LeaseLost, claim, extend, finish, give_up, release
+from curation.runs.engine.claim import MOST_DEATHS, LeaseLost, claim, extend, finish, give_up, release
 from curation.runs.engine.reap import reap_all
-from curation.runs.engine.suspects import MOST_DEATHS
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent, RunState
 from tests.factories import make_project, make_run
 from tests.runs.asking import register_asking

@@ -11,9 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from curation.runs.engine import worker
-from curation.runs.engine.claim import claim
+from curation.runs.engine.claim import APART_AFTER, MOST_DEATHS, claim, only_suspects
 from curation.runs.engine.reap import reap_all, return_items_of
-from curation.runs.engine.suspects import APART_AFTER, MOST_DEATHS, only_suspects
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, Run, RunState

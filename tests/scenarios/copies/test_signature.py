@@ -15,7 +15,7 @@ from curation.dashboard import demo
 from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.copies.link import THRESHOLD
 from curation.scenarios.copies.signature import _KEPT, copy_signature
-from judging.likeness.minima import near_matrix
+from judging.likeness.groups import near_matrix
 from tests.factories import BUNDLE
 
 Bundle = dict[str, Any]

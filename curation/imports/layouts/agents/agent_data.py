@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.rows.surroundings import read_surroundings
 from curation.imports.layouts.session import Json, Session

@@ -29,28 +29,18 @@ REVIEW = "winnow"
 Find = Callable[[str], Json | None]
 
 _BECOMES = {
-    "session_id": "id",
-    "agent": "agent",
-    "steps": "steps",
-    "final_metrics": "usage",
-    "continued_trajectory_ref": "subagents",
-    "subagent_trajectories": "subagents",
-    "extra": "metadata",
+    **{"session_id": "id", "agent": "agent", "steps": "steps", "final_metrics": "usage", "extra": "metadata"},
+    **dict.fromkeys(("continued_trajectory_ref", "subagent_trajectories"), "subagents"),
 }
 # The model of the objects in a field.
 _INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
     atif.Trajectory: {"agent": atif.Agent, "steps": atif.Step, "final_metrics": atif.FinalMetrics},
     atif.Step: {
-        "message": atif.ContentPart,
-        "tool_calls": atif.ToolCall,
-        "observation": atif.Observation,
-        "metrics": atif.Metrics,
+        **{"message": atif.ContentPart, "tool_calls": atif.ToolCall},
+        **{"observation": atif.Observation, "metrics": atif.Metrics},
     },
     atif.Observation: {"results": atif.ObservationResult},
-    atif.ObservationResult: {
-        "content": atif.ContentPart,
-        "subagent_trajectory_ref": atif.SubagentTrajectoryRef,
-    },
+    atif.ObservationResult: {"content": atif.ContentPart, "subagent_trajectory_ref": atif.SubagentTrajectoryRef},
     atif.ContentPart: {"source": ImageSource},
 }
 

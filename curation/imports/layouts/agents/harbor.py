@@ -14,8 +14,7 @@ from curation.imports.layouts.account import Account, Fields
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.files import Files, beside
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict, repo_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Harbor trial"

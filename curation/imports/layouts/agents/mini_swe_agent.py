@@ -12,8 +12,7 @@ from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Verdict
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, Verdict, repo_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "mini-swe-agent trajectory"

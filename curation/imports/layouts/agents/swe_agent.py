@@ -9,8 +9,7 @@ from typing import Any
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.repositories import repo_of
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict, repo_of
 from curation.imports.sources.rows import RowRefused
 from curation.web.text.json_size import parse_inner
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
 from curation.imports.sources.rows import RowRefused

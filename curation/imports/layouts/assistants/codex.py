@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from curation.imports.layouts.account import Fields
+from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.metrics import add_facts, metrics_of, model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.session import Json, Origin, Session, Verdict
 from curation.imports.sources.rows import RowRefused

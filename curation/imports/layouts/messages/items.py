@@ -8,8 +8,7 @@ import orjson
 from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.messages.calls import make_call
 from curation.imports.layouts.messages.content import IMAGES, TEXTS, Result, read_content, read_result, thought_of
-from curation.imports.layouts.messages.steps import CALL, MESSAGE, REASONING, Steps
-from curation.imports.layouts.messages.thinking import split_thinking
+from curation.imports.layouts.messages.steps import CALL, MESSAGE, REASONING, Steps, split_thinking
 from curation.imports.sources.rows import RowRefused
 
 Entry = Mapping[str, Any]

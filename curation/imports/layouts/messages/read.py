@@ -26,8 +26,7 @@ from curation.imports.layouts.messages.content import Content, Result, read_cont
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
 from curation.imports.layouts.messages.metrics import FACTS, add_facts
-from curation.imports.layouts.messages.steps import CALL, Steps
-from curation.imports.layouts.messages.thinking import may_think, split_thinking
+from curation.imports.layouts.messages.steps import CALL, Steps, may_think, split_thinking
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 from curation.web.text.json_size import parse_inner

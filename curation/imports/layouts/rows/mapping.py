@@ -7,9 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from curation.imports.layouts.account import IGNORED, Account
-from curation.imports.layouts.messages.calls import decoded
+from curation.imports.layouts.messages.calls import decoded, read_tools
 from curation.imports.layouts.messages.read import ROLES
-from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
 from curation.imports.layouts.session import Json, Outcome
 from curation.imports.sources.rows import RowRefused

@@ -6,7 +6,7 @@ from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Account, Fields
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.reading import Reading
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.surroundings import Surroundings, read_surroundings

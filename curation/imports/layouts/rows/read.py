@@ -10,14 +10,13 @@ from typing import Any
 
 from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import Messages
-from curation.imports.layouts.messages.tools import read_tools
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.cells import truth_as_text
-from curation.imports.layouts.rows.columns import Columns, inside, is_message
+from curation.imports.layouts.rows.columns import COLUMN, Columns, inside, is_message, with_images
 from curation.imports.layouts.rows.envelopes import lists_in, unfold
-from curation.imports.layouts.rows.images import COLUMN, with_images
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
 from curation.imports.layouts.rows.stepwise import read_steps, read_text

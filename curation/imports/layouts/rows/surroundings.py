@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
-from curation.imports.layouts.repositories import repo_of
 from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.columns import inside
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
-from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict
+from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict, repo_of
 from curation.imports.sources.rows import RowRefused
 
 LONGEST_NAME = 200

@@ -11,8 +11,7 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.messages.calls import decoded, make_call
-from curation.imports.layouts.messages.tools import read_tools
+from curation.imports.layouts.messages.calls import decoded, make_call, read_tools
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 
