@@ -24,7 +24,8 @@ QUOTA_CODES = frozenset(
         *("insufficient_balance", "insufficient_credits", "insufficient_funds", "quota_exhausted", "arrearage"),
         *("insufficientquota", "insufficient_user_quota", "pre_consume_token_quota_failed", "not_enough_balance"),
         *("exceeded_current_quota_error", "allocationquota.freetieronly", "accountoverdueerror", "billing_disabled"),
-        *("credit_limit_exceeded", "credits_exhausted", "payment_required", "1113"),  # 1113: Zhipu's
+        *("credit_limit_exceeded", "credits_exhausted", "payment_required"),
+        *("1008", "1113"),  # MiniMax's and Zhipu's
     }
 )
 MONEY = r"(?:balance|credits?|funds|budget|subscription|spend(?:ing)? limit|free (?:tier|quota)|api usage limits?)"
@@ -49,14 +50,15 @@ DURATION = re.compile(
 )
 UNITS = (3600.0, 60.0, 1.0, 0.001)
 SAID = re.compile(
-    r"\b(?:try again|retry|wait)\b[^\d.]{0,20}(\d[\d.hms ]{0,20}?(?:ms|[hms]|sec(?:ond)?s?|min(?:ute)?s?|hours?))\b",
+    r"\b(?:try again|retry|wait|resets?|available)\b[^\d.]{0,20}"
+    r"(\d[\d.hms ]{0,20}?(?:ms|[hms]|sec(?:ond)?s?|min(?:ute)?s?|hours?))\b",
     re.IGNORECASE,
 )
 WAITS = {"retry-after-ms": 0.001, "x-ms-retry-after-ms": 0.001, "retry-after": 1.0}
 BODY_WAITS = frozenset({"retrydelay", "retry_after", "retryafter", "retry_after_seconds", "retry-after"})
 # When a limit is full again. It is the one that refused if nothing of it remains.
 RESET = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:[\w-]+-)?reset(?:-[\w-]+)?")
-RESET_IN = re.compile(r"\bremaining=0\b.*\breset=(\d+)")
+RESET_IN = re.compile(r"\b(?:remaining|r)=0\b.*\b(?:reset|t)=(\d+)")
 TOO_MANY = 429
 # Larger numbers are no seconds to wait, but a time since 1970 in seconds, and in milliseconds.
 EPOCH, EPOCH_MS = 1e8, 1e11
@@ -169,8 +171,9 @@ def _seconds(text: str, unit: float) -> float | None:
         number = float(text)
         since = number / 1000 if number > EPOCH_MS else number
         return since - time.time() if number > EPOCH else number * unit
-    duration = DURATION.fullmatch(text)
-    if text and duration:
+    short = text.removeprefix("PT").lower()
+    duration = DURATION.fullmatch(short)
+    if short and duration:
         return sum(float(part) * size for part, size in zip(duration.groups(), UNITS, strict=True) if part)
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError):

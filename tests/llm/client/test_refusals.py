@@ -43,6 +43,9 @@ def waits(headers: dict[str, str], body: Any = LIMITED, status: int = 429) -> fl
         ({"ratelimit-reset": "20"}, 20),
         ({"ratelimit": "limit=10, remaining=0, reset=20"}, 20),
         ({"ratelimit": "limit=10, remaining=3, reset=20"}, None),
+        ({"ratelimit": '"default";r=0;t=20'}, 20),
+        ({"ratelimit": '"default";r=3;t=20'}, None),
+        ({"retry-after": "PT30S"}, 30),
     ],
 )
 def test_headers_say_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
