@@ -23,6 +23,8 @@ ENOUGH_FOR_PAIRS = 3
 SAME_REPLIES = 0.95
 # So are two that differ at most this share of the times that two judges of the panel usually do.
 ALIKE = 0.5
+# The values of a dimension for which two judges prefer no side.
+DRAW = (0.5, 0.5)
 
 
 class Decision(StrEnum):
@@ -191,16 +193,22 @@ def not_informative(
 
 
 def same_replies(duels: Iterable[DuelScore], panel: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Return for each two judges the share of dimensions on which they agree, over the duels that both parsed."""
+    """Return for each two judges the share of dimensions on which they agree, over the duels that both parsed.
+
+    A draw by both says nothing: where most answers are alike, judges that have nothing in common agree on them.
+    """
     agreed: dict[tuple[str, str], tuple[int, int]] = {}
     for duel in duels:
         parsed = sorted((judge for judge in duel.judges if judge.judge in panel), key=lambda j: panel.index(j.judge))
         for place, one in enumerate(parsed):
             for two in parsed[place + 1 :]:
                 same, all_ = agreed.get((one.judge, two.judge), (0, 0))
-                same += sum(value == two.dimensions[name] for name, value in one.dimensions.items())
-                agreed[one.judge, two.judge] = same, all_ + len(one.dimensions)
-    return {pair: same / all_ for pair, (same, all_) in agreed.items()}
+                told = [
+                    pair for name, value in one.dimensions.items() if (pair := (value, two.dimensions[name])) != DRAW
+                ]
+                same += sum(value == other for value, other in told)
+                agreed[one.judge, two.judge] = same, all_ + len(told)
+    return {pair: same / all_ if all_ else 1.0 for pair, (same, all_) in agreed.items()}
 
 
 def _votes(duels: Sequence[GateDuel], panel: Sequence[str]) -> Floats:

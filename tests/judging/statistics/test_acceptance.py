@@ -298,6 +298,16 @@ def test_two_against_one_is_a_split_that_names_nobody() -> None:
     assert colluding.margin is not None and colluding.margin > 20
 
 
+def test_judges_that_agree_on_draws_alone_are_checked_against_each_other() -> None:
+    """In 92 % of the duels all see two answers of the same worth. In the others two prefer the challenger, and the
+    third does so in every other one."""
+    draws = [0.5] * 220
+    votes = {"a": [0.0, 1.0] * 10 + draws, "b": [1.0] * 20 + draws, "c": [1.0] * 19 + [0.0, *draws]}
+    result = gate_of_panel(votes)
+    assert result.decision == "undecided"
+    assert "without b and c it would not be accepted" in result.reasons[-1]
+
+
 def test_of_four_judges_two_that_collude_decide_nothing() -> None:
     votes = {"a": lifted(noise(1), 0.4), "b": lifted(noise(2), 0.4), "c": noise(3), "d": noise(4)}
     result = gate_of_panel(votes)
