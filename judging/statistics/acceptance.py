@@ -157,7 +157,7 @@ def acceptance(
         not_informative=unknown,
         undecided_without=tuple(dict.fromkeys(judge for turn in turns for judge in turn.judges)),
         left_out=left_out[: len(groups)],
-        basis=_basis(panel, unknown, groups),
+        basis=_basis(panel, unknown, groups) + _about_one_repository(duels),
         compared=said.within(f"{settings.equivalent_within:g} points"),
         decision=Decision.UNDECIDED if undecided or few else Decision.NOT_ACCEPTED if reasons else Decision.ACCEPTED,
         accepted=not reasons,
@@ -353,6 +353,12 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
     if informative >= ENOUGH_INFORMATIVE:
         return f"{said}, which all give the same replies, so none was left out to check it."
     return f"{said}. With fewer than {ENOUGH_INFORMATIVE}, none was left out to check it."
+
+
+def _about_one_repository(duels: Sequence[GateDuel]) -> str:
+    """Where there is one repository, nothing tells how far others differ."""
+    first, *others = {duel.repo for duel in duels} or {""}
+    return "" if others or not first else f" All duels are of {first}: it says nothing about other repositories."
 
 
 def _counted(judges: int) -> str:

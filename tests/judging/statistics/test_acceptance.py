@@ -377,6 +377,15 @@ def test_two_judges_that_both_accept_decide_and_the_basis_says_so() -> None:
     assert result.basis == "The verdict rests on 2 informative judges. It was computed again without each of them."
 
 
+def test_a_verdict_on_one_repository_says_that_it_is_about_that_one() -> None:
+    duels = [GateDuel(make_score({"a": 0.7, "b": 0.7}), "acme/anvil", f"i{n}") for n in range(30)]
+    result = acceptance(duels, panel=["a", "b"], controls=on_controls("a", "b"))
+    assert result.accepted
+    assert result.basis.endswith(" All duels are of acme/anvil: it says nothing about other repositories.")
+    others = [*duels, GateDuel(make_score({"a": 0.7, "b": 0.7}), "acme/bolt", "i30")]
+    assert "acme/anvil" not in acceptance(others, panel=["a", "b"], controls=on_controls("a", "b")).basis
+
+
 def test_few_repositories_that_differ_are_not_outvoted_by_many_pull_requests() -> None:
     """Three of four repositories are won and one is lost: forty pull requests look like a clear win."""
     won = [0.8, 0.8, 0.8, 0.2]
