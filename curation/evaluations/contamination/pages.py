@@ -34,6 +34,11 @@ class Contamination:
         return "attention" if self.gaps else "good"
 
     @property
+    def has_paraphrases(self) -> bool:
+        """Whether paraphrases were looked for."""
+        return "embedded" in self.check.counts
+
+    @property
     def gaps(self) -> str:
         return gaps_of(self.check)
 
@@ -64,5 +69,6 @@ def contamination_of(slug: str, check: ContaminationCheck | None) -> Contaminati
         for level in Level
         if (count := check.counts.get(level.value, 0))
     )
-    absent = tuple(level.sentence for level in Level if check.counts.get(level.value) == 0)
+    looked_for = [level for level in Level if level != Level.PARAPHRASE or "embedded" in check.counts]
+    absent = tuple(level.sentence for level in looked_for if check.counts.get(level.value) == 0)
     return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, absent, url)

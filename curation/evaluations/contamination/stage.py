@@ -98,7 +98,7 @@ def _write(
     check: ContaminationCheck, row_ids: Sequence[int], found: Found, read: Mapping[str, int], unread: Sequence[Json]
 ) -> Json:
     counts: Json = {"rows": len(row_ids), **read, "contaminated": 0}
-    counts |= {level.value: 0 for level in Level}
+    counts |= {level.value: 0 for level in Level if level != Level.PARAPHRASE or "embedded" in read}
     ContaminatedRow.objects.filter(check_of=check).delete()
     entries = []
     for number, matches in found.items():
