@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from curation.evaluations.models import ContaminationCheck
+from curation.exports.hygiene.held_out import said_of_short
 from curation.web.text.figures import counted
 from judging.contamination.levels import Level
 
@@ -31,12 +32,17 @@ class Contamination:
     def tone(self) -> str:
         if self.contaminated:
             return "bad"
-        return "attention" if self.gaps else "good"
+        return "attention" if self.gaps or self.short else "good"
 
     @property
     def has_paraphrases(self) -> bool:
         """Whether paraphrases were looked for."""
         return "embedded" in self.check.counts
+
+    @property
+    def short(self) -> str:
+        """Say how many rows were not searched inside longer texts, or nothing."""
+        return said_of_short(self.check.counts.get("whole_only", 0))
 
     @property
     def gaps(self) -> str:
