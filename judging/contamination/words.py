@@ -4,6 +4,7 @@ import re
 
 # In scripts without blanks each sign is a word.
 _SIGNS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_SIGN = re.compile(f"[{_SIGNS}]")
 WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+")
 _ASCII_WORD = re.compile(r"\w+")
 # Lines that many programs begin with, and the numbers that listings put before their lines.
@@ -21,6 +22,11 @@ _MARK = re.compile(
 
 def words_of(text: str) -> list[str]:
     return (_ASCII_WORD if text.isascii() else WORD).findall(text.casefold())
+
+
+def with_blanks(text: str) -> str:
+    """Return the text with a blank around each sign that is a word."""
+    return text if text.isascii() else _SIGN.sub(r" \g<0> ", text)
 
 
 def without_headers(text: str) -> str:

@@ -14,10 +14,11 @@ from math import log2
 from typing import NamedTuple
 
 from judging.contamination.normalise import normalised, without_ids
+from judging.contamination.words import with_blanks
 from judging.likeness.minima import MINIMUM_BYTES, PERMUTATIONS, minima_of
 
 # Raise it when the inputs of a signature change: stored signatures of another version are made again.
-VERSION = 5
+VERSION = 6
 WORDS = 3
 # With less, one changed word is most of the text: such texts are only compared as a whole.
 MIN_SHINGLES = 8
@@ -102,4 +103,4 @@ def _shingles(texts: Sequence[str]) -> Set[str]:
 
 
 def _words(texts: Sequence[str]) -> list[str]:
-    return " ".join(texts).casefold().split()
+    return with_blanks(" ".join(texts)).casefold().split()
