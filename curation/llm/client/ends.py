@@ -100,6 +100,8 @@ def _end_of(part: dict[str, JsonValue]) -> str:
     if part.get("done") and not reason:
         reason = "done"  # older versions of Ollama give none
     known = reason.strip().lower()
+    if (filters := _filters(part)) and KNOWN.get(known) != "content_filter":
+        raise RefusedAnswer(200, f"the answer was filtered: {', '.join(filters)}")
     if known in KNOWN:
         return KNOWN[known]
     if known in CUT_OFF:
@@ -107,6 +109,13 @@ def _end_of(part: dict[str, JsonValue]) -> str:
     if known in TRIED_AGAIN:
         raise BrokenAnswer(f"the answer is not whole: it ended with {reason!r}" if known else "the answer has no end")
     raise RefusedAnswer(200, f"the answer is not whole: it ended with {reason!r}, which is no known end")
+
+
+def _filters(part: dict[str, JsonValue]) -> list[str]:
+    """The names of Azure's filters that took something out of an answer."""
+    results = part.get("content_filter_results")
+    found = results.items() if isinstance(results, dict) else ()
+    return [name for name, one in found if isinstance(one, dict) and one.get("filtered") is True]
 
 
 def _reason(part: dict[str, JsonValue]) -> str:

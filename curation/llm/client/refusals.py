@@ -40,6 +40,12 @@ QUOTA_WORDS = re.compile(
     r"|\bper.month (?:request|token) limit\b|余额不足|欠费|额度(?:已)?(?:不足|用尽|用完|耗尽)",
     re.IGNORECASE,
 )
+# What an error costs is no lack of it.
+UNCHARGED = re.compile(
+    r"\b(?:no|0|zero) (?:\w+ ){0,2}(?:credits?|balance|funds) (?:is|are|was|were|has been|have been|will be)"
+    r" (?:charged|billed|deducted|used|consumed)\b|\bnot (?:be )?(?:charged|billed) (?:for )?any credits?\b",
+    re.IGNORECASE,
+)
 OK, PAYMENT_REQUIRED = 200, 402
 MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 MOST_TEXT, LONGEST_TEXT, MOST_PARTS = 5_000, 400, 1_000
@@ -49,6 +55,9 @@ DURATION = re.compile(
     r" ?(?:(\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?)? ?(?:(\d+(?:\.\d+)?) ?ms)?"
 )
 UNITS = (3600.0, 60.0, 1.0, 0.001)
+# 00:00:20, and the numbers of several headers.
+CLOCK = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:\s*,\s*\d+(?:\.\d+)?)+")
 SAID = re.compile(
     r"\b(?:try again|retry|wait|resets?|available)\b[^\d.]{0,20}"
     r"(\d[\d.hms ]{0,20}?(?:ms|[hms]|sec(?:ond)?s?|min(?:ute)?s?|hours?))\b",
@@ -87,7 +96,7 @@ def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> Refusal:
     stated = _wait(_stated(headers, texts, words))
     wait = _wait(_resets(headers, texts)) if stated is None and status == TOO_MANY else stated
     is_code = status == PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(codes)
-    is_about_money = stated is None and status < 500 and QUOTA_WORDS.search(words) is not None
+    is_about_money = stated is None and status < 500 and QUOTA_WORDS.search(UNCHARGED.sub("", words)) is not None
     return Refusal(words, wait, is_code or is_about_money)
 
 
@@ -167,6 +176,10 @@ def _wait(given: Iterable[tuple[str, float]]) -> float | None:
 
 
 def _seconds(text: str, unit: float) -> float | None:
+    if NUMBERS.fullmatch(text):
+        return max(float(number) for number in text.split(",")) * unit
+    if clock := CLOCK.fullmatch(text):
+        return sum(float(part) * size for part, size in zip(clock.groups(), UNITS[:3], strict=True))
     with suppress(ValueError):
         number = float(text)
         since = number / 1000 if number > EPOCH_MS else number

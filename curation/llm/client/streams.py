@@ -114,6 +114,7 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
     native_finish_reason: str | None = None
     error: JsonValue = None
+    content_filter_results: JsonValue = None
     token_ids: list[int] | None = None
     logprobs: JsonValue = None
 
@@ -202,6 +203,7 @@ class StreamedAnswer(Events):
         self._token_ids, self._logprobs = list[JsonValue](), list[JsonValue]()
         self._failure: tuple[int, JsonValue] | None = None
         self._refusal = ""
+        self._filters: dict[str, JsonValue] = {}
         self._kept = 0
 
     def document(self) -> tuple[int, JsonValue]:
@@ -230,6 +232,8 @@ class StreamedAnswer(Events):
         if self._native_reason:
             choice["native_finish_reason"] = self._native_reason
         usage: dict[str, JsonValue] = {"usage": self._usage} if self._usage else {}
+        if self._filters:
+            choice["content_filter_results"] = self._filters
         if self._token_ids:
             choice["token_ids"] = self._token_ids
         if self._logprobs:
@@ -269,6 +273,10 @@ class StreamedAnswer(Events):
             given = choice.logprobs.get("content") if isinstance(choice.logprobs, dict) else None
             self._logprobs += given if isinstance(given, list) else ()
             self._refusal += delta.refusal or ""
+            filters = choice.content_filter_results
+            for name, result in filters.items() if isinstance(filters, dict) else ():
+                if isinstance(result, dict) and result.get("filtered") is True:
+                    self._filters[name] = result
             if choice.error:
                 self._fail(choice.error)
             if self.finish_reason in ("", "stop"):  # a gateway may say `stop` after the model's own reason
