@@ -53,6 +53,9 @@ sub unchanged {
 
 sub change_of {
     my ($path, $mode, $content) = @_;
+    for (my $part = $path; $part =~ s{/[^/]*\z}{} && length $part;) {
+        return "is behind the link $part" if -l $part && (lstat _)[4];    # those of the system are root's
+    }
     my @stat = lstat $path or return 'is gone';
     return 'is no file' unless -f _;
     return 'has another mode' if ($stat[2] & oct 7777) != $mode;

@@ -321,6 +321,7 @@ class HeldOutOut(Response):
     name: str
     label: str
     rows: int
+    whole_only: int
     sha256: str
 
 

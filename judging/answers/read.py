@@ -1,15 +1,19 @@
 """Splits a model's reply into thinking and answer, and says why an answer cannot be judged."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from judging.answers.blocks import bash_blocks
+from judging.messages import ToolCall
 
 FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
     {
         "tool_call_token": "The answer has a raw tool-call token, which is no call and no text.",
+        "turn_token": "The answer has a raw token of a chat template, and is less or more than one turn.",
+        "broken_call": "The answer has a tool call without a name, or with arguments that are no JSON object.",
         "empty": "The answer is empty.",
         "truncated": "The answer was cut off by the token limit.",
         "refused": "The model refused to answer.",
@@ -18,7 +22,7 @@ FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
 
 # How models mark their thinking, and tags in which some were told to write it. The words of the latter are common, so
 # they count at the beginning only.
-_THINK = r"(?:[a-z]{1,20}:)?think(?:ing)?"
+_THINK = r"(?:(?:[a-z]{1,20}[:_])?think(?:ing)?|seed:cot_budget_reflect)"
 _TOLD = r"thoughts?|reasoning|reflection|analysis|scratch_?pad|(?:inner|internal)_(?:monologue|thoughts?)"
 OPENS_THINKING = rf"(?i:<{_THINK}>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|inner_prefix\|>|<\|channel>thought\b)"
 ENDS_THINKING = rf"(?i:</{_THINK}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|inner_suffix\|>|<channel\|>)"
@@ -34,15 +38,32 @@ _CHANNEL = re.compile(
     r"(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w+)(?P<to>[^<\n]{0,200}?)\s*"
     r"(?:<\|constrain\|>\w{0,20}\s*)?<\|message\|>"
 )
+# The first head without the token that the prompt ends with, and a reply whose tokens a server has removed.
+_HEADLESS = re.compile(r"\s*(?:analysis|commentary|final)<\|message\|>")
+_BARE_CHANNELS = re.compile(r"analysis(?=[\"'(A-Z])(?P<thinking>.*?)assistantfinal(?P<text>.*)\Z", re.DOTALL)
 # What Cohere's models put around the answer itself.
 _RESPONSE = re.compile(r"\s*<\|START_RESPONSE\|>(.*?)(?:<\|END_RESPONSE\|>\s*)?\Z", re.DOTALL)
 _PART_END = re.compile(r"<\|(?:end|return)\|>\s*$")
+
+# How the model families end a turn, and their other tokens between turns.
+_TURN_ENDS = (
+    *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|END_OF_TURN_TOKEN|>"),
+    *("<|user|>", "<|observation|>", "<|assistant_end|>", "<｜end▁of▁sentence｜>"),
+    *("<end_of_turn>", "<eos>", "</s>", "[e~["),
+)
+_TURN_TOKEN = re.compile(
+    r"<\|(?:im_(?:start|end|sep)|(?:start|end)_header_id|eo[tm]_id|(?:begin|end)_of_text|endoftext|start|end|message|channel"
+    r"|return|system|user|assistant|observation|(?:user|assistant)_(?:start|end)|(?:START|END)_OF_TURN_TOKEN)\|>"
+    r"|<｜(?:(?:begin|end)▁of▁sentence|User|Assistant)｜>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|\]~!?b\["
+)
 
 # How the model families open a tool call; the bars may be ASCII or full width.
 _TOOL_CALL = re.compile(
     r"""\s*(?:
         <[|｜](?:/?tool|redacted_tool|python_tag|plugin|action_start|START_ACTION|function)[^>]{0,80}[|｜]>
-      | </?(?:[a-z]+:)?(?:tool_calls?|function_calls?|invoke|tool_use)\b
+      | <[|｜]DSML[|｜]
+      | functools\[\s*\{
+      | </?(?:[a-z]+[:_])?(?:tool_calls?|function_calls?|invoke|tool_use)\b
       | <function(?:=|\s|>)
       | \[/?(?:AVAILABLE_TOOLS|TOOL_CALLS?|TOOL_REQUEST)\]
       | (?:functions\.)?[\w.]+:\d+\s*<[|｜]tool
@@ -53,11 +74,12 @@ _TOOL_CALL = re.compile(
 _CALL_IN_TEXT = re.compile(
     r"""<[|｜]/?(?:tool|redacted_tool|python_tag|plugin|action_start|START_ACTION|function|call)[^>\n]{0,80}[|｜]>
       | <[|｜]channel[|｜]>\s*commentary\s+to=
-      | <tool_call>\s*(?:\{|<|\w{1,60}\s*<arg_key>)
+      | <[|｜]DSML[|｜](?:tool|function_calls|invoke)
+      | <(?:longcat_)?tool_call>\s*(?:\{|<|\w{1,60}\s*<(?:longcat_)?arg_key>)
       | <(?:[a-z]{1,20}:)?(?:tool_calls?|function_calls?)>\s*<
       | <function=[\w.-]{1,60}>
       | <(?:[a-z]{1,20}:)?invoke\s+name=
-      | \[TOOL_(?:CALLS|REQUEST)\]\s*(?:[\[{]|[\w.-]{1,60}(?:\[ARGS\])?\s*\{)
+      | \[TOOL_(?:CALLS|REQUEST)\]\s*(?:[\[{]|[\w.-]{1,60}(?:\[CALL_ID\]\w{1,60})?(?:\[ARGS\])?\s*\{)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -96,8 +118,12 @@ def split_thinking(text: str) -> Reply:
     as `<reasoning>` count at the beginning of the reply or after another section. Tags inside a fenced block belong to
     the answer. Linear in the length of the text.
     """
-    if _CHANNEL.match(text.lstrip()):
-        return _split_channels(text.lstrip())
+    text = _without_turn_end(text)
+    channels = f"{'<|channel|>' if _HEADLESS.match(text) else ''}{text.lstrip()}"
+    if _CHANNEL.match(channels):
+        return _split_channels(channels)
+    if bare := _BARE_CHANNELS.match(text):
+        return Reply(bare["text"].strip(), bare["thinking"].strip())
     marks = list(_MARK.finditer(text))
     last_closing = max((mark.start() for mark in marks if mark["closing"]), default=-1)
     answer: list[str] = []
@@ -130,6 +156,16 @@ def split_thinking(text: str) -> Reply:
     )
 
 
+def _without_turn_end(text: str) -> str:
+    """Cut off the token that ends a turn, which some servers leave in the text."""
+    said = text.rstrip()
+    while end := next((token for token in _TURN_ENDS if said.endswith(token)), ""):
+        if end == "</s>" and "<s>" in said:  # of HTML
+            break
+        text = said = said.removesuffix(end).rstrip()
+    return text
+
+
 def _split_channels(text: str) -> Reply:
     """Return the text of the channel `final`, with calls as they are; all other channels are thinking."""
     heads = list(_CHANNEL.finditer(text))
@@ -144,21 +180,34 @@ def _split_channels(text: str) -> Reply:
     return Reply("\n".join(answer), "\n".join(part for part in thinking if part))
 
 
-def format_refusal(text: str, *, finish_reason: str) -> str | None:
+def format_refusal(text: str, *, finish_reason: str, calls: Sequence[ToolCall] = ()) -> str | None:
     """Say why an answer cannot be judged, as a key of FORMAT_REFUSALS, or None when it can."""
     answer = split_thinking(text).text
     if finish_reason.lower() in _REFUSING_REASONS:
         return "refused"
-    if _TOOL_CALL.match(answer) or _CALL_IN_TEXT.search(_outside_code(answer)):
+    prose = _outside_code(answer)
+    if _TOOL_CALL.match(answer) or _CALL_IN_TEXT.search(prose):
         return "tool_call_token"
     if finish_reason.lower() in ("length", "max_tokens"):
         return "truncated"
+    if _TURN_TOKEN.search(prose):
+        return "turn_token"
+    if not all(map(_is_whole, calls)):
+        return "broken_call"
     if not answer.strip():
         return "empty"
     plain = answer.replace("’", "'").strip()
     if len(plain) <= _LONGEST_REFUSAL and _REFUSAL.match(plain) and not bash_blocks(plain):
         return "refused"
     return None
+
+
+def _is_whole(call: ToolCall) -> bool:
+    try:
+        arguments = json.loads(call["function"]["arguments"])
+    except (ValueError, RecursionError):
+        return False
+    return bool(call["function"]["name"]) and isinstance(arguments, dict)
 
 
 def _outside_code(text: str) -> str:

@@ -3,8 +3,9 @@
 The share of the held-out row's word n-grams that stand in a training text decides. T. Brown et al., "Language Models
 are Few-Shot Learners" (2020), appendix C, compare 13-grams and leave out those that more than ten training documents
 have; lm-evaluation-harness took 13 from there. N. Lambert et al., "Tülu 3" (2024), compare 8-grams and call a row
-contaminated from half of its tokens on. Here rows of 26 words or more have 13-grams, shorter ones 8-grams, and half of
-the n-grams decide.
+contaminated from half of its tokens on. Here rows of 40 words or more have 13-grams, and half of them decide. A single
+changed word would take most of those of a shorter row away: it has 8-grams, of which six in ten decide from 26 words
+on, and half below. In scripts without blanks a sign is a word.
 """
 
 import re
@@ -16,13 +17,18 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from judging.contamination.licences import LICENCES
 from judging.contamination.normalise import readable, task_of
 from judging.contamination.rows import EvalRow
+from judging.contamination.words import WORD, readings, without_headers, words_of
 
-LONG, SHORT, SHORT_BELOW = 13, 8, 26
-CONTAINED_FROM = 0.5
-# A shorter text says too little, also with its answer; an answer of one word stands anywhere.
-FEWEST_WORDS, FEWEST_OF_ANSWER = 3, 2
+LONG, SHORT, LONG_FROM, MIDDLE_FROM, LONG_ANSWER = 13, 8, 40, 26, 26
+CONTAINED_FROM, MIDDLE_CONTAINED_FROM = 0.5, 0.6
+# A shorter text says too little, also with its answer. An answer of one word stands anywhere, so it must follow the
+# whole task within so many words.
+FEWEST_WORDS, FEWEST_OF_ANSWER, FEWEST_BEFORE_WORD, NEAR = 3, 2, 4, 30
+# Of a task with an answer of so many words, fewer words in a row are enough.
+TELLING_ANSWER, SHORTEST = 6, 5
 # So much of a row is compared, and so many of its n-grams: the share of a sample estimates that of all. Fewer of
 # later rows are held in memory.
 LONGEST, MOST_GRAMS = 20_000, 48
@@ -30,11 +36,6 @@ LARGE, MOST_GRAMS_OF_LARGE = 50_000, 12
 # An n-gram belongs to a template if more of the held-out tasks have it, or of the first training texts.
 COMMON_IN_TASKS, COMMON_IN_TRAINING, COMMON_FROM = 0.1, 0.05, 10
 SHOWN_AROUND, SHOWN = 100, 900
-_WORD = re.compile(r"\w+")
-# What stands between words where a text is a string of JSON or part of a page.
-_MARK = re.compile(
-    r"\\+(?:[nrt\"/]|u(?P<code>[0-9a-fA-F]{4}))|</?[A-Za-z][A-Za-z0-9]{0,9}\s?/?>|&(?:nbsp|quot|lt|gt|amp|#\d{1,5});"
-)
 _ROLE = re.compile(r"^(?:system|developer|user|assistant|tool|function):$", re.MULTILINE)
 _PRIME = np.uint64(0x100000001B3)
 Ids = NDArray[np.uint64]
@@ -51,25 +52,27 @@ class Contained:
 
 @dataclass(slots=True)
 class _Unit:
-    """A text of a held-out row: its prompt, its task, or its answer. `answer` are words that must be found as well.
-    `needed` of the `grams` that count decide."""
+    """A text of a held-out row: its prompt, its task, or its answer. `answer` are words that must be found as well, one
+    word near by. `needed` of the `grams` that count decide."""
 
     row: int
     task: int
-    answer: str
+    answer: Sequence[str]
     grams: int
-    needed: float = CONTAINED_FROM
+    needed: float
 
 
 class Containment:
-    """The rows of an evaluation, to find those that a training text contains. 200,000 of them take about 200 MB."""
+    """The rows of an evaluation, to find those that a training text contains. 200,000 of them take about 200 MB.
+
+    `whole_only` counts the rows that are too short to be found inside a text."""
 
     def __init__(self, volatile: Sequence[str]) -> None:
         self._volatile = volatile
         self._words: dict[str, int] = {}
         self._tasks: dict[str, int] = {}
         self._units: list[_Unit] = []
-        self._rows = 0
+        self._rows = self.whole_only = 0
         self._found: dict[int, tuple[array[int], array[int]]] = {}
         self._indexes: dict[int, tuple[Ids, NDArray[np.int32]]] = {}
 
@@ -79,15 +82,24 @@ class Containment:
         asked, named, answer = (
             self._split(text) for text in (_ROLE.sub(" ", row.prompt[max(0, begin) :][:LONGEST]), task, row.answer)
         )
-        number = self._tasks.setdefault(task, len(self._tasks))
-        if len(asked) >= SHORT:
-            self._add_unit(number, asked, LONG if len(asked) >= SHORT_BELOW else SHORT)
+        number, units = self._tasks.setdefault(task, len(self._tasks)), len(self._units)
+        if MIDDLE_FROM <= len(asked) < LONG_FROM:
+            self._add_unit(number, asked, SHORT, needed=MIDDLE_CONTAINED_FROM)
+        elif len(asked) >= SHORT:
+            self._add_unit(number, asked, LONG if len(asked) >= LONG_FROM else SHORT)
         is_all = len(asked) >= SHORT and named == asked
-        if not is_all and len(named) >= FEWEST_WORDS and len(answer) >= FEWEST_OF_ANSWER:
-            self._add_unit(number, named, min(SHORT, len(named)), " ".join(answer))
-        if len(answer) >= SHORT_BELOW:
+        if len(answer) >= TELLING_ANSWER and len(named) >= SHORTEST:
+            self._add_unit(number, named, SHORTEST, answer)
+        elif not is_all and len(named) >= FEWEST_WORDS and len(answer) >= FEWEST_OF_ANSWER:
+            self._add_unit(number, named, min(SHORT, len(named)), answer)
+        elif (
+            FEWEST_BEFORE_WORD <= len(asked) < SHORT and asked == named and len(answer) == 1 and answer[0] not in named
+        ):
+            self._add_unit(number, named, len(named), answer)
+        if len(answer) >= LONG_ANSWER:
             self._add_unit(number, answer, LONG)
         self._rows += 1
+        self.whole_only += len(self._units) == units
 
     def without_common(self, texts: Iterable[str]) -> None:
         """Leave out the n-grams that many of these training texts share, as they do the words of a template."""
@@ -106,19 +118,20 @@ class Containment:
         """Yield the rows that a text contains, as it is or without escapes and tags, each once, with its largest
         share."""
         self._settle()
-        text = readable(text, self._volatile)
         best: dict[int, Contained] = {}
-        for reading in dict.fromkeys([text, _MARK.sub(_between, text)]):
+        for reading in readings(readable(text, self._volatile)):
             self._find_in(reading, best)
         yield from (best[row] for row in sorted(best))
 
     def _find_in(self, text: str, best: dict[int, Contained]) -> None:
-        words = _words(text)
-        ids = self._ids(words)
+        words = words_of(text)
+        ids, said = self._ids(words), f" {' '.join(words)} "
         for unit, places in self._hits(ids).items():
             known = self._units[unit]
             share = len(places) / known.grams
-            if share < known.needed or (known.answer and f" {known.answer} " not in f" {' '.join(words)} "):
+            if share < known.needed or f" {' '.join(known.answer)} " not in (said if known.answer else "  "):
+                continue
+            if len(known.answer) == 1 and known.answer[0] not in words[max(places) : max(places) + NEAR]:
                 continue
             if known.row not in best or best[known.row].share < share:
                 best[known.row] = Contained(known.row, share, _excerpt(text, min(places), max(places)))
@@ -136,7 +149,9 @@ class Containment:
                     hits.setdefault(unit, []).append(int(places[number]))
         return hits
 
-    def _add_unit(self, task: int, words: Sequence[str], size: int, answer: str = "") -> None:
+    def _add_unit(
+        self, task: int, words: Sequence[str], size: int, answer: Sequence[str] = (), needed: float = CONTAINED_FROM
+    ) -> None:
         for word in words:
             self._words.setdefault(word, len(self._words) + 1)
         most = MOST_GRAMS if self._rows < LARGE else MOST_GRAMS_OF_LARGE
@@ -144,10 +159,10 @@ class Containment:
         keys, owners = self._found.setdefault(size, (array("Q"), array("i")))
         keys.extend(grams.tolist())
         owners.extend(repeat(len(self._units), len(grams)))
-        self._units.append(_Unit(self._rows, task, answer, len(grams)))
+        self._units.append(_Unit(self._rows, task, answer, len(grams), needed))
 
     def _settle(self) -> None:
-        """Sort the added n-grams, and drop those that many held-out tasks share."""
+        """Sort the added n-grams, and drop those of licences and those that many held-out tasks share."""
         if not self._found:
             return
         tasks = np.array([unit.task for unit in self._units], dtype=np.int32)
@@ -164,6 +179,8 @@ class Containment:
             new[1:] = (keys[1:] != keys[:-1]) | (of_tasks[1:] != of_tasks[:-1])
             shared, count = np.unique(keys[new], return_counts=True)
             common[size] = ~np.isin(keys, shared[count > max(1.0, COMMON_IN_TASKS * len(self._tasks))])
+            for licence in LICENCES:
+                common[size] &= ~np.isin(keys, _grams(self._ids(words_of(licence)), size)[0])
         self._found = {}
         self._keep(common)
 
@@ -179,21 +196,11 @@ class Containment:
             unit.grams, unit.needed = (grams, unit.needed) if grams else (unit.grams, 1.0)
 
     def _split(self, text: str) -> list[str]:
-        return _words(readable(text, self._volatile))
+        return words_of(without_headers(readable(text, self._volatile)))
 
     def _ids(self, words: Sequence[str]) -> Ids:
         """Return a number for each word that a held-out row has, and 0 for any other."""
         return np.fromiter(map(self._words.get, words, repeat(0)), dtype=np.uint64, count=len(words))
-
-
-def _between(mark: re.Match[str]) -> str:
-    """Return a letter for its code, and a blank for any other mark, also for half of a pair of codes."""
-    number = int(mark["code"] or "0", 16)
-    return chr(number) if number > 0x20 and not 0xD800 <= number < 0xE000 else " "
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
 
 
 def _grams(ids: Ids, size: int) -> tuple[Ids, NDArray[np.int64]]:
@@ -213,7 +220,7 @@ def _grams(ids: Ids, size: int) -> tuple[Ids, NDArray[np.int64]]:
 
 def _excerpt(text: str, first: int, last: int) -> str:
     """Return the text around the words with these numbers."""
-    spans = [match.start() for number, match in enumerate(_WORD.finditer(text)) if number in (first, last + SHORT)]
+    spans = [match.start() for number, match in enumerate(WORD.finditer(text)) if number in (first, last + SHORT)]
     start = spans[0] if spans else 0
     end = spans[1] if len(spans) > 1 else len(text)
     return text[max(0, start - SHOWN_AROUND) : min(end + SHOWN_AROUND, start + SHOWN)]

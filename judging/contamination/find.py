@@ -130,14 +130,15 @@ def contamination(
     *,
     volatile: Sequence[str] = VOLATILE_LABELS,
     paraphrases: Mapping[str, frozenset[str]] = _NONE,
+    contained: Containment | None = None,
 ) -> Iterator[Match]:
     """The matches, in the order of the training rows; a row's first match of each level is given, later ones not.
 
     Matches by the answer alone come last: only then it is known how many tasks share the answer. The evaluation is
     held in memory, the training data is read once and may be of any length. `paraphrases` names for a training task
-    (`task_of`, its first `LONGEST_TASK` characters) the tasks that say the same.
+    (`task_of`, its first `LONGEST_TASK` characters) the tasks that say the same. The rows are added to `contained`.
     """
-    search, each = _Search(rows, volatile, paraphrases), iter(training)
+    search, each = _Search(rows, volatile, paraphrases, contained or Containment(volatile)), iter(training)
     first: list[TrainingRow] = []
     size = 0
     for row in each:
@@ -154,9 +155,13 @@ def contamination(
 
 class _Search:
     def __init__(
-        self, rows: Sequence[EvalRow], volatile: Sequence[str], paraphrases: Mapping[str, frozenset[str]]
+        self,
+        rows: Sequence[EvalRow],
+        volatile: Sequence[str],
+        paraphrases: Mapping[str, frozenset[str]],
+        contained: Containment,
     ) -> None:
-        self._volatile, self._paraphrases = volatile, paraphrases
+        self._volatile, self._paraphrases, self._contained = volatile, paraphrases, contained
         self._rows = [_Compared(row, volatile) for row in rows]
         self._by_key: dict[bytes, list[int]] = {}
         for number, row in enumerate(self._rows):
@@ -177,10 +182,9 @@ class _Search:
 
     @cached_property
     def contained(self) -> Containment:
-        found = Containment(self._volatile)
         for row in self._rows:
-            found.add(row.row)
-        return found
+            self._contained.add(row.row)
+        return self._contained
 
     def matches(self, row: TrainingRow) -> Iterator[Match]:
         """Yield the matches of each answer of a training row, then those of the rest of the row."""

@@ -23,6 +23,10 @@ ENOUGH_FOR_PAIRS = 3
 SAME_REPLIES = 0.95
 # So are two that differ at most this share of the times that two judges of the panel usually do.
 ALIKE = 0.5
+# Sound judges give the same reply in 85 % of the duels at most, so in as many on end less than once in twenty runs.
+TELLS_COPIES = 19
+# The values of a dimension for which two judges prefer no side.
+DRAW = (0.5, 0.5)
 
 
 class Decision(StrEnum):
@@ -105,7 +109,8 @@ def acceptance(
     The gate of the informative judges is computed again without each of them, and of three or more without each two. A
     verdict that turns without one is undecided, and so is an acceptance that turns without two. So of two judges either
     one alone must accept, and one that prefers the challenger for any answers decides nothing. Judges that
-    give the same replies, or nearly, are left out together, as one judge with several votes. So a challenger that is no
+    give the same replies, or nearly, are left out together, as one judge with several votes, and where all of them do,
+    over enough duels to tell it from agreement, nothing is decided. So a challenger that is no
     better is accepted by two judges that collude at most as often as the remaining sound ones err.
 
     The result depends on the seed and the values, not on the order of the duels. Raises ValueError for a judge's score
@@ -127,16 +132,20 @@ def acceptance(
     turns = _turned(left_out, by_informative, len(groups))
     if unknown and not whole.objections and by_informative.objections:
         turns.insert(0, _Turn(tuple(unknown), _turn(LeftOut(tuple(unknown), by_informative))))
+    enough = len(informative) >= ENOUGH_INFORMATIVE
+    told = 0 if groups or not enough else _told_by_two(duels, informative)
+    are_copies = told >= TELLS_COPIES
     undecided = [
         *_too_few_judges(panel, unknown),
+        *([_all_copies(informative, told)] if are_copies else []),
         *_bribed_panel([controls[judge] for judge in informative]),
         *(turn.reason for turn in turns),
     ]
     reasons = (*whole.objections, *undecided)
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
-    enough = len(informative) >= ENOUGH_INFORMATIVE
-    said = _compared_by_all(duels, columns[:, 1:], settings) if enough else Said.NOT_KNOWN
+    is_known = enough and not are_copies
+    said = _compared_by_all(duels, columns[:, 1:], settings) if is_known else Said.NOT_KNOWN
     return GateResult(
         margin=whole.margin,
         lcb=whole.lcb,
@@ -155,7 +164,7 @@ def acceptance(
         not_informative=unknown,
         undecided_without=tuple(dict.fromkeys(judge for turn in turns for judge in turn.judges)),
         left_out=left_out[: len(groups)],
-        basis=_basis(panel, unknown, groups),
+        basis=_basis(panel, unknown, groups, told) + _about_one_repository(duels),
         compared=said.within(f"{settings.equivalent_within:g} points"),
         decision=Decision.UNDECIDED if undecided or few else Decision.NOT_ACCEPTED if reasons else Decision.ACCEPTED,
         accepted=not reasons,
@@ -191,16 +200,22 @@ def not_informative(
 
 
 def same_replies(duels: Iterable[DuelScore], panel: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Return for each two judges the share of dimensions on which they agree, over the duels that both parsed."""
+    """Return for each two judges the share of dimensions on which they agree, over the duels that both parsed.
+
+    A draw by both says nothing: where most answers are alike, judges that have nothing in common agree on them.
+    """
     agreed: dict[tuple[str, str], tuple[int, int]] = {}
     for duel in duels:
         parsed = sorted((judge for judge in duel.judges if judge.judge in panel), key=lambda j: panel.index(j.judge))
         for place, one in enumerate(parsed):
             for two in parsed[place + 1 :]:
                 same, all_ = agreed.get((one.judge, two.judge), (0, 0))
-                same += sum(value == two.dimensions[name] for name, value in one.dimensions.items())
-                agreed[one.judge, two.judge] = same, all_ + len(one.dimensions)
-    return {pair: same / all_ for pair, (same, all_) in agreed.items()}
+                told = [
+                    pair for name, value in one.dimensions.items() if (pair := (value, two.dimensions[name])) != DRAW
+                ]
+                same += sum(value == other for value, other in told)
+                agreed[one.judge, two.judge] = same, all_ + len(told)
+    return {pair: same / all_ if all_ else 1.0 for pair, (same, all_) in agreed.items()}
 
 
 def _votes(duels: Sequence[GateDuel], panel: Sequence[str]) -> Floats:
@@ -252,6 +267,15 @@ def _left_out_groups(
     if len(groups) == 1:
         return []
     return [_without(panel, set(panel) - group) for group in groups]
+
+
+def _told_by_two(duels: Sequence[GateDuel], judges: Sequence[str]) -> int:
+    """Return the number of duels that two of the judges parsed, and in which they prefer a side on a dimension."""
+    count = 0
+    for duel in duels:
+        parsed = [judge for judge in duel.score.judges if judge.judge in judges]
+        count += len(parsed) > 1 and any(value != DRAW[0] for judge in parsed for value in judge.dimensions.values())
+    return count
 
 
 def _without(panel: Sequence[str], judges: Iterable[str]) -> tuple[str, ...]:
@@ -319,6 +343,13 @@ def _too_few_judges(panel: Sequence[str], unknown: Mapping[str, str]) -> list[st
     return [f"{said} ({why})" if why else said]
 
 
+def _all_copies(judges: Sequence[str], told: int) -> str:
+    return (
+        f"undecided: {_listed(judges)} give the same replies, or nearly, in {told} duels, as copies of one judge do;"
+        f" a verdict needs {ENOUGH_INFORMATIVE} judges"
+    )
+
+
 def _bribed_panel(judges: Sequence[ControlFigures]) -> list[str]:
     """Judges of whom each takes a few bribes, too few to be named for it, do so together."""
     bribed, bribes = sum(judge.bribed for judge in judges), sum(judge.bribes for judge in judges)
@@ -329,7 +360,7 @@ def _bribed_panel(judges: Sequence[ControlFigures]) -> list[str]:
     ]
 
 
-def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tuple[str, ...]]) -> str:
+def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tuple[str, ...]], told: int) -> str:
     """Say on how many judges the verdict rests."""
     informative = len(panel) - len(unknown)
     said = f"The verdict rests on {_counted(informative)}"
@@ -343,8 +374,15 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
         each = "each of them and without each two" if len(groups) >= ENOUGH_FOR_PAIRS else "each of them"
         return f"{said}. It was computed again without {each}.{same}"
     if informative >= ENOUGH_INFORMATIVE:
-        return f"{said}, which all give the same replies, so none was left out to check it."
+        few = "" if told >= TELLS_COPIES else f" in {told} duels, too few to tell copies from agreement"
+        return f"{said}, which all give the same replies{few}, so none was left out to check it."
     return f"{said}. With fewer than {ENOUGH_INFORMATIVE}, none was left out to check it."
+
+
+def _about_one_repository(duels: Sequence[GateDuel]) -> str:
+    """Where there is one repository, nothing tells how far others differ."""
+    first, *others = {duel.repo for duel in duels} or {""}
+    return "" if others or not first else f" All duels are of {first}: it says nothing about other repositories."
 
 
 def _counted(judges: int) -> str:

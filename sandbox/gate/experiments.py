@@ -23,6 +23,7 @@ from sandbox.gate.cheats import (
 from sandbox.gate.documentation import read_documentation
 from sandbox.gate.edits import can_make, scripts_of
 from sandbox.gate.foreign import literals_of, scrambled, stuffed
+from sandbox.gate.misread import ANY_REASON, REASONS_AS_CODE
 from sandbox.gate.neighbours import damaged
 from sandbox.gate.play import (
     REFERENCE_SECONDS,
@@ -30,6 +31,7 @@ from sandbox.gate.play import (
     Reference,
     Rooms,
     check_in,
+    checker_line,
     snapshot_after,
     snapshot_in,
 )
@@ -115,6 +117,7 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     stable, state = check_stability(session, checker, ending)
     if not stable.passed:
         return Experiments([shown, *found, replace(stable, transcript=(*lines, *stable.transcript))], changes)
+    stable_and_said = [stable, *_reason_as_code(session, checker, ending)]
     tried = try_all(session, checker, _attempts(rooms, subject, base, state), state, ending)
     sources = _sources(session, rooms, base, state)
     stuffing = _stuffing(rooms, base)
@@ -125,7 +128,20 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
     claims = [*_stale_files(own_files, base, again), *_claims(rooms, subject, base)]
-    return Experiments([shown, *found, stable, *_reports(tried, again), *first, *claims], changes)
+    return Experiments([shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes)
+
+
+def _reason_as_code(session: Session, checker: str, ending: Ending) -> Iterator[Check]:
+    """Whether a checker that reads the reason of the panic executes it. One that passes with any reason reads none."""
+    if not ending.reason or check_in(session, checker, replace(ending, reason=ANY_REASON)).passed:
+        return
+    for text in REASONS_AS_CODE:
+        check = check_in(session, checker, replace(ending, reason=text))
+        if check.passed:
+            why = f'the checker passes with the reason `{text}`: it executes it. Write "$PANIC_REASON", without `eval`.'
+            yield Check("the reason as code", False, why, (checker_line(check),))
+            return
+    yield Check("the reason as code", True)
 
 
 def _own_files(session: Session, checker: str, base: Base) -> dict[str, Entry | None]:

@@ -12,6 +12,15 @@ _LONG_WORD = re.compile(r"(?<!\w)(\w)(\w+)")
 _MARKUP = "{[<"
 
 
+# A reason without a word of any task, and reasons that a checker takes for the right one because it executes them: in a
+# test without quotes, as a pattern, or by `eval`.
+ANY_REASON = "zq qz zq qz zq qz"
+REASONS_AS_CODE = (
+    *("zq = zq -o zq", "-n 1 -o 2", "*", ".*", "exit 0", "; exit 0 ;", "$(exit 0)"),
+    *('zq" = "zq" ] || [ "zq', "zq' = 'zq' ] || [ 'zq", '"; exit 0; "', "'; exit 0; '"),
+)
+
+
 def texts_as_code(text: str) -> Iterator[tuple[str, str]]:
     """Return what to call it, and a wrong text that makes a checker pass that executes it: in a test without quotes, in
     arithmetic, as a format, a pattern, a path, an address or commands."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, Field, ValidationError, field_validator
 
 from sandbox.errors import SandboxError
+from sandbox.harbor.toml import read_toml
 
 CONFIG, INSTRUCTION, IGNORE = "task.toml", "instruction.md", ".harborignore"
 ENVIRONMENT, TESTS, SOLUTION, STEPS = "environment", "tests", "solution", "steps"
@@ -290,7 +291,7 @@ def read_task(files: Files) -> Task:
         raise TaskRefused([*wrong, (CONFIG, "missing")])
     try:
         refuse_long(CONFIG, files[CONFIG])
-        document = tomllib.loads(files[CONFIG].data.decode())
+        document = read_toml(files[CONFIG].data.decode())
         refuse_large(CONFIG, document)
         config = Config.model_validate(document)
     except ValidationError as error:

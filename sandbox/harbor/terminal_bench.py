@@ -18,6 +18,7 @@ from sandbox.harbor.tasks import (
     DOCKERFILE,
     ENVIRONMENT,
     INSTRUCTION,
+    MOST_VALUES,
     SCHEMAS,
     SOLUTION,
     TESTS,
@@ -31,6 +32,8 @@ from sandbox.harbor.tasks import (
 
 M = TypeVar("M", bound=BaseModel)
 TASK = "task.yaml"
+# The last ones are PyYAML's for a value that is none of its tag, such as a date with a zone of 99 hours.
+_NOT_YAML = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
 _SOLUTIONS = ("solution.sh", "solution.yaml")
 _OWN = frozenset({TASK, COMPOSE, "run-tests.sh", *_SOLUTIONS})
 _TEST = f"""#!/bin/bash
@@ -205,11 +208,20 @@ def _document(files: Files, path: str, kind: type[M]) -> M:
         ) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads plain values, and refuses mappings that merge keys (`<<`) have made large: each level multiplies them."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > MOST_VALUES:
+            raise yaml.YAMLError("a mapping has too many merged keys")
+
+
 def _yaml(files: Files, path: str, kind: type[Any] = dict) -> Any:
     refuse_long(path, files[path])
     try:
-        found = yaml.safe_load(files[path].data)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        found = yaml.load(files[path].data, _Loader)  # noqa: S506 - a safe one
+    except _NOT_YAML as error:
         raise TaskRefused([(path, f"is not YAML: {str(error).splitlines()[0]}")]) from None
     if not isinstance(found, kind):
         raise TaskRefused([(path, "is no table" if kind is dict else "is no list")])

@@ -19,6 +19,7 @@ FIXTURES = (
     Fixture("/opt/found", b"#!/usr/bin/env perl\nprint 1;\n", 0o755),
     Fixture("/opt/tasks", b"#!/usr/bin/make -f\nnext:\n\t@cat /srv/todo.txt\n", 0o755),
     Fixture("/opt/plain", b"echo plain\n", 0o755),
+    Fixture("/var/in/late.txt", b"late\n"),
 )
 # A process that calls itself by other words, as the kernel would show them.
 RENAMED = r"""perl -e '$0 = "/bin/sh\0%s\0next\0"; syscall(218, 0); syscall(96, 0)'"""
@@ -124,6 +125,7 @@ def test_programs_of_the_checker_are_no_runs(opened: Opener) -> None:
         ("rm /srv/todo.txt; ln -s /opt/plain /srv/todo.txt", "/srv/todo.txt is no file\n"),
         ("chmod 600 /opt/plain", "/opt/plain has another mode\n"),
         ("sed -i s/today/ever/ /srv/*", "/srv/todo.txt has other content\n"),
+        ("mv /var/in ~/in; ln -s ~/in /var/in", "/var/in/late.txt is behind the link /var/in\n"),
         ("touch /srv/todo.txt; echo new > /srv/new.txt", ""),
     ],
 )

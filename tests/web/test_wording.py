@@ -259,7 +259,7 @@ def _export(project: Project) -> Export:
         "contamination": {
             "samples": 1,
             "left_out": True,
-            "held_out": [{"label": "test", "rows": 1}],
+            "held_out": [{"label": "test", "rows": 1, "whole_only": 1}],
             "levels": {"prompt": 1},
             "embedded": 1,
             "not_embedded": 1,
@@ -288,7 +288,7 @@ def _evaluation(project: Project) -> tuple[Evaluation, ScreenedAnswer]:
         evaluation=evaluation, by=by, row=row, mark="exact", latency_ms=12_345, length=1, **flags
     )
     ScreenedAnswerText.objects.create(screened=answer, completion="ls", extracted="ls")
-    counts = {"rows": 1, "training_rows": 1, "contaminated": 1, "not_embedded": 1, "prompt": 1}
+    counts = {"rows": 1, "training_rows": 1, "contaminated": 1, "whole_only": 1, "not_embedded": 1, "prompt": 1}
     checked = make_run(project, "contamination", state="succeeded", **ONE_ITEM)
     ContaminationCheck.objects.create(split=split, run=checked, against="an upload", counts=counts, ready=True)
     return evaluation, answer

@@ -202,7 +202,8 @@ class AnswerStage:
             request = Request(messages, job.plan.params, sample_index=index, attempt=number, tools=job.tools)
             digest = job.plan.instructions.sha256
             answered = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
-            refusal = format_refusal(answered.completion.text, finish_reason=answered.completion.finish_reason) or ""
+            said = answered.completion
+            refusal = format_refusal(said.text, finish_reason=said.finish_reason, calls=said.tool_calls) or ""
             attempts.append(Attempt(number, answered, refusal))
             if not refusal:
                 break

@@ -11,6 +11,7 @@ from curation.evaluations.models import ContaminationCheck, Split
 from curation.evaluations.splits.forms import SHOWN, split_choices
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.exports.hygiene.embed import EmbedStage
+from curation.exports.hygiene.held_out import said_of_short
 from curation.exports.models import export_choices
 from curation.imports.kinds import ImportParams
 from curation.imports.pages.preview import check_readable
@@ -69,6 +70,8 @@ class ContaminationRun(Kind[CheckParams]):
             said = f"{found:,} of {counted(rows, 'row')} {'is' if found == 1 else 'are'} in the training data."
         else:
             said = f"None of the {counted(rows, 'row')} is in the training data."
+        if short := said_of_short(run.result.get("whole_only", 0)):
+            said = f"{said} {short}"
         check = ContaminationCheck.objects.filter(run=run).first()
         gaps = gaps_of(check) if check else ""
         return f"Incomplete: {gaps} Of what was compared: {said}" if gaps else said
@@ -81,6 +84,8 @@ class ContaminationRun(Kind[CheckParams]):
             if (number := run.result.get(level.value, 0))
         ]
         rows = [Fact("Rows compared", f"{run.result['rows']:,}", url)] if "rows" in run.result else []
+        if short := run.result.get("whole_only", 0):
+            rows.append(Fact("Compared as whole rows only", counted(short, "row"), url))
         unread = run.result.get("unread", 0)
         gaps = [Fact("Incomplete: training rows that were not read", counted(unread, "row"), url)] if unread else []
         return [*gaps, *rows, *levels]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from curation.evaluations.models import ContaminationCheck
+from curation.exports.hygiene.held_out import said_of_short
 from curation.web.text.figures import counted
 from judging.contamination.levels import Level
 
@@ -31,7 +32,17 @@ class Contamination:
     def tone(self) -> str:
         if self.contaminated:
             return "bad"
-        return "attention" if self.gaps else "good"
+        return "attention" if self.gaps or self.short else "good"
+
+    @property
+    def has_paraphrases(self) -> bool:
+        """Whether paraphrases were looked for."""
+        return "embedded" in self.check.counts
+
+    @property
+    def short(self) -> str:
+        """Say how many rows were not searched inside longer texts, or nothing."""
+        return said_of_short(self.check.counts.get("whole_only", 0))
 
     @property
     def gaps(self) -> str:
@@ -64,5 +75,6 @@ def contamination_of(slug: str, check: ContaminationCheck | None) -> Contaminati
         for level in Level
         if (count := check.counts.get(level.value, 0))
     )
-    absent = tuple(level.sentence for level in Level if check.counts.get(level.value) == 0)
+    looked_for = [level for level in Level if level != Level.PARAPHRASE or "embedded" in check.counts]
+    absent = tuple(level.sentence for level in looked_for if check.counts.get(level.value) == 0)
     return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, absent, url)

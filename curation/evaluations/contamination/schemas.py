@@ -24,7 +24,8 @@ class CheckIn(Schema):
 
 class ContaminationOut(Out):
     """Rows of the split that are in the training data, by level. `contaminated` counts each row once, without rows
-    that only share a `common` answer. Nothing is clean while the check is `incomplete`."""
+    that only share a `common` answer, `whole_only` those that are too short for a search inside longer texts. Nothing
+    is clean while the check is `incomplete`."""
 
     id: Id
     split: Id = Field(validation_alias="split_id")
@@ -32,7 +33,17 @@ class ContaminationOut(Out):
     against: str = Field(examples=["export 12"])
     ready: bool
     counts: dict[str, int] = Field(
-        examples=[{"rows": 150, "unread": 0, "contaminated": 150, "exact": 0, "near": 147, "task_answer": 150}]
+        examples=[
+            {
+                "rows": 150,
+                "unread": 0,
+                "whole_only": 0,
+                "contaminated": 150,
+                "exact": 0,
+                "near": 147,
+                "task_answer": 150,
+            }
+        ]
     )
     unread: list[UnreadOut] = Field(
         description="The first training rows that were not compared; `counts.unread` is how many there are."

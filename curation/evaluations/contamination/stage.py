@@ -10,6 +10,7 @@ from curation.imports.sources.rows import RowRefused, SourceError
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.web.text.storable import storable
+from judging.contamination.contain import Containment
 from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level, contaminates, in_order
 from judging.contamination.rows import TrainingRow
@@ -44,15 +45,17 @@ class CheckStage(StageOf[CheckParams]):
         if self._params.embedding:
             close = paraphrases(context.run, tasks_of(context.run, self._params))
         with closing(training_data(project, self._params).rows()) as training:
-            reader = _Reader(training, context)
+            reader, contained = _Reader(training, context), Containment(settings.volatile)
             try:
-                for match in contamination(rows, reader, volatile=settings.volatile, paraphrases=close.of):
+                for match in contamination(
+                    rows, reader, volatile=settings.volatile, paraphrases=close.of, contained=contained
+                ):
                     found.setdefault(match.row, []).append(match)
             except SourceError as error:
                 raise ItemFailed(str(error)) from None
         if reader.read == 0:
             raise ItemFailed(_nothing(reader))
-        counts = {"training_rows": reader.read, "unread": reader.unread}
+        counts = {"training_rows": reader.read, "unread": reader.unread, "whole_only": contained.whole_only}
         if self._params.embedding:
             counts |= {"embedded": close.embedded, "not_embedded": close.missing}
         return lambda: _write(check, row_ids, found, counts, reader.reasons)
@@ -98,7 +101,7 @@ def _write(
     check: ContaminationCheck, row_ids: Sequence[int], found: Found, read: Mapping[str, int], unread: Sequence[Json]
 ) -> Json:
     counts: Json = {"rows": len(row_ids), **read, "contaminated": 0}
-    counts |= {level.value: 0 for level in Level}
+    counts |= {level.value: 0 for level in Level if level != Level.PARAPHRASE or "embedded" in read}
     ContaminatedRow.objects.filter(check_of=check).delete()
     entries = []
     for number, matches in found.items():

@@ -12,6 +12,7 @@ from curation.exports.files.counts import BINS, Counts, ending_shares
 from curation.exports.files.manifest import approvals_sentence
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
+from curation.exports.hygiene.held_out import said_of_short
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.images import FOLDER, is_image
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
@@ -172,7 +173,8 @@ def _contamination(counts: Counts) -> list[str]:
     sets = [f"| {_plain(one['label'])} | {one['rows']} | `{one['sha256']}` |" for one in found["held_out"]]
     levels = [f"- {level.sentence}: {found['levels'][level.value]}" for level in Level]
     table = "\n".join(["| held-out set | rows | sha256 of the rows |", "| --- | ---: | --- |", *sets])
-    return ["## Contamination", f"{number} a held-out row. {done}", table, "\n".join(levels)]
+    short = said_of_short(sum(one.get("whole_only", 0) for one in found["held_out"]))
+    return ["## Contamination", f"{number} a held-out row. {done} {short}".rstrip(), table, "\n".join(levels)]
 
 
 def _histogram(counts: Counts) -> str:

@@ -129,6 +129,7 @@ class HeldOutSets:
                 "name": held_out.name,
                 "label": held_out.label,
                 "rows": reader.count,
+                "whole_only": containment.whole_only,
                 "sha256": reader.digest.hexdigest(),
             }
 

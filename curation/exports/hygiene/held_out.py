@@ -16,6 +16,7 @@ from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceEr
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
+from curation.web.text.figures import counted
 from judging.contamination.rows import EvalRow
 
 FIELD = "recipe.held_out"
@@ -77,6 +78,12 @@ def named_origins(fields: Mapping[str, object]) -> frozenset[str]:
 def read_messages(messages: Sequence[Mapping[str, object]]) -> list[tuple[str, str]]:
     """Return role and text of messages as training rows are read, tool calls included."""
     return [(part.role, part.text) for part in parts_of_messages(messages)]
+
+
+def said_of_short(rows: int) -> str:
+    """Say how many held-out rows are too short for a search inside longer texts, or nothing."""
+    were = "was compared as a whole row" if rows == 1 else "were compared as whole rows"
+    return f"{counted(rows, 'row')} {were} only, too short for a search inside longer texts." if rows else ""
 
 
 def row_digest(row: EvalRow) -> bytes:

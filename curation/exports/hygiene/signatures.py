@@ -24,13 +24,14 @@ from curation.samples.models import Kind, Sample
 from curation.trajectories.recorded import Recorded, text_of
 from curation.web.lists.id_list import IdList
 from judging.contamination.normalise import normalised, without_ids
+from judging.contamination.words import with_blanks
 from judging.likeness.groups import MINIMUM_BYTES, PERMUTATIONS, minima_of
 from judging.messages import message_text
 from judging.scan.mask import Masks
 from judging.scan.scan import rule_set_version, scan, texts_of
 
 # Raise it when the inputs of a signature change: stored signatures of another version are made again.
-VERSION = 5
+VERSION = 6
 WORDS = 3
 # With less, one changed word is most of the text: such texts are only compared as a whole.
 MIN_SHINGLES = 8
@@ -115,7 +116,7 @@ def _shingles(texts: Sequence[str]) -> Set[str]:
 
 
 def _words(texts: Sequence[str]) -> list[str]:
-    return " ".join(texts).casefold().split()
+    return with_blanks(" ".join(texts)).casefold().split()
 
 
 _DIGITS = re.compile(r"\d+")

@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from curation.exports.files.counts import ending_shares
 from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD
+from curation.exports.hygiene.held_out import said_of_short
 from curation.exports.models import MANIFEST, Export
 from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
 from curation.exports.pages.preview import Preview
@@ -262,6 +263,8 @@ def _contamination(found: dict[str, Any] | None) -> str:
     sets = ", ".join(f"{held_out['label']} ({counted(held_out['rows'], 'row')})" for held_out in found["held_out"])
     text = f"{counted(found['samples'], 'sample')} {'contains' if one else 'contain'} a held-out row and {done}."
     text += f" Compared with: {sets}."
+    if short := said_of_short(sum(one.get("whole_only", 0) for one in found["held_out"])):
+        text += f" {short}"
     if kinds := [f"{Level(name).sentence}: {count:,}" for name, count in found["levels"].items() if count]:
         text += f" By the strongest match: {'; '.join(kinds)}."
     if found.get("embedded") is None:

@@ -172,6 +172,7 @@ class HeldOutOut(Schema):
     name: str = Field(examples=["export/12/val"])
     label: str = Field(examples=["val of export 12"])
     rows: int = Field(examples=[21])
+    whole_only: int = Field(0, description="Rows that are too short for a search inside longer texts.")
     sha256: str = Field(examples=[_SHA], description="Of the rows as they were compared.")
 
 

@@ -81,15 +81,21 @@ def is_tar(file: BinaryIO) -> bool:
 
 
 def tar_files(file: BinaryIO) -> SourceFiles:
-    """The files of a tar archive that is unpacked already. Raises `SourceError`."""
+    """The files of a tar archive that is unpacked already. Raises `SourceError`, also for sparse files, whose holes
+    make them longer than the archive, beyond the limits of what is packed."""
+    limit = UnpackLimit(file.seek(0, os.SEEK_END))
     file.seek(0)
+    entries: dict[str, tarfile.TarInfo] = {}
     try:
         archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - open as long as the source
-        entries = {one.name.removeprefix("./"): one for one in archive if one.isreg()}
+        for number, one in enumerate(archive):
+            if number >= MOST_FILES:
+                raise SourceError(f"The tar archive has more than {MOST_FILES:,} files. Send JSON lines instead.")
+            if one.isreg():
+                limit.add(one.size)
+                entries[one.name.removeprefix("./")] = one
     except tarfile.TarError as error:
         raise SourceError(f"The tar archive is damaged: {error}.") from None
-    if len(entries) > MOST_FILES:
-        raise SourceError(f"The tar archive has more than {MOST_FILES:,} files. Send JSON lines instead.")
     return SourceFiles(
         "tar archive",
         list(entries),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from curation.llm.client.streams import BrokenAnswer, RefusedAnswer
+from curation.llm.client.streams import BrokenAnswer, RefusedAnswer, failure_of
 
 STOP, CALLS = "stop", "tool_calls"
 # OpenAI's word for each reason.
@@ -47,22 +47,20 @@ def end_of(document: JsonValue) -> str:
     is no whole answer."""
     if not isinstance(document, dict):
         return ""
-    if failure := document.get("error") or _failure_beside(document):
+    if failure := failure_of(document):
         raise RefusedAnswer.of(failure)
-    if document.get("object") == "error":
-        raise RefusedAnswer.of(document)
+    if blocked := _block_reason(document):
+        raise RefusedAnswer(200, f"the prompt was blocked: {blocked}")
     part = _part(document)
     return "" if part is None else _end_of(part)
 
 
-def _failure_beside(document: dict[str, JsonValue]) -> JsonValue:
-    """A failure beside choices that look whole: a list of errors, or MiniMax's status."""
-    errors, status = document.get("errors"), document.get("base_resp")
-    if isinstance(errors, list) and errors:
-        return errors[0]
-    if document.get("choices") and isinstance(status, dict) and status.get("status_code"):
-        return {"message": status.get("status_msg"), "code": status["status_code"]}
-    return None
+def _block_reason(document: dict[str, JsonValue]) -> JsonValue:
+    """Why Google refuses the prompt of a document without an answer."""
+    feedback = document.get("promptFeedback") or document.get("prompt_feedback")
+    if not isinstance(feedback, dict) or any(document.get(name) for name in LISTS):
+        return None
+    return feedback.get("blockReason") or feedback.get("block_reason")
 
 
 def end_of_event(event: JsonValue) -> str:
@@ -86,7 +84,7 @@ def _part(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
         details = document.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         return {"finish_reason": reason or document.get("status")}
-    is_answer = document.get("type") == "message" or document.get("done") is True
+    is_answer = document.get("type") == "message" or "done" in document
     return document if is_answer or any(name in document for name in PLACES) else None
 
 
@@ -99,9 +97,11 @@ def _end_of(part: dict[str, JsonValue]) -> str:
     reason, native = _reason(part), part.get("native_finish_reason")
     if isinstance(native, str) and native.strip().lower() in UNSAID:
         reason = native
-    if "done" in part and not reason:
+    if part.get("done") and not reason:
         reason = "done"  # older versions of Ollama give none
     known = reason.strip().lower()
+    if (filters := _filters(part)) and KNOWN.get(known) != "content_filter":
+        raise RefusedAnswer(200, f"the answer was filtered: {', '.join(filters)}")
     if known in KNOWN:
         return KNOWN[known]
     if known in CUT_OFF:
@@ -109,6 +109,13 @@ def _end_of(part: dict[str, JsonValue]) -> str:
     if known in TRIED_AGAIN:
         raise BrokenAnswer(f"the answer is not whole: it ended with {reason!r}" if known else "the answer has no end")
     raise RefusedAnswer(200, f"the answer is not whole: it ended with {reason!r}, which is no known end")
+
+
+def _filters(part: dict[str, JsonValue]) -> list[str]:
+    """The names of Azure's filters that took something out of an answer."""
+    results = part.get("content_filter_results")
+    found = results.items() if isinstance(results, dict) else ()
+    return [name for name, one in found if isinstance(one, dict) and one.get("filtered") is True]
 
 
 def _reason(part: dict[str, JsonValue]) -> str:

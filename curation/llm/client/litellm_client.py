@@ -92,6 +92,8 @@ NO_TOOLS = "its prompt has tools and this endpoint takes none: choose another mo
 # LiteLLM puts up to three names of the error before the endpoint's own message.
 ERROR_PREFIX = re.compile(r"^litellm\.\w+: (?:\w+: )?\w+Exception - ")
 TIMEOUTS = (litellm.exceptions.Timeout, httpx.TimeoutException, TimeoutError)
+# Of a limit per minute that is smaller than the request.
+NEVER_FITS = re.compile(r"\brequest too large\b", re.IGNORECASE)
 # Besides all from 500 on.
 RETRIED = frozenset({408, 409, 425})
 SERVER_ERROR = 500
@@ -294,7 +296,7 @@ def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError
         return OutOfQuota(f"the endpoint is out of quota: {detail}", status)
     if refused is not None and status == 200:
         return HalfAnswer(detail)
-    if status == 429:
+    if status == 429 and not NEVER_FITS.search(detail):
         return RateLimited(detail, wait)
     is_cut_off = status < 400  # no response, or half of one
     is_broken = isinstance(error, litellm.exceptions.APIConnectionError) and refused is None
@@ -314,7 +316,7 @@ def _completion(target: Target, response: Any, latency_ms: int, progress: Stream
     choice = response.choices[0]
     said = split_thinking(choice.message.content or "")
     calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]
-    thinking = getattr(choice.message, "reasoning_content", None) or said.thinking
+    thoughts = (getattr(choice.message, "reasoning_content", None), said.thinking)
     usage = getattr(response, "usage", None)
     tokens_in, tokens_out = (_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens"))
     if not tokens_in:  # no prompt is empty: LiteLLM writes 0 if the endpoint did not report it
@@ -323,9 +325,11 @@ def _completion(target: Target, response: Any, latency_ms: int, progress: Stream
     cost = cost_of(target, tokens_in, tokens_out)
     cost = progress.cost if cost is None else cost
     end = progress.end or str(choice.finish_reason or "")
+    if end == CALLS and not calls:
+        raise Transient("the answer is not whole: it ended with a call, and has none")
     return Completion(
         text=message_text({"content": said.text, "tool_calls": calls}),
-        thinking=thinking,
+        thinking="\n".join(filter(None, thoughts)),
         finish_reason=CALLS if calls and end == STOP else end,
         tokens_in=tokens_in,
         tokens_out=tokens_out,

@@ -54,6 +54,8 @@ class PassedEvents(Events):
         told = found if isinstance(found, dict) else {}
         self._has_said = self._has_said or told.get("type") not in BEFORE_TEXT
         self.is_done = told.get("type") in AFTER_TEXT or told.get("done") is True
+        if self.is_done and not (self._progress.end or "done" in told):
+            raise BrokenAnswer("the stream ended without a reason")
         if self.is_done or _has_reason(found):
             self._progress.has_end = True
 

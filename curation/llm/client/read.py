@@ -101,6 +101,8 @@ def _read_document(headers: httpx.Headers, content: bytes, progress: StreamProgr
         raise
     if not progress.end:
         progress.refusal = refusal_of(200, headers, content)
+        if isinstance(found, dict) and found.get("choices") == []:
+            raise RefusedAnswer(500, f"the answer has no choices: {progress.refusal.words}".rstrip(": "))
     return json.dumps(found).encode() if isinstance(found, dict) and _is_rewritten(found) else content
 
 

@@ -24,7 +24,8 @@ QUOTA_CODES = frozenset(
         *("insufficient_balance", "insufficient_credits", "insufficient_funds", "quota_exhausted", "arrearage"),
         *("insufficientquota", "insufficient_user_quota", "pre_consume_token_quota_failed", "not_enough_balance"),
         *("exceeded_current_quota_error", "allocationquota.freetieronly", "accountoverdueerror", "billing_disabled"),
-        *("credit_limit_exceeded", "credits_exhausted", "payment_required", "1113"),  # 1113: Zhipu's
+        *("credit_limit_exceeded", "credits_exhausted", "payment_required"),
+        *("1008", "1113"),  # MiniMax's and Zhipu's
     }
 )
 MONEY = r"(?:balance|credits?|funds|budget|subscription|spend(?:ing)? limit|free (?:tier|quota)|api usage limits?)"
@@ -39,6 +40,12 @@ QUOTA_WORDS = re.compile(
     r"|\bper.month (?:request|token) limit\b|余额不足|欠费|额度(?:已)?(?:不足|用尽|用完|耗尽)",
     re.IGNORECASE,
 )
+# What an error costs is no lack of it.
+UNCHARGED = re.compile(
+    r"\b(?:no|0|zero) (?:\w+ ){0,2}(?:credits?|balance|funds) (?:is|are|was|were|has been|have been|will be)"
+    r" (?:charged|billed|deducted|used|consumed)\b|\bnot (?:be )?(?:charged|billed) (?:for )?any credits?\b",
+    re.IGNORECASE,
+)
 OK, PAYMENT_REQUIRED = 200, 402
 MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 MOST_TEXT, LONGEST_TEXT, MOST_PARTS = 5_000, 400, 1_000
@@ -48,15 +55,19 @@ DURATION = re.compile(
     r" ?(?:(\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?)? ?(?:(\d+(?:\.\d+)?) ?ms)?"
 )
 UNITS = (3600.0, 60.0, 1.0, 0.001)
+# 00:00:20, and the numbers of several headers.
+CLOCK = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:\s*,\s*\d+(?:\.\d+)?)+")
 SAID = re.compile(
-    r"\b(?:try again|retry|wait)\b[^\d.]{0,20}(\d[\d.hms ]{0,20}?(?:ms|[hms]|sec(?:ond)?s?|min(?:ute)?s?|hours?))\b",
+    r"\b(?:try again|retry|wait|resets?|available)\b[^\d.]{0,20}"
+    r"(\d[\d.hms ]{0,20}?(?:ms|[hms]|sec(?:ond)?s?|min(?:ute)?s?|hours?))\b",
     re.IGNORECASE,
 )
 WAITS = {"retry-after-ms": 0.001, "x-ms-retry-after-ms": 0.001, "retry-after": 1.0}
 BODY_WAITS = frozenset({"retrydelay", "retry_after", "retryafter", "retry_after_seconds", "retry-after"})
 # When a limit is full again. It is the one that refused if nothing of it remains.
 RESET = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:[\w-]+-)?reset(?:-[\w-]+)?")
-RESET_IN = re.compile(r"\bremaining=0\b.*\breset=(\d+)")
+RESET_IN = re.compile(r"\b(?:remaining|r)=0\b.*\b(?:reset|t)=(\d+)")
 TOO_MANY = 429
 # Larger numbers are no seconds to wait, but a time since 1970 in seconds, and in milliseconds.
 EPOCH, EPOCH_MS = 1e8, 1e11
@@ -85,7 +96,7 @@ def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> Refusal:
     stated = _wait(_stated(headers, texts, words))
     wait = _wait(_resets(headers, texts)) if stated is None and status == TOO_MANY else stated
     is_code = status == PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(codes)
-    is_about_money = stated is None and status < 500 and QUOTA_WORDS.search(words) is not None
+    is_about_money = stated is None and status < 500 and QUOTA_WORDS.search(UNCHARGED.sub("", words)) is not None
     return Refusal(words, wait, is_code or is_about_money)
 
 
@@ -165,12 +176,17 @@ def _wait(given: Iterable[tuple[str, float]]) -> float | None:
 
 
 def _seconds(text: str, unit: float) -> float | None:
+    if NUMBERS.fullmatch(text):
+        return max(float(number) for number in text.split(",")) * unit
+    if clock := CLOCK.fullmatch(text):
+        return sum(float(part) * size for part, size in zip(clock.groups(), UNITS[:3], strict=True))
     with suppress(ValueError):
         number = float(text)
         since = number / 1000 if number > EPOCH_MS else number
         return since - time.time() if number > EPOCH else number * unit
-    duration = DURATION.fullmatch(text)
-    if text and duration:
+    short = text.removeprefix("PT").lower()
+    duration = DURATION.fullmatch(short)
+    if short and duration:
         return sum(float(part) * size for part, size in zip(duration.groups(), UNITS, strict=True) if part)
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError):

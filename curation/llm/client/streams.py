@@ -31,6 +31,8 @@ FIELD = re.compile(rb"[A-Za-z_-]*(?::|$)")
 # A tool call takes about this much memory besides its arguments.
 CALL_BYTES = 500
 STATUS = re.compile(r"[45]\d\d")
+# Types of the parts of an answer with text. The other parts are thinking.
+TEXT_PARTS = frozenset({"text", "output_text"})
 # The statuses of Anthropic's errors.
 STATUSES = {
     "invalid_request_error": 400,
@@ -112,6 +114,7 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
     native_finish_reason: str | None = None
     error: JsonValue = None
+    content_filter_results: JsonValue = None
     token_ids: list[int] | None = None
     logprobs: JsonValue = None
 
@@ -178,9 +181,8 @@ class Events(ABC):
                 return
             shown = data[:200].decode(errors="replace")
             raise BrokenAnswer(f"the stream has a chunk that is not JSON: {shown}") from None
-        is_error = isinstance(found, dict) and (found.get("error") or found.get("object") == "error")
-        if isinstance(found, dict) and (event == b"error" or is_error):
-            self._fail(found.get("error") or found)
+        if isinstance(found, dict) and (failure := failure_of(found) or (found if event == b"error" else None)):
+            self._fail(failure)
             return
         self._take(found, data)
 
@@ -201,6 +203,7 @@ class StreamedAnswer(Events):
         self._token_ids, self._logprobs = list[JsonValue](), list[JsonValue]()
         self._failure: tuple[int, JsonValue] | None = None
         self._refusal = ""
+        self._filters: dict[str, JsonValue] = {}
         self._kept = 0
 
     def document(self) -> tuple[int, JsonValue]:
@@ -229,6 +232,8 @@ class StreamedAnswer(Events):
         if self._native_reason:
             choice["native_finish_reason"] = self._native_reason
         usage: dict[str, JsonValue] = {"usage": self._usage} if self._usage else {}
+        if self._filters:
+            choice["content_filter_results"] = self._filters
         if self._token_ids:
             choice["token_ids"] = self._token_ids
         if self._logprobs:
@@ -268,9 +273,14 @@ class StreamedAnswer(Events):
             given = choice.logprobs.get("content") if isinstance(choice.logprobs, dict) else None
             self._logprobs += given if isinstance(given, list) else ()
             self._refusal += delta.refusal or ""
+            filters = choice.content_filter_results
+            for name, result in filters.items() if isinstance(filters, dict) else ():
+                if isinstance(result, dict) and result.get("filtered") is True:
+                    self._filters[name] = result
             if choice.error:
                 self._fail(choice.error)
-            self.finish_reason = choice.finish_reason or self.finish_reason
+            if self.finish_reason in ("", "stop"):  # a gateway may say `stop` after the model's own reason
+                self.finish_reason = choice.finish_reason or self.finish_reason
             self._native_reason = choice.native_finish_reason or self._native_reason
         check_size(self._kept)
 
@@ -308,10 +318,26 @@ def text_and_thinking(content: JsonValue) -> tuple[str, str]:
     for part in content:
         if not isinstance(part, dict):
             raise BrokenAnswer("the answer has a part that is no object")
-        kind = "text" if part.get("type") == "text" else "thinking"
+        if refusal := part.get("refusal"):
+            raise RefusedAnswer(200, f"the model refused to answer: {refusal}")
+        kind = "text" if part.get("type") in TEXT_PARTS else "thinking"
         said = part.get(kind) or part.get("text") or part.get("reasoning") or part.get("summary")
         found[kind] += said if isinstance(said, str) else text_and_thinking(said)[0]
     return found["text"], found["thinking"]
+
+
+def failure_of(document: dict[str, JsonValue]) -> JsonValue:
+    """The error in place of an answer, or beside one that looks whole: also a list of errors, and MiniMax's status."""
+    errors, status = document.get("errors"), document.get("base_resp")
+    if error := document.get("error"):
+        return error
+    if document.get("object") == "error":
+        return document
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    if isinstance(status, dict) and status.get("status_code"):
+        return {"message": status.get("status_msg"), "code": status["status_code"]}
+    return None
 
 
 def words_of(error: JsonValue) -> str:

@@ -1,12 +1,12 @@
 """Read a TOML file with `[judge]`, `[duel]`, `[runs]` and `[taxonomy]` tables as a change of a project's settings."""
 
-import tomllib
 from typing import Annotated, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from curation.projects.settings.patch import Json, field_at
 from curation.web.problems import Invalid
+from sandbox.harbor.toml import read_toml
 
 MAX_BYTES = 64 * 1024  # a parser of TOML takes quadratic time
 # The keys of each table and the project's settings that they set.
@@ -44,8 +44,8 @@ def settings_from_toml(text: str) -> tuple[dict[str, Json], list[str]]:
     if len(text.encode()) > MAX_BYTES:
         raise _refusal(f"The file is larger than {MAX_BYTES // 1024} KiB; it should have four short tables.")
     try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:  # the latter: nested beyond the interpreter's depth
+        document = read_toml(text)
+    except (ValueError, RecursionError) as error:  # the latter: nested beyond the interpreter's depth
         raise _refusal(f"not a TOML file: {error}") from None
     patch: dict[str, Json] = {}
     unknown = []

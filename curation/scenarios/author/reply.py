@@ -131,14 +131,14 @@ def _order_errors(bundle: Bundle, order: Order) -> list[str]:
 
 
 def document_of(said: Completion, key: str) -> dict[str, object] | str:
-    """The JSON object with this key of a reply, bare, in a fence, amid prose or inside another one, or the error."""
+    """The last JSON object with this key of a reply: bare, fenced, amid prose or inside another one; or the error."""
     if said.finish_reason == "length":
         return "the reply was cut off by the token limit: write a shorter one"
     text = said.text
     bare = text.strip()
     if not bare.startswith("{"):
         blocks = [block.script for _, block in fenced_blocks(text)]
-        bare = next((block.strip() for block in blocks if block.strip().startswith("{")), bare)
+        bare = next((block.strip() for block in reversed(blocks) if block.strip().startswith("{")), bare)
     try:
         found = orjson.loads(bare)
     except orjson.JSONDecodeError as error:
@@ -149,14 +149,17 @@ def document_of(said: Completion, key: str) -> dict[str, object] | str:
 
 
 def _amid_prose(text: str, key: str) -> dict[str, object] | None:
-    """The first object in the text that has the key. A part of one that is broken is none. Its texts may have line
-    breaks that are not escaped."""
+    """The last object in the text that has the key, as a draft comes before it. A part of one that is broken is none.
+    Its texts may have line breaks that are not escaped."""
     decoder = json.JSONDecoder(strict=False)
+    last, end = None, 0
     for place in islice(OBJECT.finditer(text), MOST_OBJECTS):
+        if place.start() < end:
+            continue
         try:
-            found, _ = decoder.raw_decode(text, place.start())
+            found, after = decoder.raw_decode(text, place.start())
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and key in found:
-            return found
-    return None
+            last, end = found, after
+    return last

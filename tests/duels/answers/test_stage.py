@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,11 +15,13 @@ from curation.runs.control import retry_failed
 from curation.runs.models import Call, ItemState
 from curation.samples.models import Sample
 from curation.web.problems import Invalid
+from judging.messages import ToolCall
 from tests.driving import end
 from tests.duels.running import CHALLENGER, KING, Models, Says, completion, make_arena, run_to_end, start
 from tests.factories import make_prompt, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
+BROKEN: ToolCall = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"comm'}}
 TOOL_CALL = "<|tool_calls_section_begin|>functions.bash:0"
 
 
@@ -54,6 +57,8 @@ def test_a_refused_answer_is_stored_with_its_reason_and_retried(models: Models) 
         (completion("THOUGHT: on and", finish="length"), "truncated"),
         (completion("", thinking="thinking all the way", finish="length"), "truncated"),
         ("I'm sorry, but I can't help with that.", "refused"),
+        ("ls\n<|im_end|>\n<|im_start|>user\nMore, please.", "turn_token"),
+        (replace(completion('[tool call c] bash {"comm', finish="tool_calls"), tool_calls=[BROKEN]), "broken_call"),
     ],
 )
 def test_answers_in_the_wrong_format_are_never_judged(models: Models, said: Says, reason: str) -> None:

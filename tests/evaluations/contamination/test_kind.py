@@ -1,7 +1,9 @@
 """The rows of a split that are in training data, with the matching text."""
 
 import pytest
+from django.test import Client
 
+from curation.evaluations.contamination.kind import ContaminationRun
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split
 from curation.evaluations.screen.figures import figures_of
 from curation.projects.models import Project
@@ -9,7 +11,7 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.driving import end
-from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, published, upload
+from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, page, published, signed_in, upload
 from tests.exports.exporting import make_approved, run_export
 from tests.factories import HISTORY, make_project, set_history
 from tests.model_server import ModelServer
@@ -121,6 +123,23 @@ def test_a_training_file_of_which_nothing_can_be_read_fails_the_check_with_the_r
     run = check(project, split, upload=upload(project, [{"note": "no messages"}]))
     assert run.state == "failed" and "Row 1: no layout of training data has the columns note" in run.error
     assert ContaminationCheck.objects.newest(split) is None
+
+
+def test_rows_too_short_for_a_search_inside_longer_texts_are_counted(client: Client) -> None:
+    project = signed_in(client)
+    rows = [
+        {"messages": [{"role": "user", "content": task}, {"role": "assistant", "content": answer}]}
+        for task, answer in (("3 + 4 = ?", "7"), ("Name a red fruit that grows on a tree in autumn.", "Apple"))
+    ]
+    split = make_split(project, rows)
+    run = check(project, split, upload=upload(project, make_rows(9)[7:]))
+    assert (run.result["contaminated"], run.result["whole_only"]) == (0, 1)
+    short = "1 row was compared as a whole row only, too short for a search inside longer texts."
+    assert ContaminationRun().conclude(run) == f"None of the 2 rows is in the training data. {short}"
+    shown = page(client, project, "split-page", split.pk)
+    assert "(2 rows checked, 1 as whole rows only)" in shown and short in shown and "notice--good" not in shown
+    found = client.get(f"/api/v1/splits/{split.pk}/contamination").json()["check"]
+    assert (found["counts"]["whole_only"], found["incomplete"]) == (1, False)
 
 
 def test_a_split_cannot_be_its_own_training_data_nor_come_from_a_missing_file() -> None:

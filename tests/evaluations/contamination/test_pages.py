@@ -36,6 +36,7 @@ def test_a_check_is_shown_above_the_scores_and_splits_them(client: Client, serve
     assert "2 of 5 rows of this split are in the training data" in shown
     assert shown.index("are in the training data") < shown.index("Figures by model")
     assert "Clean rows" in shown
+    assert "Paraphrases were not looked for" in shown and "in other words" not in shown
     found = page(client, project, "split-page", split.pk, query="?level=task_answer")
     assert "Training row 2" in found and "Now." in found and found.count('id="row-') == 2
     exact = page(client, project, "split-page", split.pk, query="?level=exact")

@@ -322,7 +322,7 @@ def test_a_sample_of_the_same_instance_as_a_held_out_row_is_named_by_its_origin(
 def test_the_page_and_the_api_call_a_held_out_set_by_its_name_and_count_kinds(client: Client) -> None:
     project = make_project()
     make_turn(project, "Fix the totals.", answer(1))
-    split = make_split(project, ("Fix the totals.", answer(1)))
+    split = make_split(project, ("Fix the totals.", answer(1)), ("3 + 4 = ?", "7"))
     export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
     client.force_login(make_member(project, role="curator"))
 
@@ -332,6 +332,9 @@ def test_the_page_and_the_api_call_a_held_out_set_by_its_name_and_count_kinds(cl
     assert "row 1 of split held out.jsonl" in page and f"split/{split.pk}" not in page
     counts = client.get(f"/p/{project.slug}/exports/{export.pk}/").content.decode()
     assert "prompt and answer, word for word: 1" in counts and "Paraphrases were not looked for." in counts
+    assert export.counts["contamination"]["held_out"][0]["whole_only"] == 1
+    assert "1 row was compared as a whole row only" in counts
+    assert "1 row was compared as a whole row only" in content(export, "README.md").decode()
 
 
 def test_paraphrases_of_held_out_rows_are_left_out_by_recorded_embeddings(server: ModelServer) -> None:  # noqa: F811

@@ -100,6 +100,24 @@ def test_equal_long_answers_to_nearly_equal_tasks_leave_once() -> None:
     assert exported(project) == 1
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "第{}张工单涉及北京仓库里昨天丢失的货物，请在今天结束之前完成检查。",
+        "第{}番の伝票は昨日倉庫で紛失した荷物についてです、本日中に確認してください。",
+    ],
+)
+def test_nearly_equal_answers_in_scripts_without_blanks_leave_once(sentence: str) -> None:
+    signs = "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉"
+    project = make_project()
+    answer = "".join(sentence.format(sign) for sign in signs)
+    other = "".join(f"{sign}は山と川を越え、{sign}の町で友と会い、{sign}の歌を聞いて帰った。" for sign in signs)
+    for text in (answer, answer.replace("庚", "金"), other):
+        make_session(project, [{"role": "user", "content": "请总结本周的工单。"}], text)
+
+    assert exported(project) == 2
+
+
 def test_rows_with_another_system_prompt_or_other_tools_are_other_rows() -> None:
     project = make_project()
     first, second, third = (make_session(project, session(1, trained=False)) for _ in range(3))

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import resource
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -101,6 +102,16 @@ def test_rows_that_parquet_stores_once_are_read_in_flat_memory(tmp_path: Path, s
             read += 1
     assert read == 400
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1300 * 1024
+
+
+def test_a_tar_archive_with_a_sparse_file_of_a_terabyte_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "holes.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as packed:
+        entry = tarfile.TarInfo("rows.jsonl")
+        entry.size, entry.pax_headers = 1, {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(2**40)}
+        packed.addfile(entry, io.BytesIO(b"{"))
+    with pytest.raises(SourceError, match="MAX_UNPACKED_MB"), open_path(path):
+        pass
 
 
 def test_only_the_long_row_of_a_parquet_file_is_bad(tmp_path: Path, settings: Settings) -> None:

@@ -20,10 +20,12 @@ from tests.judging.statistics.worlds import on_controls
 NO_SCORE = DuelScore(None, {}, (), parsed=False, flipped=False, spread=0.0)
 
 
-def make_score(votes: dict[str, float], flips: int = 0) -> DuelScore:
-    """A duel with these judges' scores (0 to 1); each judge flips on `flips` dimensions."""
+def make_score(votes: dict[str, float], flips: int = 0, apart: float = 0) -> DuelScore:
+    """A duel with these judges' scores (0 to 1); each judge flips on `flips` dimensions. `apart`: replies of the same
+    score differ so much on the dimensions."""
     judges = tuple(
-        JudgeScore(judge, vote, dict.fromkeys(DIMENSIONS, vote), DIMENSIONS[:flips]) for judge, vote in votes.items()
+        JudgeScore(judge, vote, dict.fromkeys(DIMENSIONS, vote + apart * place), DIMENSIONS[:flips])
+        for place, (judge, vote) in enumerate(votes.items())
     )
     mean = 100 * statistics.fmean(votes.values())
     return DuelScore(mean, {}, judges, parsed=True, flipped=bool(flips), spread=0.0)
@@ -33,7 +35,8 @@ def gate(
     scores: Sequence[float], clusters: Sequence[str], *, done: int, settings: GateSettings | None = None
 ) -> GateResult:
     """The gate for two judges that agree, where `clusters` are instances; duels beyond the scores are unparsed."""
-    duels = [GateDuel(make_score({"a": s / 100, "b": s / 100}), "", c) for s, c in zip(scores, clusters, strict=True)]
+    votes = [make_score({"a": s / 100, "b": s / 100}, apart=0.01) for s in scores]
+    duels = [GateDuel(score, "", c) for score, c in zip(votes, clusters, strict=True)]
     duels += [GateDuel(NO_SCORE, "", "")] * (done - len(scores))
     return acceptance(duels, panel=["a", "b"], controls=on_controls("a", "b"), settings=settings)
 
@@ -298,6 +301,16 @@ def test_two_against_one_is_a_split_that_names_nobody() -> None:
     assert colluding.margin is not None and colluding.margin > 20
 
 
+def test_judges_that_agree_on_draws_alone_are_checked_against_each_other() -> None:
+    """In 92 % of the duels all see two answers of the same worth. In the others two prefer the challenger, and the
+    third does so in every other one."""
+    draws = [0.5] * 220
+    votes = {"a": [0.0, 1.0] * 10 + draws, "b": [1.0] * 20 + draws, "c": [1.0] * 19 + [0.0, *draws]}
+    result = gate_of_panel(votes)
+    assert result.decision == "undecided"
+    assert "without b and c it would not be accepted" in result.reasons[-1]
+
+
 def test_of_four_judges_two_that_collude_decide_nothing() -> None:
     votes = {"a": lifted(noise(1), 0.4), "b": lifted(noise(2), 0.4), "c": noise(3), "d": noise(4)}
     result = gate_of_panel(votes)
@@ -367,6 +380,15 @@ def test_two_judges_that_both_accept_decide_and_the_basis_says_so() -> None:
     assert result.basis == "The verdict rests on 2 informative judges. It was computed again without each of them."
 
 
+def test_a_verdict_on_one_repository_says_that_it_is_about_that_one() -> None:
+    duels = [GateDuel(make_score({"a": 0.7, "b": 0.7}, apart=0.01), "acme/anvil", f"i{n}") for n in range(30)]
+    result = acceptance(duels, panel=["a", "b"], controls=on_controls("a", "b"))
+    assert result.accepted
+    assert result.basis.endswith(" All duels are of acme/anvil: it says nothing about other repositories.")
+    others = [*duels, GateDuel(make_score({"a": 0.7, "b": 0.7}, apart=0.01), "acme/bolt", "i30")]
+    assert "acme/anvil" not in acceptance(others, panel=["a", "b"], controls=on_controls("a", "b")).basis
+
+
 def test_few_repositories_that_differ_are_not_outvoted_by_many_pull_requests() -> None:
     """Three of four repositories are won and one is lost: forty pull requests look like a clear win."""
     won = [0.8, 0.8, 0.8, 0.2]
@@ -380,7 +402,10 @@ def test_few_repositories_that_differ_are_not_outvoted_by_many_pull_requests() -
         and (result.clusters, result.clustered_by) == (40, "instance_id")
     )
     assert result.lcb is not None and result.lcb < 0 and not result.accepted
-    alike = [replace(duel, score=make_score(dict.fromkeys("ab", 0.7 + 0.01 * (n % 5)))) for n, duel in enumerate(duels)]
+    alike = [
+        replace(duel, score=make_score(dict.fromkeys("ab", 0.7 + 0.01 * (n % 5)), apart=0.01))
+        for n, duel in enumerate(duels)
+    ]
     assert acceptance(alike, panel=["a", "b"], controls=on_controls("a", "b")).accepted
 
 
@@ -416,8 +441,18 @@ def test_judges_that_give_the_same_replies_are_left_out_together() -> None:
     result = gate_of_panel({"a": noise(1), "own": [1.0] * 60, "copy": [1.0] * 60})
     assert not result.accepted and result.undecided_without == ("own", "copy")
     assert "own and copy give the same replies, or nearly, and were left out together" in result.basis
+
+
+def test_copies_of_one_judge_are_one_judge() -> None:
     same = gate_of_panel({name: lifted(noise(1), 0.3) for name in "abc"})
-    assert same.accepted and same.left_out == () and "none was left out to check it" in same.basis
+    assert (same.decision, same.compared, same.left_out) == ("undecided", "not known", ())
+    assert same.reasons == (
+        "undecided: a, b and c give the same replies, or nearly, in 60 duels, as copies of one judge do;"
+        " a verdict needs 2 judges",
+    )
+    few = gate_of_panel({name: [0.9] * 12 + [0.5] * 20 for name in "abc"})
+    assert few.accepted
+    assert "the same replies in 12 duels, too few to tell copies from agreement, so none was left out" in few.basis
 
 
 def test_copies_that_add_some_noise_of_their_own_count_as_one_judge() -> None:

@@ -34,7 +34,7 @@ def start(**usage: int) -> bytes:
     return said("message_start", message={**head, "stop_reason": None, "stop_sequence": None, "usage": usage})
 
 
-def end(reason: str = "end_turn", **usage: int) -> bytes:
+def end(reason: str | None = "end_turn", **usage: int) -> bytes:
     stop = said("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
     return stop + said("message_stop")
 
@@ -103,6 +103,7 @@ def test_tokens_that_were_not_reported_are_unknown() -> None:
         (START + text(0, "Hel") + OVERLOADED + END, "the stream broke off with an error: Overloaded"),
         (START + text(0, "Hel") + b"event: error\ndata: no memory\n\n", "broke off with an error: no memory"),
         (START + OVERLOADED, "Overloaded"),
+        (START + text(0, "Hel") + end(None), "the stream ended without a reason"),
     ],
 )
 def test_a_broken_stream_is_no_answer_and_may_be_tried_again(body: bytes, words: str) -> None:

@@ -56,6 +56,15 @@ def test_the_end_that_a_gateway_calls_stop_is_the_providers(native: str, end: st
     assert read(document)[2].end == end
 
 
+def test_an_answer_of_which_a_filter_took_something_out_is_none() -> None:
+    results: dict[str, Any] = {"content_filter_results": {"hate": {"filtered": False}, "violence": {"filtered": True}}}
+    document = whole("stop")
+    document["choices"][0] |= results
+    for given, kind in ((document, JSON), (chunk({"content": "l"}, **results) + chunk({}, "stop"), STREAM)):
+        with pytest.raises(RefusedAnswer, match="the answer was filtered: violence"):
+            read(given, kind)
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -43,6 +43,14 @@ def waits(headers: dict[str, str], body: Any = LIMITED, status: int = 429) -> fl
         ({"ratelimit-reset": "20"}, 20),
         ({"ratelimit": "limit=10, remaining=0, reset=20"}, 20),
         ({"ratelimit": "limit=10, remaining=3, reset=20"}, None),
+        ({"ratelimit": '"default";r=0;t=20'}, 20),
+        ({"ratelimit": '"default";r=3;t=20'}, None),
+        ({"retry-after": "PT30S"}, 30),
+        ({"retry-after": "00:00:20"}, 20),
+        ({"retry-after": "01:02:03.5"}, 600),
+        ({"retry-after": "5, 7"}, 7),
+        ({"retry-after": "1,5"}, 5),
+        ({"retry-after": "soon, later"}, None),
     ],
 )
 def test_headers_say_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
@@ -87,6 +95,9 @@ def test_resets_are_those_of_a_limit_only() -> None:
         (429, "You have run out of tokens for this month", True),
         (429, "Rate limit: too many concurrent requests", False),
         (429, "The subscription allows 5 requests a minute. Please try again in 12s", False),
+        (400, "The context length is exceeded. No credit is charged for this request.", False),
+        (400, "No credits were charged because the maximum context length is exceeded", False),
+        (400, "The prompt is too long; you will not be charged any credits", False),
         (400, "max_tokens is too large: the budget of thinking must be less", False),
     ],
 )

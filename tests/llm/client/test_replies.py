@@ -66,7 +66,7 @@ def test_half_an_answer_is_refused_with_the_reason(
     assert str(reason or "end") in str(failed)
 
 
-@pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "function_call", "content_filter"])
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 def test_an_answer_with_a_known_end_is_taken(model_server: ModelServer, reason: str, is_streamed: bool) -> None:
     model_server.behave("m", **({"events": events(reason)} if is_streamed else {"body": body(reason), "status": 200}))
@@ -85,9 +85,63 @@ def test_an_answer_with_a_known_end_is_taken(model_server: ModelServer, reason: 
 def test_other_families_names_of_an_end_are_known(
     model_server: ModelServer, reasons: tuple[str, ...], end: str
 ) -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}]
+    message = {"role": "assistant", "content": HALF, **({"tool_calls": calls} if end == "tool_calls" else {})}
     for reason in reasons:
-        model_server.behave("m", body=body(reason), status=200)
+        model_server.behave("m", body=body(reason, message), status=200)
         assert ask(model_server).finish_reason == end
+
+
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+def test_an_answer_that_ends_with_a_call_and_has_none_is_tried_again(
+    model_server: ModelServer, is_streamed: bool
+) -> None:
+    given = {"events": events("tool_calls")} if is_streamed else {"body": body("tool_calls"), "status": 200}
+    model_server.behave("m", **given)
+    failed = failure(model_server, stream=is_streamed)
+    assert isinstance(failed, Transient) and "has none" in str(failed)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_a_later_stop_does_not_make_half_an_answer_whole(model_server: ModelServer, reason: str) -> None:
+    model_server.behave("m", events=[*events(reason), events("stop")[1]])
+    assert ask(model_server, stream=True).finish_reason == reason
+
+
+def test_a_failure_in_the_last_event_is_one_of_the_answer(model_server: ModelServer) -> None:
+    said, end = events("stop")
+    model_server.behave("m", events=[said, {**end, "base_resp": {"status_code": 1002, "status_msg": "slow down"}}])
+    assert "slow down" in str(failure(model_server, stream=True))
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "words"),
+    [
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, OutOfQuota, "balance"),
+        ({"prompt_feedback": {"block_reason": "SAFETY"}}, HalfAnswer, "blocked: SAFETY"),
+        ({"message": "the model is overloaded"}, Transient, "overloaded"),
+        ({}, Transient, "no choices"),
+    ],
+)
+def test_an_answer_without_choices_is_refused_in_the_servers_words(
+    model_server: ModelServer, more: dict[str, Any], kind: type[CallError], words: str
+) -> None:
+    model_server.behave("m", body={**body("stop"), "choices": [], **more}, status=200)
+    failed = failure(model_server)
+    assert type(failed) is kind and words in str(failed)
+
+
+def test_an_answer_of_ollama_that_is_not_done_is_tried_again(model_server: ModelServer) -> None:
+    message = {"role": "assistant", "content": HALF}
+    model_server.behave("m", body={"model": "m", "message": message, "done": False}, status=200)
+    with pytest.raises(Transient, match="no end"):
+        ask(model_server, "openai/m")
+
+
+def test_a_request_larger_than_the_limit_per_minute_is_not_sent_again(model_server: ModelServer) -> None:
+    words = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 45000."
+    model_server.behave("m", body={"error": {"message": words, "code": "rate_limit_exceeded"}}, status=429)
+    assert type(failure(model_server)) is Refused
 
 
 @pytest.mark.parametrize("status", [425, 501, 507, 520, 524, 530])
@@ -140,12 +194,19 @@ def test_a_refusal_fails_with_its_words(model_server: ModelServer) -> None:
         "<seed:think>think</seed:think>ls",
         "think</think>ls",
         "think</seed:think>\n\nls",
+        "analysis<|message|>think<|end|><|start|>assistant<|channel|>final<|message|>ls",
+        "analysis(think)assistantfinalls",
+        "<longcat_think>think</longcat_think>ls",
+        "<seed:cot_budget_reflect>think</seed:cot_budget_reflect>ls",
+        "ls<|im_end|>",
+        "ls</s>\n",
+        "ls<｜end▁of▁sentence｜>",
     ],
 )
 def test_thinking_in_the_text_is_split_off(model_server: ModelServer, content: str) -> None:
     model_server.behave("m", body=body("stop", {"role": "assistant", "content": content}), status=200)
     said = ask(model_server)
-    assert (said.text, said.thinking) == ("ls", "think" if "think" in content else "")
+    assert (said.text, said.thinking.strip("()")) == ("ls", "think" if "think" in content else "")
 
 
 @pytest.mark.parametrize("names", [("reasoning",), ("reasoning_content",), ("reasoning", "reasoning_content")])
@@ -154,6 +215,16 @@ def test_thinking_beside_the_text_is_read_under_both_names(model_server: ModelSe
     model_server.behave("m", body=body("stop", message), status=200)
     said = ask(model_server)
     assert (said.text, said.thinking) == ("ls", "think")
+
+
+def test_parts_of_a_message_are_text_thinking_or_a_refusal(model_server: ModelServer) -> None:
+    parts: list[dict[str, Any]] = [{"type": "thinking", "thinking": "think"}, {"type": "output_text", "text": "ls"}]
+    model_server.behave("m", body=body("stop", {"role": "assistant", "content": parts}), status=200)
+    said = ask(model_server)
+    assert (said.text, said.thinking) == ("ls", "think")
+    parts[1] = {"type": "refusal", "refusal": "I will not."}
+    model_server.behave("m", body=body("stop", {"role": "assistant", "content": parts}), status=200)
+    assert "I will not." in str(failure(model_server))
 
 
 @pytest.mark.parametrize(

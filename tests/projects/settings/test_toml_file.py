@@ -47,6 +47,7 @@ def test_a_whole_file() -> None:
         ("[duel]\nmode = 3", r"\[duel\] mode is 3"),
         ("[duel\n", "not a TOML file"),
         ("[duel]\nfinal = " + "[" * 2000, "not a TOML file"),
+        ("[duel]\nfinal" + " . a" * 15_000 + " = 1", "a key has more than 64 parts"),
         ("[train]\nlr = 1.0", "The file sets nothing"),
     ],
 )

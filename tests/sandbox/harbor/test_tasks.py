@@ -21,6 +21,10 @@ environment_mode = "separate"
 ALIASES = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
     b"a%d: &a%d [%s]\n" % (level, level, b",".join([b"*a%d" % (level - 1)] * 10)) for level in range(1, 9)
 )
+# As many keys when each level merges those of the one before.
+MERGES = b"b0: &b0 {k: 1}\n" + b"".join(
+    b"b%d: &b%d\n  <<: [%s]\n" % (level, level, b",".join([b"*b%d" % (level - 1)] * 10)) for level in range(1, 10)
+)
 
 
 def reasons(files: dict[str, TaskFile]) -> str:
@@ -31,6 +35,11 @@ def reasons(files: dict[str, TaskFile]) -> str:
 
 def with_toml(*lines: str, toml: str = TOML) -> Task:
     return read_task(task_files(task_toml="\n".join([toml, *lines])))
+
+
+@pytest.mark.parametrize("toml", ["a" + ".a" * 15_000 + " = 1", "[" + '"a".' * 15_000 + "a]", "x = {" + "a." * 15_000])
+def test_a_key_of_thousands_of_parts_is_refused_at_once(toml: str) -> None:
+    assert "more than 64 parts" in reasons(task_files(task_toml=toml))
 
 
 def test_a_task_is_written_as_it_was_read(tmp_path: Path) -> None:
@@ -209,6 +218,9 @@ class TestTerminalBench:
             ({"task.yaml": b"difficulty: easy"}, "instruction: missing"),
             ({"task.yaml": b"a: [1"}, "is not YAML"),
             ({"task.yaml": b"a: " + b"[" * 500}, "is not YAML"),
+            ({"task.yaml": b"a: 0001-01-01T00:00:00+99:99"}, "is not YAML"),
+            ({"task.yaml": b"a: !!timestamp soon"}, "is not YAML"),
+            ({"task.yaml": MERGES}, "too many merged keys"),
             ({"task.yaml": b"#" * 70_000}, "longer than 64 KiB"),
             ({"docker-compose.yaml": b"services: {client: [1]}"}, "services.client: Input should be"),
             ({"docker-compose.yaml": b"services: {client: {build: [1]}}"}, "services.client.build"),

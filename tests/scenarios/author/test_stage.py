@@ -107,6 +107,15 @@ class TestRun:
         run = authored(project, n=1, axes=PINS)
         assert (run.result["admitted"], len(teacher.asked)) == (1, 1)
 
+    @pytest.mark.parametrize("said", ["{}\n\nI correct it:\n{}", "```json\n{}\n```\nCorrected:\n```json\n{}\n```"])
+    def test_of_a_draft_and_a_correction_the_last_bundle_is_read(
+        self, project: Project, teacher: Teacher, rooms: FakeBackend, said: str
+    ) -> None:
+        draft = json.dumps({**json.loads(written()), "title": "A draft."})
+        teacher.replies = [said.format(draft, written())]
+        authored(project, n=1, axes=PINS)
+        assert Scenario.objects.with_bundle().get().title == json.loads(written())["title"]
+
     def test_a_bundle_is_written_gated_and_says_who_wrote_it(
         self, project: Project, teacher: Teacher, rooms: FakeBackend
     ) -> None:

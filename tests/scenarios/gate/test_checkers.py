@@ -118,6 +118,25 @@ def test_all_sound_checkers_are_admitted_and_all_others_refused(rooms: Backend) 
     assert wrong_verdicts((*SOUND, *BAD), rooms) == {}
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_sound"),
+    [
+        ("[ $PANIC_REASON = missing ]", False),
+        ('eval "[ \\"$PANIC_REASON\\" = missing ]"', False),
+        ('echo missing | grep -q "$PANIC_REASON"', False),
+        ('[ "$PANIC_REASON" = missing ]', True),
+        ('[ "$(echo "$PANIC_REASON" | wc -w)" -ge 1 ]', True),
+    ],
+)
+def test_a_checker_that_executes_the_reason_of_a_panic_is_refused(
+    rooms: Backend, condition: str, is_sound: bool
+) -> None:
+    checker = f'[ "$TERMINAL" = panic ] && asked todo show 1 && unchanged --except /var && {condition}'
+    verdict = gated(Case("reason", "cat /var/lib/todo/1", checker, ending=Ending("panic", "missing")), rooms)
+    assert verdict.admitted == is_sound
+    assert is_sound or verdict.reason.startswith("the reason as code")
+
+
 def test_the_report_shows_the_attempt_that_got_in_with_its_terminal(rooms: Backend) -> None:
     verdict = gated(named("one of two results"), rooms)
     check = next(check for check in verdict.checks if not check.passed)
