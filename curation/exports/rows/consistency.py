@@ -1,59 +1,8 @@
-"""Consistency: no two rows of an export teach the opposite of one another, and all rows of a file have its columns.
+"""Consistency: no two rows of an export teach the opposite of one another, and all rows of a file have its columns."""
 
-A row of a format with pairs states a claim about an answer, by which rows that contradict it are found.
-"""
-
-from collections.abc import Sequence
-from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, NamedTuple
-
-import orjson
-
-from curation.exports.formats.row import Format, Row
-from curation.exports.rows.messages import Message, Tool
+from curation.exports.rows.claims import Claim
+from curation.exports.rows.filter import FilteredSample, Line
 from curation.exports.rows.skip_reasons import SkipReason
-
-if TYPE_CHECKING:
-    from curation.exports.rows.filter import FilteredSample, Line
-
-
-class Claim(NamedTuple):
-    """The statement of a row of a format with pairs about an answer to a prompt, and its opposite, 8 bytes of a digest
-    each.
-
-    A preference is the opposite of the one with its sides swapped; an answer to avoid is the opposite of one to learn.
-    A row with `yields` is left out if another row claims the opposite; an approved answer is kept all the same.
-    The prompt of a group has no opposite.
-    """
-
-    says: bytes
-    opposite: bytes
-    yields: bool
-
-
-def claim_of(form: Format, row: Row, tools: Sequence[Tool], group: str) -> Claim | None:
-    """Return the row's claim, or None if its format only has approved answers. Case and white space make no other
-    answer, as for duplicates."""
-    if form.of_groups:
-        # Other samples of the scenario or task have the same row.
-        return Claim(_digest(form.name.encode(), group.encode()), b"", yields=False)
-    if not form.pairs:
-        return None
-    prompt = sha256(orjson.dumps([row.prompt, tools])).digest()
-    sides = [_answer(side) for side in row.sides]
-    if len(sides) == 2:
-        return Claim(_digest(prompt, *sides), _digest(prompt, *reversed(sides)), yields=True)
-    learned, avoided = _digest(prompt, b"+", *sides), _digest(prompt, b"-", *sides)
-    return Claim(avoided, learned, yields=True) if row.rejected else Claim(learned, avoided, yields=False)
-
-
-def _answer(side: Sequence[Message]) -> bytes:
-    texts = [{**message, "content": " ".join(str(message.get("content") or "").casefold().split())} for message in side]
-    return orjson.dumps(texts)
-
-
-def _digest(prompt: bytes, *parts: bytes) -> bytes:
-    return blake2b(b"\n".join([prompt, *parts]), digest_size=8).digest()
 
 
 class Consistency:
@@ -79,7 +28,7 @@ class Consistency:
         self._without_images.clear()
         self._is_known, self.is_late = True, False
 
-    def keep(self, filtered: "FilteredSample") -> None:
+    def keep(self, filtered: FilteredSample) -> None:
         """Skip the sample's rows that contradict another row, or repeat an answer to avoid.
 
         Duplicates are not exported, but rows that contradict them are skipped too. Their own contradicting rows are
@@ -96,12 +45,12 @@ class Consistency:
             else:
                 filtered.skip(reason, line.format)
 
-    def _note_column(self, line: "Line") -> None:
+    def _note_column(self, line: Line) -> None:
         (self._without_images if line.images is None else self.with_images).add(line.format)
         if not self._is_known and line.format in self.with_images & self._without_images:
             self.is_late = True
 
-    def _keep_repeated(self, filtered: "FilteredSample") -> None:
+    def _keep_repeated(self, filtered: FilteredSample) -> None:
         claims = [(line.format, line.claim) for line in filtered.repeated if line.claim is not None]
         found = [(name, self._is_contradicted(claim)) for name, claim in claims]
         for name in dict.fromkeys(name for name, contradicted in found if contradicted):
@@ -119,7 +68,7 @@ class Consistency:
             self.is_late = True
         return contradicted and claim.yields
 
-    def _reason(self, line: "Line", claim: Claim) -> SkipReason | None:
+    def _reason(self, line: Line, claim: Claim) -> SkipReason | None:
         if self._is_contradicted(claim):
             return SkipReason.CONTRADICTED
         if not line.rejected and claim.opposite:

@@ -16,7 +16,7 @@ from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
 from curation.exports.rows.chat_template import Trial, Tried
-from curation.exports.rows.consistency import Claim, claim_of
+from curation.exports.rows.claims import Claim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
